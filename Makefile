@@ -1,0 +1,80 @@
+# Development tasks; `make` lists them. Everything is installed into .venv, once, and again only
+# when something it was made from has changed.
+
+PYTHON ?= python3
+PYTEST_WORKERS ?= 2
+JOBS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+NATIVE := CMakeLists.txt $(shell find cpp -type f)
+CPP_SOURCES = find cpp tests/cpp -name '*.cpp' -o -name '*.hpp'
+
+# cmake and ninja may come from the environment.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-python test-cpp lint format stubs bench clean
+
+help:
+	@echo 'make demo    train and compare recommenders on a small data set'
+	@echo 'make test    lint, then the Python and the C++ tests'
+	@echo 'make lint    ruff, mypy and clang-format, changing nothing'
+	@echo 'make format  write Python and C++ in the project'"'"'s format'
+	@echo 'make stubs   generate the type stubs of the native core'
+	@echo 'make bench   run the benchmarks'
+	@echo 'make clean   remove .venv and everything that was built'
+
+demo: $(VENV)/.installed
+	@$(BIN)/safecf demo
+
+test: lint test-python test-cpp
+
+test-python: $(VENV)/.installed
+	@echo 'pytest'
+	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile
+
+test-cpp: $(VENV)/.tools
+	@echo 'ctest'
+	@cmake -S tests/cpp -B build/cpp-tests > /dev/null
+	@unset MAKELEVEL MAKEFLAGS; cmake --build build/cpp-tests -j$(JOBS)
+	@ctest --test-dir build/cpp-tests --output-on-failure
+
+lint: $(VENV)/.installed
+	@echo 'ruff, mypy, clang-format'
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy
+	@$(CPP_SOURCES) | xargs -r $(BIN)/clang-format --dry-run -Werror
+
+format: $(VENV)/.tools
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format .
+	@$(CPP_SOURCES) | xargs -r $(BIN)/clang-format -i
+
+stubs: $(VENV)/.installed
+	@$(BIN)/python -m nanobind.stubgen -q -m safecf._core -o src/safecf/_core.pyi
+
+bench: $(VENV)/.installed
+	@$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# The build requirements are read from pyproject.toml, so that they stand in one place.
+$(VENV)/.tools: pyproject.toml constraints.txt
+	@echo 'making $(VENV) with the development tools'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --upgrade 'pip>=25.1'
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(VENV)/build-requirements.txt
+	@command -v cmake > /dev/null || echo cmake >> $(VENV)/build-requirements.txt
+	@command -v ninja > /dev/null || echo ninja >> $(VENV)/build-requirements.txt
+	@$(PIP) install -c constraints.txt -r $(VENV)/build-requirements.txt --group dev
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.tools $(NATIVE)
+	@echo 'building and installing safecf'
+	@$(PIP) install --no-build-isolation -c constraints.txt -e .
+	@touch $@

@@ -1,0 +1,249 @@
+// The one file that knows Python: arrays in, arrays out, the GIL released in between.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <stdexcept>
+
+#include "core.hpp"
+#include "dispatch.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using safecf::Execution;
+
+template <class T>
+using In1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+// Ctrl-C reaches the main thread only; elsewhere the check finds nothing.
+Execution execution(int threads) {
+  return {threads, [] {
+            const nb::gil_scoped_acquire hold;
+            return PyErr_CheckSignals() != 0;
+          }};
+}
+
+// Runs `verb` without the GIL; an interrupt comes back as the Python error that is already set.
+template <class Verb>
+auto released(Verb verb) {
+  try {
+    const nb::gil_scoped_release release;
+    return verb();
+  } catch (const safecf::Interrupted&) {
+    throw nb::python_error();
+  }
+}
+
+safecf::Csr matrix(const In1<int64_t>& indptr, const In1<int32_t>& indices,
+                   const std::optional<In1<float>>& weights) {
+  require(indptr.size() >= 1, "indptr is empty");
+  require(!weights || weights->size() == indices.size(), "weights and indices differ in length");
+  require(indptr(indptr.size() - 1) == static_cast<int64_t>(indices.size()),
+          "indptr does not end at the number of indices");
+  return {indptr.data(), indices.data(), weights ? weights->data() : nullptr,
+          static_cast<int64_t>(indptr.size()) - 1};
+}
+
+safecf::Fixed fixed(const In2<float>& rotated, const In1<float>& values, const In2<float>& basis) {
+  const int64_t d = values.size(), width = rotated.shape(1);
+  require(width == safecf::padded_width(d), "rotated rows are not padded");
+  require(static_cast<int64_t>(basis.shape(0)) == d && static_cast<int64_t>(basis.shape(1)) == d,
+          "basis is not factors x factors");
+  return {rotated.data(), values.data(), basis.data(), d, width};
+}
+
+safecf::Rows rows(const safecf::Csr& matrix, const In1<float>& row_weight,
+                  const In1<float>& col_weight, const In1<float>& gram_weight,
+                  const In1<float>& ridge, const In2<float>& rotated) {
+  const auto n = static_cast<size_t>(matrix.rows);
+  require(row_weight.size() == n && gram_weight.size() == n && ridge.size() == n,
+          "one weight and one ridge per row are needed");
+  require(col_weight.size() == rotated.shape(0), "one column weight per fixed row is needed");
+  return {matrix, row_weight.data(), col_weight.data(), gram_weight.data(), ridge.data()};
+}
+
+safecf::Solution solution(const Out2<float>& factors, const Out1<float>& change,
+                          const Out1<float>& norm, const safecf::Csr& matrix,
+                          const safecf::Fixed& fixed) {
+  const auto n = static_cast<size_t>(matrix.rows);
+  require(factors.shape(0) == n && change.size() == n && norm.size() == n,
+          "one row of factors per row of the matrix is needed");
+  require(static_cast<int64_t>(factors.shape(1)) == fixed.factors,
+          "factors differ from the fixed side's");
+  return {factors.data(), change.data(), norm.data()};
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "The native core: pure functions on arrays.";
+
+  m.def(
+      "isas",
+      [] {
+        std::vector<std::string> names;
+        for (const safecf::Kernels* table : safecf::available_kernels())
+          names.push_back(table->name);
+        return names;
+      },
+      "The instruction sets that this machine runs, best first.");
+
+  m.def(
+      "solve_cg",
+      [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
+         In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
+         In2<float> rotated, In1<float> values, In2<float> basis, Out2<float> factors,
+         Out1<float> change, Out1<float> norm, bool precondition, int max_iterations,
+         float tolerance, int threads, const std::string& isa) {
+        const auto csr = matrix(indptr, indices, weights);
+        const auto side = fixed(rotated, values, basis);
+        const auto systems = rows(csr, row_weight, col_weight, gram_weight, ridge, rotated);
+        const auto out = solution(factors, change, norm, csr, side);
+        const safecf::CgOptions options{precondition, max_iterations, tolerance};
+        const auto run = execution(threads);
+        return released([&] {
+          return safecf::solve_rows_cg(safecf::kernels_named(isa), run, systems, side, options,
+                                       out);
+        });
+      },
+      "indptr"_a, "indices"_a, "weights"_a.none(), "row_weight"_a, "col_weight"_a, "gram_weight"_a,
+      "ridge"_a, "rotated"_a, "values"_a, "basis"_a, "factors"_a, "change"_a, "norm"_a,
+      "precondition"_a, "max_iterations"_a, "tolerance"_a, "threads"_a, "isa"_a,
+      "Solve all rows by conjugate gradients; the first row that failed, or -1.");
+
+  m.def(
+      "solve_exact",
+      [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
+         In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
+         In2<float> rotated, In1<float> values, In2<float> basis, Out2<float> factors,
+         Out1<float> change, Out1<float> norm, int threads, const std::string& isa) {
+        const auto csr = matrix(indptr, indices, weights);
+        const auto side = fixed(rotated, values, basis);
+        const auto systems = rows(csr, row_weight, col_weight, gram_weight, ridge, rotated);
+        const auto out = solution(factors, change, norm, csr, side);
+        const auto run = execution(threads);
+        return released([&] {
+          return safecf::solve_rows_exact(safecf::kernels_named(isa), run, systems, side, out);
+        });
+      },
+      "indptr"_a, "indices"_a, "weights"_a.none(), "row_weight"_a, "col_weight"_a, "gram_weight"_a,
+      "ridge"_a, "rotated"_a, "values"_a, "basis"_a, "factors"_a, "change"_a, "norm"_a, "threads"_a,
+      "isa"_a, "Solve all rows by Cholesky; the first row that failed, or -1.");
+
+  m.def(
+      "losses",
+      [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
+         In1<float> pair_weight, In2<float> rotated, In1<float> values, In2<float> basis,
+         In2<float> factors, Out1<float> losses, int threads, const std::string& isa) {
+        const auto csr = matrix(indptr, indices, weights);
+        const auto side = fixed(rotated, values, basis);
+        const auto n = static_cast<size_t>(csr.rows);
+        require(pair_weight.size() == n && losses.size() == n && factors.shape(0) == n &&
+                    static_cast<int64_t>(factors.shape(1)) == side.factors,
+                "one weight, loss and row of factors per row of the matrix is needed");
+        const auto run = execution(threads);
+        released([&] {
+          safecf::losses(safecf::kernels_named(isa), run, csr, pair_weight.data(), side,
+                         factors.data(), losses.data());
+        });
+      },
+      "indptr"_a, "indices"_a, "weights"_a.none(), "pair_weight"_a, "rotated"_a, "values"_a,
+      "basis"_a, "factors"_a, "losses"_a, "threads"_a, "isa"_a, "Write the loss of every row.");
+
+  m.def(
+      "gram",
+      [](In2<float> factors, std::optional<In1<float>> weight, Out2<float> gram, int threads,
+         const std::string& isa) {
+        const size_t d = factors.shape(1);
+        require(gram.shape(0) == d && gram.shape(1) == d, "gram is not factors x factors");
+        require(!weight || weight->size() == factors.shape(0), "one weight per row is needed");
+        const auto run = execution(threads);
+        released([&] {
+          safecf::gram(safecf::kernels_named(isa), run, factors.data(), factors.shape(0), d,
+                       weight ? weight->data() : nullptr, gram.data());
+        });
+      },
+      "factors"_a, "weight"_a.none(), "gram"_a, "threads"_a, "isa"_a, "Write F' diag(weight) F.");
+
+  m.def(
+      "rotate",
+      [](In2<float> factors, In2<float> basis, Out2<float> rotated, int threads,
+         const std::string& isa) {
+        const int64_t d = factors.shape(1);
+        require(
+            static_cast<int64_t>(basis.shape(0)) == d && static_cast<int64_t>(basis.shape(1)) == d,
+            "basis is not factors x factors");
+        require(rotated.shape(0) == factors.shape(0) &&
+                    static_cast<int64_t>(rotated.shape(1)) == safecf::padded_width(d),
+                "rotated rows are not padded");
+        const auto run = execution(threads);
+        released([&] {
+          safecf::rotate(safecf::kernels_named(isa), run, factors.data(), factors.shape(0), d,
+                         basis.data(), rotated.data());
+        });
+      },
+      "factors"_a, "basis"_a, "rotated"_a, "threads"_a, "isa"_a,
+      "Write F basis, rows padded with zeros.");
+
+  m.def(
+      "topk",
+      [](In2<float> queries, In2<float> factors, std::optional<In1<int64_t>> exclude_indptr,
+         std::optional<In1<int32_t>> exclude_indices, std::optional<In1<int32_t>> exclude_all,
+         Out2<int32_t> ids, Out2<float> scores, int threads, const std::string& isa) {
+        const size_t n = queries.shape(0), k = ids.shape(1);
+        require(queries.shape(1) == factors.shape(1), "queries and factors differ in width");
+        require(ids.shape(0) == n && scores.shape(0) == n && scores.shape(1) == k,
+                "ids and scores are not queries x k");
+        require(exclude_indptr.has_value() == exclude_indices.has_value(),
+                "exclude needs both of its arrays");
+        require(!exclude_indptr || exclude_indptr->size() == n + 1,
+                "exclude needs one row per query");
+        const safecf::Excluded excluded{
+            exclude_indptr ? exclude_indptr->data() : nullptr,
+            exclude_indices ? exclude_indices->data() : nullptr,
+            exclude_all ? exclude_all->data() : nullptr,
+            exclude_all ? static_cast<int64_t>(exclude_all->size()) : 0};
+        const auto run = execution(threads);
+        released([&] {
+          safecf::topk(safecf::kernels_named(isa), run, queries.data(), n, factors.data(),
+                       factors.shape(0), factors.shape(1), k, excluded, ids.data(), scores.data());
+        });
+      },
+      "queries"_a, "factors"_a, "exclude_indptr"_a.none(), "exclude_indices"_a.none(),
+      "exclude_all"_a.none(), "ids"_a, "scores"_a, "threads"_a, "isa"_a,
+      "Write the best columns of queries @ factors.T per row and their scores.");
+
+  m.def(
+      "transpose",
+      [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
+         Out1<int64_t> out_indptr, Out1<int32_t> out_indices,
+         std::optional<Out1<float>> out_weights) {
+        const auto csr = matrix(indptr, indices, weights);
+        require(out_indptr.size() >= 1 && out_indices.size() == indices.size() &&
+                    weights.has_value() == out_weights.has_value() &&
+                    (!weights || out_weights->size() == weights->size()),
+                "the transpose needs arrays of the same length");
+        released([&] {
+          safecf::transpose(csr, static_cast<int64_t>(out_indptr.size()) - 1, out_indptr.data(),
+                            out_indices.data(), out_weights ? out_weights->data() : nullptr);
+        });
+      },
+      "indptr"_a, "indices"_a, "weights"_a.none(), "out_indptr"_a, "out_indices"_a,
+      "out_weights"_a.none(), "Write the transposed matrix, entries in ascending order.");
+}

@@ -1,0 +1,17 @@
+// Which kernels this machine runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels.hpp"
+
+namespace safecf {
+
+// The tables that this machine can run, best first.
+const std::vector<const Kernels*>& available_kernels();
+
+// The table called `name`, or the best one for "auto". Throws std::invalid_argument.
+const Kernels& kernels_named(const std::string& name);
+
+}  // namespace safecf

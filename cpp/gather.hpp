@@ -1,0 +1,121 @@
+// Passes over gathered rows of factors: the inner loops of training.
+//
+// Rows are taken `kGroup` at a time, so that the vectors which all rows share (the direction, the
+// sums) are read and written once per group.
+#pragma once
+
+#include "kernels.hpp"
+#include "simd.hpp"
+
+namespace {
+
+constexpr int kGroup = 4;
+constexpr int64_t kAhead = 8;  // rows between a prefetch and its use
+
+SAFECF_INLINE void prefetch_row(const float* row, int64_t width) {
+  for (int64_t i = 0; i < width; i += safecf::kPad) __builtin_prefetch(row + i);
+}
+
+struct Group {
+  const float* rows[kGroup];
+};
+
+// scores_g = y_g . x for the rows of a group.
+SAFECF_INLINE void scores_of(const Group& y, const float* x, int64_t width, float* scores) {
+  Vec even[kGroup] = {}, odd[kGroup] = {};
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= width; i += 2 * kLanes) {
+    const Vec x0 = load(x + i), x1 = load(x + i + kLanes);
+    SAFECF_UNROLL
+    for (int g = 0; g < kGroup; ++g) {
+      even[g] += load(y.rows[g] + i) * x0;
+      odd[g] += load(y.rows[g] + i + kLanes) * x1;
+    }
+  }
+  for (; i < width; i += kLanes) {
+    const Vec x0 = load(x + i);
+    SAFECF_UNROLL
+    for (int g = 0; g < kGroup; ++g) even[g] += load(y.rows[g] + i) * x0;
+  }
+  SAFECF_UNROLL
+  for (int g = 0; g < kGroup; ++g) scores[g] = sum(even[g] + odd[g]);
+}
+
+// Calls body(group, weights) for all rows, the last group filled up with rows of weight zero.
+template <bool kPrefetch, class Body>
+SAFECF_INLINE void for_groups(const float* fixed, int64_t width, const int32_t* columns,
+                              const float* weights, int64_t count, Body body) {
+  for (int64_t j = 0; j < count; j += kGroup) {
+    if (kPrefetch) {
+      for (int64_t t = j + kAhead; t < min_of(j + kAhead + kGroup, count); ++t)
+        prefetch_row(fixed + columns[t] * width, width);
+    }
+    Group group;
+    float weight[kGroup];
+    SAFECF_UNROLL
+    for (int g = 0; g < kGroup; ++g) {
+      const bool inside = j + g < count;
+      group.rows[g] = fixed + columns[inside ? j + g : j] * width;
+      weight[g] = inside ? (weights ? weights[j + g] : 1.0f) : 0.0f;
+    }
+    body(group, weight);
+  }
+}
+
+// image += sum_j p_j y_j (y_j . x)
+inline void apply_pairs(const safecf::RowSystem& a, const float* x, float* image) {
+  for_groups<false>(a.fixed, a.width, a.columns, a.pairs, a.count,
+                    [&](const Group& y, const float* p) {
+                      float c[kGroup];
+                      scores_of(y, x, a.width, c);
+                      SAFECF_UNROLL
+                      for (int g = 0; g < kGroup; ++g) c[g] *= p[g];
+                      for (int64_t i = 0; i < a.width; i += kLanes) {
+                        Vec total = load(image + i);
+                        SAFECF_UNROLL
+                        for (int g = 0; g < kGroup; ++g) total += c[g] * load(y.rows[g] + i);
+                        store(image + i, total);
+                      }
+                    });
+}
+
+// The fused first pass: b += sum_j p_j y_j, residual += sum_j p_j (1 - y_j.x) y_j and
+// diagonal += sum_j p_j y_j^2, from one read of the rows.
+inline void first_pass(const safecf::RowSystem& a, const float* x, float* b, float* residual,
+                       float* diagonal) {
+  for_groups<true>(a.fixed, a.width, a.columns, a.pairs, a.count,
+                   [&](const Group& y, const float* p) {
+                     float c[kGroup];
+                     scores_of(y, x, a.width, c);
+                     SAFECF_UNROLL
+                     for (int g = 0; g < kGroup; ++g) c[g] = p[g] * (1.0f - c[g]);
+                     for (int64_t i = 0; i < a.width; i += kLanes) {
+                       Vec b_i = load(b + i), r_i = load(residual + i), m_i = load(diagonal + i);
+                       SAFECF_UNROLL
+                       for (int g = 0; g < kGroup; ++g) {
+                         const Vec y_i = load(y.rows[g] + i), py_i = p[g] * y_i;
+                         b_i += py_i;
+                         r_i += c[g] * y_i;
+                         m_i += py_i * y_i;
+                       }
+                       store(b + i, b_i);
+                       store(residual + i, r_i);
+                       store(diagonal + i, m_i);
+                     }
+                   });
+}
+
+// sum_j weight_j (1 - x.y_j)^2
+inline float missed(const float* fixed, int64_t width, const int32_t* columns, const float* weight,
+                    int64_t count, const float* x) {
+  double total = 0;
+  for_groups<true>(fixed, width, columns, weight, count, [&](const Group& y, const float* w) {
+    float scores[kGroup];
+    scores_of(y, x, width, scores);
+    SAFECF_UNROLL
+    for (int g = 0; g < kGroup; ++g) total += w[g] * (1.0f - scores[g]) * (1.0f - scores[g]);
+  });
+  return static_cast<float>(total);
+}
+
+}  // namespace

@@ -1,0 +1,62 @@
+// The table of kernels of one instruction set: compiled once for each, with SAFECF_ISA its name.
+#include "kernels.hpp"
+
+#include "cg.hpp"
+#include "cholesky.hpp"
+#include "gather.hpp"
+#include "gemm.hpp"
+
+#define SAFECF_JOIN_(a, b) a##b
+#define SAFECF_JOIN(a, b) SAFECF_JOIN_(a, b)
+#define SAFECF_TEXT_(a) #a
+#define SAFECF_TEXT(a) SAFECF_TEXT_(a)
+
+namespace {
+
+float dot3(const float* a, const float* b, const float* c, int64_t width) {
+  Vec total = {};
+  for (int64_t i = 0; i < width; i += kLanes) total += load(a + i) * load(b + i) * load(c + i);
+  return sum(total);
+}
+
+void pack_all(Strided b, int64_t depth, int64_t columns, int64_t first_panel, int64_t last_panel,
+              float* out) {
+  pack(b, depth, columns, nullptr, first_panel, last_panel, out);
+}
+
+int64_t next_above(const float* scores, int64_t from, int64_t count, float threshold) {
+  int64_t i = from;
+  for (; i + kLanes <= count; i += kLanes) {
+    const auto above = load(scores + i) > threshold;
+    int any = 0;
+    for (int lane = 0; lane < kLanes; ++lane) any |= above[lane];
+    if (any) break;
+  }
+  for (; i < count; ++i)
+    if (scores[i] > threshold) return i;
+  return count;
+}
+
+}  // namespace
+
+namespace safecf {
+
+extern const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA);
+const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
+    .name = SAFECF_TEXT(SAFECF_ISA),
+    .solve_cg = solve_cg,
+    .solve_exact = solve_exact,
+    .exact_scratch = exact_scratch,
+    .missed = missed,
+    .dot3 = dot3,
+    .panel = kColumns,
+    .packed_size = packed_size,
+    .pack = pack_all,
+    .multiply = multiply,
+    .multiply_scratch = kMultiplyScratch,
+    .gram = gram,
+    .gram_scratch = gram_scratch,
+    .next_above = next_above,
+};
+
+}  // namespace safecf

@@ -1,0 +1,79 @@
+// The kernels of one instruction set, as a table of functions on arrays.
+//
+// `kernels.cpp` is compiled once per instruction set and fills one table each; `dispatch` picks
+// the best one that the machine runs. Kernels are single-threaded and own no memory.
+#pragma once
+
+#include <stdint.h>
+
+namespace safecf {
+
+// Rows of factors are padded with zeros to a multiple of this many floats, a cache line.
+constexpr int64_t kPad = 16;
+
+// One row in the eigenbasis of G, where the shared part is diagonal:
+//   ( diag(shared) + sum_j pairs_j y_j y_j' ) x = sum_j pairs_j y_j ,  y_j = fixed[columns_j].
+struct RowSystem {
+  const float* fixed;
+  int64_t width;  // floats per row of `fixed`, padded
+  const int32_t* columns;
+  const float* pairs;
+  int64_t count;
+  const float* shared;  // padded with ones
+};
+
+struct CgOptions {
+  bool precondition;
+  int max_iterations;
+  float tolerance;
+};
+
+// An operand of a product: element (i, j) lies at data[i * row + j * column].
+struct Strided {
+  const float* data;
+  int64_t row;
+  int64_t column;
+};
+
+enum class Write { kSet, kAdd, kSubtract };
+
+struct Kernels {
+  const char* name;
+
+  // x = A^-1 b by conjugate gradients from x. Scratch: 6 * width. False: not positive definite.
+  bool (*solve_cg)(const RowSystem&, const CgOptions&, float* x, float* scratch);
+
+  // x = A^-1 b by Cholesky, primal or dual by the shape. False: not positive definite.
+  bool (*solve_exact)(const RowSystem&, int64_t factors, float* x, float* scratch);
+  int64_t (*exact_scratch)(int64_t factors, int64_t longest_row);
+
+  // sum_j weight_j (1 - x.y_j)^2; weight may be null for ones.
+  float (*missed)(const float* fixed, int64_t width, const int32_t* columns, const float* weight,
+                  int64_t count, const float* x);
+
+  // sum_i a_i b_i c_i over `width` floats.
+  float (*dot3)(const float* a, const float* b, const float* c, int64_t width);
+
+  // Packed right operands: all columns of B (depth x columns) in panels of `panel` columns.
+  int64_t panel;
+  int64_t (*packed_size)(int64_t depth, int64_t columns);
+  void (*pack)(Strided b, int64_t depth, int64_t columns, int64_t first_panel, int64_t last_panel,
+               float* out);
+
+  // C (rows x [first, last)) := or += or -= A B, `first` a multiple of `panel`; C points at
+  // column `first`. Each element is summed in the same order wherever it stands.
+  void (*multiply)(Strided a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
+                   int64_t first, int64_t last, Write write, float* c, int64_t c_row,
+                   float* scratch);
+  int64_t multiply_scratch;
+
+  // Lower triangle of C (rows x rows) += A diag(scale) A'; scale may be null for ones.
+  void (*gram)(Strided a, int64_t rows, int64_t depth, const float* scale, Write write, float* c,
+               int64_t c_row, float* scratch);
+  int64_t (*gram_scratch)(int64_t rows);
+
+  // The first index in [from, count) with scores[index] > threshold, or count.
+  int64_t (*next_above)(const float* scores, int64_t from, int64_t count, float threshold);
+};
+
+}  // namespace safecf

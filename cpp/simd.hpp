@@ -1,0 +1,73 @@
+// Vectors of the instruction set that is being compiled for, and what the kernels do with them.
+//
+// Everything here has internal linkage and nothing includes the C++ library: this header is
+// compiled once per instruction set, and a template instantiated with AVX-512 must never be the
+// copy that the linker keeps for a plain CPU.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Loops over the lanes or the rows of a group live in registers only when they are unrolled.
+#define SAFECF_UNROLL _Pragma("GCC unroll 16")
+#define SAFECF_INLINE inline __attribute__((always_inline))
+
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+#elif defined(__AVX__)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+
+typedef float Vec __attribute__((vector_size(4 * kLanes)));
+typedef float UnalignedVec __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
+typedef float Quad __attribute__((vector_size(16)));
+
+SAFECF_INLINE Vec load(const float* p) { return *reinterpret_cast<const UnalignedVec*>(p); }
+SAFECF_INLINE void store(float* p, Vec v) { *reinterpret_cast<UnalignedVec*>(p) = v; }
+SAFECF_INLINE Vec splat(float x) { return x - Vec{}; }
+
+// The sum of the lanes, always in the same order.
+SAFECF_INLINE float sum(Vec v) {
+  union {
+    Vec whole;
+    Quad quads[kLanes / 4];
+  } parts = {v};
+  Quad total = parts.quads[0];
+  SAFECF_UNROLL
+  for (int i = 1; i < kLanes / 4; ++i) total += parts.quads[i];
+  return (total[0] + total[2]) + (total[1] + total[3]);
+}
+
+SAFECF_INLINE float dot(const float* a, const float* b, int64_t width) {
+  Vec even = {}, odd = {};
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= width; i += 2 * kLanes) {
+    even += load(a + i) * load(b + i);
+    odd += load(a + i + kLanes) * load(b + i + kLanes);
+  }
+  for (; i + kLanes <= width; i += kLanes) even += load(a + i) * load(b + i);
+  float total = sum(even + odd);
+  for (; i < width; ++i) total += a[i] * b[i];
+  return total;
+}
+
+SAFECF_INLINE void axpy(float scale, const float* x, float* y, int64_t width) {
+  int64_t i = 0;
+  for (; i + kLanes <= width; i += kLanes) store(y + i, load(y + i) + scale * load(x + i));
+  for (; i < width; ++i) y[i] += scale * x[i];
+}
+
+inline void fill(float* x, float value, int64_t width) {
+  for (int64_t i = 0; i < width; ++i) x[i] = value;
+}
+
+inline bool is_finite(float x) { return x - x == 0.0f; }
+inline int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
+inline int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+}  // namespace

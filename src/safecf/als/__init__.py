@@ -1,0 +1,1 @@
+"""The paper, in reading order: kernels, quantile, risk, loss, rows, solvers, loop."""

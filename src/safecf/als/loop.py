@@ -1,0 +1,166 @@
+"""The one loop: losses -> xi -> weights -> user rows -> weighted Gramian -> item rows."""
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from safecf.als.loss import Vector
+from safecf.als.quantile import conditional_value_at_risk, value_at_risk
+from safecf.als.risk import Risk
+from safecf.als.rows import Mask, Problem
+from safecf.als.solvers import Solver
+from safecf.backends.base import Backend, Factors, Solved
+from safecf.errors import ConvergenceWarning
+
+
+@dataclass
+class State:
+    """What an epoch starts from; enough to go on with the same bits."""
+
+    users: Factors
+    items: Factors
+    weights: Vector
+    xi: float | None = None
+    epoch: int = 0
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one epoch did; losses and objective are those after it.
+
+    `objective` is risk + ridge terms, per user and unit of weight (the paper's Psi + Omega).
+    `residual_*` are the norms of the change of U, V and the weights z. `seconds` is by step.
+    """
+
+    epoch: int
+    objective: float
+    mean_loss: float
+    var: float
+    cvar: float
+    xi: float
+    mean_weight: float
+    residual_users: float
+    residual_items: float
+    residual_weights: float
+    seconds: dict[str, float] = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A problem with everything that is needed to minimise it."""
+
+    problem: Problem
+    risk: Risk
+    solver: Solver
+    backend: Backend
+    seed: int
+
+    def start(self, factors: int, init_std: float) -> State:
+        """x_u, y_i ~ N(0, init_std^2 / d) for the users and items that have interactions."""
+        interactions = self.problem.interactions
+        rng = np.random.default_rng(self.seed)
+        sides = []
+        for matrix in (interactions.users, interactions.items):
+            side = rng.standard_normal((matrix.num_rows, factors), dtype=np.float32)
+            side *= np.float32(init_std / np.sqrt(factors))
+            side[np.diff(matrix.indptr) == 0] = 0
+            sides.append(side.astype(self.backend.dtype, copy=False))
+        weights = np.full(interactions.num_users, self.risk.tail)
+        return State(users=sides[0], items=sides[1], weights=weights)
+
+    def epochs(self, state: State, iterations: int) -> Iterator[Epoch]:
+        """Train up to epoch `iterations`, changing `state` in place, one record per epoch.
+
+        An epoch that does not end (an error, Ctrl-C) leaves `state.items` and `state.epoch` as
+        they were before it.
+        """
+        problem, risk, backend, solver = self.problem, self.risk, self.backend, self.solver
+        users, active = problem.interactions.users, problem.active_users
+        unobserved_weight = problem.loss.unobserved_weight
+        clock = _Clock()
+
+        with clock("losses"):
+            items = backend.prepare(state.items, unobserved_weight * backend.gram(state.items))
+            losses = backend.losses(users, problem.pair_weight, state.users, items)[active]
+
+        while state.epoch < iterations:
+            kept = state.items.copy()
+            try:
+                with clock("quantile"):
+                    rng = np.random.default_rng([self.seed, state.epoch])
+                    start = risk.start(losses) if state.xi is None else state.xi
+                    xi = risk.quantile(losses, start, rng)
+                    weights = np.zeros_like(state.weights)
+                    weights[active] = risk.weights(losses, xi)
+                with clock("users"):
+                    user_rows = problem.user_rows(weights)
+                    solved_users = backend.solve_rows(user_rows, items, state.users, solver)
+                with clock("items"):
+                    gram = unobserved_weight * backend.gram(state.users, weights)
+                    item_rows = problem.item_rows(weights)
+                    fixed_users = backend.prepare(state.users, gram)
+                    solved_items = backend.solve_rows(item_rows, fixed_users, state.items, solver)
+                    del fixed_users
+                with clock("losses"):
+                    gram = unobserved_weight * backend.gram(state.items)
+                    items = backend.prepare(state.items, gram)
+                    losses = backend.losses(users, problem.pair_weight, state.users, items)[active]
+            except BaseException:
+                state.items[:] = kept
+                raise
+
+            residual_weights = float(np.linalg.norm(weights - state.weights))
+            state.weights, state.xi, state.epoch = weights, xi, state.epoch + 1
+            ridge = user_rows.ridge @ solved_users.norm + item_rows.ridge @ solved_items.norm
+            scale = risk.tail * problem.num_users
+            record = Epoch(
+                epoch=state.epoch,
+                objective=float(risk.total(losses, xi) + ridge / 2) / scale,
+                mean_loss=float(losses.mean()),
+                var=value_at_risk(losses, risk.tail),
+                cvar=conditional_value_at_risk(losses, risk.tail),
+                xi=xi,
+                mean_weight=float(weights[active].mean()),
+                residual_users=float(np.sqrt(solved_users.change.sum())),
+                residual_items=float(np.sqrt(solved_items.change.sum())),
+                residual_weights=residual_weights,
+                seconds=clock.lap(),
+            )
+            _warn_if_collapsed(record, solved_users, active, risk.tail)
+            yield record
+
+
+def _warn_if_collapsed(record: Epoch, solved: Solved, active: Mask, tail: float) -> None:
+    """Tell the user of a bandwidth that is too small: most users at zero, or weights off."""
+    norms = solved.norm[active]
+    vanished = float(np.mean(norms < 1e-4 * norms.max()))
+    if vanished > 0.5 or abs(record.mean_weight - tail) > 0.5 * tail:
+        warnings.warn(
+            f"training collapses at epoch {record.epoch}: {vanished:.0%} of the users have "
+            f"vanishing factors, the mean weight is {record.mean_weight:.3g} where {tail:.3g} is "
+            "wanted; raise bandwidth, or lower regularization",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+
+
+class _Clock:
+    """Seconds by step, started anew by `lap`."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, step: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        elapsed = time.perf_counter() - begin
+        self._seconds[step] = self._seconds.get(step, 0.0) + elapsed
+
+    def lap(self) -> dict[str, float]:
+        seconds, self._seconds = self._seconds, {}
+        return seconds

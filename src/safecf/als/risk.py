@@ -1,0 +1,135 @@
+"""Risks: how much each user counts, given everybody's losses."""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from safecf.als.kernels import Floats, Kernel
+from safecf.als.quantile import Psi, smoothed_quantile
+
+
+class Risk(Protocol):
+    """A function of the losses and of xi, minimised over both; its slope in loss_u is w_u."""
+
+    @property
+    def tail(self) -> float:
+        """The mean weight at the best xi: the share of users that is protected."""
+        ...
+
+    def start(self, losses: Floats) -> float:
+        """Return the first xi."""
+        ...
+
+    def quantile(self, losses: Floats, xi: float, rng: np.random.Generator | None) -> float:
+        """Return a better xi for these losses than the given one, if there is any."""
+        ...
+
+    def weights(self, losses: Floats, xi: float) -> Floats:
+        """w_u = d total / d loss_u."""
+        ...
+
+    def total(self, losses: Floats, xi: float) -> float:
+        """Return the risk's part of the objective, on the scale of sum_u w_u loss_u."""
+        ...
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Everybody counts the same: weight 1 for iALS, the tail for ERM-MF."""
+
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < math.inf:
+            raise ValueError(f"weight={self.weight!r} must be positive and finite: try 1.0")
+
+    @property
+    def tail(self) -> float:
+        """The mean weight, which is everybody's."""
+        return self.weight
+
+    def start(self, losses: Floats) -> float:
+        """Return xi = 1/n sum_u loss_u."""
+        return float(np.mean(losses, dtype=np.float64))
+
+    def quantile(self, losses: Floats, xi: float, rng: np.random.Generator | None) -> float:
+        """Return xi = 1/n sum_u loss_u; nothing depends on it."""
+        return self.start(losses)
+
+    def weights(self, losses: Floats, xi: float) -> Floats:
+        """w_u = weight."""
+        return np.full(len(losses), self.weight, dtype=np.float64)
+
+    def total(self, losses: Floats, xi: float) -> float:
+        """Return weight sum_u loss_u."""
+        return self.weight * float(np.sum(losses, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class SmoothedCVaR:
+    """The mean loss of the worst-off share `tail` of the users, smoothed by `kernel`: SAFER2.
+
+    An infinite bandwidth gives everybody the weight `tail`, just as `Mean(tail)`: ERM-MF.
+    """
+
+    tail: float
+    kernel: Kernel
+    bandwidth: float
+    steps: int = 5
+    sample: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tail <= 1:
+            raise ValueError(f"tail={self.tail!r} must be above 0 and at most 1: try 0.3")
+        if not (0 < self.bandwidth <= 1e300 or self.bandwidth == math.inf):
+            raise ValueError(
+                f"bandwidth={self.bandwidth!r} must be above 0 and at most 1e300: try 0.15, "
+                "or inf for equal weights"
+            )
+        if self.steps < 1:
+            raise ValueError(f"steps={self.steps!r} must be at least 1: try 5")
+        if not 0 < self.sample <= 1:
+            raise ValueError(f"sample={self.sample!r} must be above 0 and at most 1: try 0.1")
+
+    def start(self, losses: Floats) -> float:
+        """Return xi = 1/n sum_u loss_u."""
+        return float(np.mean(losses, dtype=np.float64))
+
+    def quantile(self, losses: Floats, xi: float, rng: np.random.Generator | None) -> float:
+        """Return xi = argmin Psi, by a few Newton-Raphson steps from the given xi."""
+        if math.isinf(self.bandwidth):
+            return Mean(self.tail).quantile(losses, xi, rng)
+        return smoothed_quantile(
+            losses,
+            self.tail,
+            self.kernel,
+            self.bandwidth,
+            start=xi,
+            steps=self.steps,
+            sample=self.sample,
+            rng=rng,
+        )
+
+    @np.errstate(over="ignore")
+    def weights(self, losses: Floats, xi: float) -> Floats:
+        """w_u = 1 - K((xi - loss_u) / h): how far user u is inside the tail, from 0 to 1."""
+        if math.isinf(self.bandwidth):
+            return Mean(self.tail).weights(losses, xi)
+        return self._psi(losses).weights(xi)
+
+    @np.errstate(over="ignore")
+    def total(self, losses: Floats, xi: float) -> float:
+        """Return tail n Psi(xi) = tail n xi + sum_u (rho_1 * k_h)(loss_u - xi).
+
+        It contains a constant of the order n h that no derivative sees, and is exact to n h eps:
+        no measure of progress once h is some 1e12 times the losses. An infinite bandwidth leaves
+        the constant out: tail sum_u loss_u.
+        """
+        if math.isinf(self.bandwidth):
+            return Mean(self.tail).total(losses, xi)
+        return self.tail * len(losses) * self._psi(losses).value(xi)
+
+    def _psi(self, losses: Floats) -> Psi:
+        return Psi(np.asarray(losses, dtype=np.float64), self.tail, self.kernel, self.bandwidth)

@@ -1,0 +1,122 @@
+"""`Rows`, the linear systems of one half-step, and the `Problem` that makes them for both sides."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safecf.als.loss import Loss, Ridge, Vector
+from safecf.data.interactions import Interactions
+from safecf.data.matrix import Csr
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One half-step: a linear system for every row r of `matrix`, with its confidences c_rj.
+
+        ( g_r G + sum_j p_rj y_j y_j' + ridge_r I ) x_r = sum_j p_rj y_j ,
+        p_rj = row_weight_r col_weight_j c_rj .
+
+    G and the fixed factors y_j are what the backend's `prepare` returns. From here on nothing
+    knows users from items.
+    """
+
+    matrix: Csr
+    row_weight: Vector
+    col_weight: Vector
+    gram_weight: Vector
+    ridge: Vector
+
+
+def user_rows(history: Csr, weight: Vector, loss: Loss, ridge: Ridge, num_items: int) -> Rows:
+    """Users: row_weight = w a, col_weight = 1, g = w, to be solved with G = b Y'Y."""
+    mass = history.row_mass()
+    pair_weight = loss.pair_weight(mass)
+    return Rows(
+        matrix=history,
+        row_weight=weight * pair_weight,
+        col_weight=np.ones(history.num_columns),
+        gram_weight=weight,
+        ridge=ridge.weights(pair_weight * mass, loss.unobserved_weight * num_items),
+    )
+
+
+def item_rows(
+    audience: Csr,
+    weight: Vector,
+    pair_weight: Vector,
+    loss: Loss,
+    ridge: Ridge,
+    total_weight: float,
+) -> Rows:
+    """Items: row_weight = 1, col_weight = w a, g = 1, to be solved with G = b X' diag(w) X."""
+    ones = np.ones(audience.num_rows)
+    mass = audience.row_mass(pair_weight)
+    return Rows(
+        matrix=audience,
+        row_weight=ones,
+        col_weight=weight * pair_weight,
+        gram_weight=ones,
+        ridge=ridge.weights(mass, loss.unobserved_weight * total_weight),
+    )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """sum_u w_u loss_u + 1/2 sum_u ridge_u |x_u|^2 + 1/2 sum_i ridge_i |y_i|^2 on given data.
+
+    `tail` is the mean of the weights w_u, alpha. Users and items without interactions have zero
+    factors and count nowhere: |U| and |V| are the numbers of those that have some.
+    """
+
+    interactions: Interactions
+    loss: Loss
+    ridge: Ridge
+    tail: float
+
+    @cached_property
+    def active_users(self) -> Mask:
+        """Which users have interactions: the ones whose losses the risk sees."""
+        return np.asarray(np.diff(self.interactions.users.indptr) > 0)
+
+    @cached_property
+    def num_users(self) -> int:
+        """|U|."""
+        return int(np.count_nonzero(self.active_users))
+
+    @cached_property
+    def num_items(self) -> int:
+        """|V|."""
+        return int(np.count_nonzero(np.diff(self.interactions.items.indptr)))
+
+    @cached_property
+    def pair_weight(self) -> Vector:
+        """a_u."""
+        return self.loss.pair_weight(self.interactions.users.row_mass())
+
+    @cached_property
+    def unit_user_rows(self) -> Rows:
+        """The users' half-step with w = 1: what the fold-in of the training users solves."""
+        unit = np.ones(self.interactions.num_users)
+        return user_rows(self.interactions.users, unit, self.loss, self.ridge, self.num_items)
+
+    @cached_property
+    def unit_item_rows(self) -> Rows:
+        """The items' half-step with w = 1, ridges for weights of mean alpha."""
+        unit = np.ones(self.interactions.num_users)
+        total_weight = self.tail * self.num_users
+        return item_rows(
+            self.interactions.items, unit, self.pair_weight, self.loss, self.ridge, total_weight
+        )
+
+    def user_rows(self, weight: Vector) -> Rows:
+        """Return the users' half-step at the weights w_u."""
+        row_weight = weight * self.pair_weight
+        return replace(self.unit_user_rows, row_weight=row_weight, gram_weight=weight)
+
+    def item_rows(self, weight: Vector) -> Rows:
+        """Return the items' half-step at the weights w_u."""
+        return replace(self.unit_item_rows, col_weight=weight * self.pair_weight)

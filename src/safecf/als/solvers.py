@@ -1,0 +1,55 @@
+"""Row solvers: frozen records of options; the backends carry them out, one method each."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Exact:
+    """x = A^-1 b by Cholesky, primal (d x d) for rows with n >= d, dual (n x n) for n < d.
+
+    In the eigenbasis of G the shared part D = g G + ridge I is diagonal. With P = diag(p_j),
+    Y the row's n fixed factors, and B = P^1/2 Y D^-1/2 (n x d),
+
+        primal:  x = D^-1/2 (I + B'B)^-1 B' P^1/2 1     n d^2 + d^3/3
+        dual:    x = D^-1/2 B' (I + BB')^-1 P^1/2 1     n^2 d + n^3/3
+    """
+
+    name: ClassVar[str] = "exact"
+
+
+@dataclass(frozen=True)
+class CG:
+    """Plain conjugate gradients from the previous factors, as in SAFER2-CG.
+
+    Stops at |b - Ax| <= tolerance |b| or after `max_iterations`.
+    """
+
+    max_iterations: int = 5
+    tolerance: float = 1e-4
+    name: ClassVar[str] = "cg"
+
+
+@dataclass(frozen=True)
+class SpectralCG:
+    """Conjugate gradients in the eigenbasis of G, preconditioned with the diagonal of A there.
+
+    The shared part g G + ridge I is diagonal for every row at once, so that the preconditioner
+    diag(g lambda + ridge) + sum_j p_j y_j^2 is exact on it and misses only the off-diagonal part
+    of the row's own pairs. Warm start from the previous factors; stops at
+    |b - Ax| <= tolerance |b|.
+    """
+
+    tolerance: float = 1e-3
+    max_iterations: int = 50
+    name: ClassVar[str] = "spectral-cg"
+
+
+Solver = Exact | CG | SpectralCG
+
+SOLVERS: dict[str, type[Solver]] = {
+    "auto": SpectralCG,
+    "exact": Exact,
+    "cg": CG,
+    "spectral-cg": SpectralCG,
+}

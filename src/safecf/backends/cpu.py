@@ -1,0 +1,171 @@
+"""The native backend: float32 on all cores, through `safecf._core`."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike, NDArray
+
+from safecf import _core
+from safecf.als.loss import Vector
+from safecf.als.rows import Rows
+from safecf.als.solvers import CG, Exact, Solver, SpectralCG
+from safecf.backends.base import Factors, Ids, Solved
+from safecf.backends.blas import single_threaded_blas
+from safecf.data.matrix import Csr
+from safecf.errors import SolveError, choose
+
+Floats = NDArray[np.float32]
+
+CACHE_LINE = 64
+PAD = CACHE_LINE // 4
+
+
+class Fixed(NamedTuple):
+    """The fixed side in the eigenbasis of G = basis diag(values) basis'."""
+
+    rotated: Floats
+    values: Floats
+    basis: Floats
+
+
+def solve_exact(systems: dict[str, Any], solver: Exact) -> int:
+    """Cholesky, primal or dual; the first row that failed, or -1."""
+    return _core.solve_exact(**systems)
+
+
+def solve_cg(systems: dict[str, Any], solver: CG) -> int:
+    """CG in the eigenbasis of G, which changes none of its iterates."""
+    return _conjugate_gradients(systems, solver, precondition=False)
+
+
+def solve_spectral_cg(systems: dict[str, Any], solver: SpectralCG) -> int:
+    """CG in the eigenbasis of G with the diagonal of A as the preconditioner."""
+    return _conjugate_gradients(systems, solver, precondition=True)
+
+
+def _conjugate_gradients(
+    systems: dict[str, Any], solver: CG | SpectralCG, *, precondition: bool
+) -> int:
+    return _core.solve_cg(
+        **systems,
+        precondition=precondition,
+        max_iterations=solver.max_iterations,
+        tolerance=solver.tolerance,
+    )
+
+
+ROW_SOLVERS: dict[str, Callable[[dict[str, Any], Any], int]] = {
+    "exact": solve_exact,
+    "cg": solve_cg,
+    "spectral-cg": solve_spectral_cg,
+}
+
+
+class CpuBackend:
+    """Run the verbs in C++; `isa` forces the kernels of one instruction set."""
+
+    name = "cpu"
+    dtype: np.dtype[Any] = np.dtype(np.float32)
+
+    def __init__(self, num_threads: int = 0, isa: str = "auto") -> None:
+        self.num_threads = num_threads
+        self.isa = isa
+
+    def gram(self, factors: Factors, weight: Vector | None = None) -> Factors:
+        """F' diag(weight) F."""
+        gram = np.empty((factors.shape[1],) * 2, dtype=np.float32)
+        weights = None if weight is None else _floats(weight)
+        _core.gram(factors, weights, gram, self.num_threads, self.isa)
+        return gram
+
+    def prepare(self, factors: Factors, gram: Factors) -> Fixed:
+        """Rotate the factors into the eigenbasis of G, rows padded to whole cache lines."""
+        with single_threaded_blas():
+            values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
+        count, width = len(factors), -(-factors.shape[1] // PAD) * PAD
+        fixed = Fixed(
+            rotated=_aligned(count, width),
+            values=_floats(np.maximum(values, 0)),
+            basis=_floats(basis),
+        )
+        _core.rotate(factors, fixed.basis, fixed.rotated, self.num_threads, self.isa)
+        return fixed
+
+    def solve_rows(self, rows: Rows, fixed: Fixed, factors: Factors, solver: Solver) -> Solved:
+        """Solve all rows in parallel."""
+        solve = choose("solver of the cpu backend", solver.name, ROW_SOLVERS)
+        change, norm = np.empty((2, len(factors)), dtype=np.float32)
+        systems = {
+            "indptr": rows.matrix.indptr,
+            "indices": rows.matrix.indices,
+            "weights": rows.matrix.weights,
+            "row_weight": _floats(rows.row_weight),
+            "col_weight": _floats(rows.col_weight),
+            "gram_weight": _floats(rows.gram_weight),
+            "ridge": _floats(rows.ridge),
+            **fixed._asdict(),
+            "factors": factors,
+            "change": change,
+            "norm": norm,
+            "threads": self.num_threads,
+            "isa": self.isa,
+        }
+        failed = solve(systems, solver)
+        if failed >= 0:
+            raise SolveError.at(failed, rows.ridge[failed])
+        return Solved(change.astype(np.float64), norm.astype(np.float64))
+
+    def losses(self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: Fixed) -> Vector:
+        """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx, all rows in parallel."""
+        losses = np.empty(len(factors), dtype=np.float32)
+        _core.losses(
+            matrix.indptr,
+            matrix.indices,
+            matrix.weights,
+            _floats(pair_weight),
+            *fixed,
+            factors,
+            losses,
+            self.num_threads,
+            self.isa,
+        )
+        return losses.astype(np.float64)
+
+    def topk(
+        self,
+        queries: Factors,
+        factors: Factors,
+        k: int,
+        *,
+        exclude: Csr | None = None,
+        exclude_all: Ids | None = None,
+    ) -> tuple[Ids, Floats]:
+        """Score in tiles, keep a heap per row."""
+        ids = np.empty((len(queries), k), dtype=np.int32)
+        scores = np.empty((len(queries), k), dtype=np.float32)
+        _core.topk(
+            _floats(queries),
+            _floats(factors),
+            None if exclude is None else exclude.indptr,
+            None if exclude is None else exclude.indices,
+            None if exclude_all is None else np.unique(exclude_all).astype(np.int32),
+            ids,
+            scores,
+            self.num_threads,
+            self.isa,
+        )
+        return ids, scores
+
+
+def _floats(values: ArrayLike) -> Floats:
+    return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def _aligned(rows: int, columns: int) -> Floats:
+    """Return an empty matrix that starts on a cache line."""
+    size = 4 * rows * columns
+    raw = np.empty(size + CACHE_LINE, dtype=np.uint8)
+    offset = -raw.ctypes.data % CACHE_LINE
+    return raw[offset : offset + size].view(np.float32).reshape(rows, columns)

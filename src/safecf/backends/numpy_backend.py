@@ -1,0 +1,171 @@
+"""The readable twin: every verb as its formula, in float64, one row at a time.
+
+It specifies what the other backends compute and is not meant to be fast.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safecf.als.loss import Vector
+from safecf.als.rows import Rows
+from safecf.als.solvers import CG, Exact, Solver, SpectralCG
+from safecf.backends.base import Factors, Ids, Solved
+from safecf.backends.blas import single_threaded_blas
+from safecf.data.matrix import Csr
+from safecf.errors import SolveError, choose
+
+Matrix = NDArray[np.float64]
+
+
+class System(NamedTuple):
+    """One row: ( g G + Y' diag(p) Y + ridge I ) x = Y' p."""
+
+    gram: Matrix
+    gram_weight: float
+    ridge: float
+    fixed: Matrix
+    pairs: Vector
+
+    def multiply(self, x: Vector) -> Vector:
+        """A x, without forming A."""
+        shared = self.gram_weight * (self.gram @ x) + self.ridge * x
+        return np.asarray(shared + self.fixed.T @ (self.pairs * (self.fixed @ x)))
+
+    def right_hand_side(self) -> Vector:
+        """Y' p."""
+        return np.asarray(self.fixed.T @ self.pairs)
+
+
+def solve_exact(system: System, start: Vector, solver: Exact) -> Vector:
+    """X = A^-1 b."""
+    gram, gram_weight, ridge, fixed, pairs = system
+    shared = gram_weight * gram + ridge * np.eye(len(start))
+    matrix = shared + fixed.T @ (pairs[:, None] * fixed)
+    lower = np.linalg.cholesky(matrix)
+    return np.asarray(np.linalg.solve(lower.T, np.linalg.solve(lower, system.right_hand_side())))
+
+
+def conjugate_gradients(
+    system: System, start: Vector, preconditioner: Vector, solver: CG | SpectralCG
+) -> Vector:
+    """Minimise 1/2 x'Ax - b'x along A-conjugate directions, from `start`."""
+    x, b = start.copy(), system.right_hand_side()
+    residual = b - system.multiply(x)
+    step = residual / preconditioner
+    energy = residual @ step
+    for _ in range(solver.max_iterations):
+        if np.linalg.norm(residual) <= solver.tolerance * np.linalg.norm(b):
+            break
+        image = system.multiply(step)
+        length = energy / (step @ image)
+        x += length * step
+        residual -= length * image
+        scaled = residual / preconditioner
+        energy, previous = residual @ scaled, energy
+        step = scaled + energy / previous * step
+    return x
+
+
+def solve_cg(system: System, start: Vector, solver: CG) -> Vector:
+    """Plain CG: the preconditioner is the identity."""
+    return conjugate_gradients(system, start, np.ones_like(start), solver)
+
+
+def solve_spectral_cg(system: System, start: Vector, solver: SpectralCG) -> Vector:
+    """CG in the eigenbasis Q of G, preconditioned with the diagonal of Q'AQ."""
+    values, basis = np.linalg.eigh(system.gram)
+    rotated = system._replace(gram=np.diag(values), fixed=system.fixed @ basis)
+    shared = system.gram_weight * values + system.ridge
+    diagonal = shared + rotated.pairs @ rotated.fixed**2
+    return np.asarray(basis @ conjugate_gradients(rotated, basis.T @ start, diagonal, solver))
+
+
+ROW_SOLVERS: dict[str, Callable[[System, Vector, Any], Vector]] = {
+    "exact": solve_exact,
+    "cg": solve_cg,
+    "spectral-cg": solve_spectral_cg,
+}
+
+
+class NumpyBackend:
+    """float64, single-threaded."""
+
+    name = "numpy"
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+
+    def gram(self, factors: Factors, weight: Vector | None = None) -> Factors:
+        """F' diag(weight) F."""
+        with single_threaded_blas():
+            weighted = factors if weight is None else weight[:, None] * factors
+            return np.asarray(factors.T @ weighted, dtype=self.dtype)
+
+    def prepare(self, factors: Factors, gram: Factors) -> tuple[Factors, Factors]:
+        """Nothing to prepare: the factors and G as they are."""
+        return np.asarray(factors, dtype=self.dtype), np.asarray(gram, dtype=self.dtype)
+
+    def solve_rows(
+        self, rows: Rows, fixed: tuple[Factors, Factors], factors: Factors, solver: Solver
+    ) -> Solved:
+        """Solve row by row."""
+        solve = choose("solver of the numpy backend", solver.name, ROW_SOLVERS)
+        others, gram = fixed
+        change, norm = np.zeros(len(factors)), np.zeros(len(factors))
+        with single_threaded_blas():
+            for row, old in enumerate(np.asarray(factors, dtype=self.dtype)):
+                columns, confidence = rows.matrix.row(row)
+                pairs = rows.row_weight[row] * rows.col_weight[columns] * confidence
+                system = System(
+                    gram, rows.gram_weight[row], rows.ridge[row], others[columns], pairs
+                )
+                new = np.zeros_like(old)
+                if system.right_hand_side().any():
+                    try:
+                        new = solve(system, old, solver)
+                    except np.linalg.LinAlgError:
+                        raise SolveError.at(row, rows.ridge[row]) from None
+                if not np.isfinite(new).all():
+                    raise SolveError.at(row, rows.ridge[row])
+                change[row], norm[row] = np.sum((new - old) ** 2), np.sum(new**2)
+                factors[row] = new
+        return Solved(change, norm)
+
+    def losses(
+        self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: tuple[Factors, Factors]
+    ) -> Vector:
+        """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx, row by row."""
+        others, gram = fixed
+        losses = np.zeros(len(factors))
+        with single_threaded_blas():
+            for row, x in enumerate(np.asarray(factors, dtype=self.dtype)):
+                columns, confidence = matrix.row(row)
+                missed = confidence @ (1 - others[columns] @ x) ** 2
+                losses[row] = pair_weight[row] / 2 * missed + x @ gram @ x / 2
+        return losses
+
+    def topk(
+        self,
+        queries: Factors,
+        factors: Factors,
+        k: int,
+        *,
+        exclude: Csr | None = None,
+        exclude_all: Ids | None = None,
+    ) -> tuple[Ids, NDArray[np.float32]]:
+        """Sort all scores."""
+        ids = np.full((len(queries), k), -1, dtype=np.int32)
+        best = np.full((len(queries), k), -np.finfo(np.float32).max, dtype=np.float32)
+        for row, query in enumerate(queries):
+            keep = np.ones(len(factors), dtype=bool)
+            if exclude is not None:
+                keep[exclude.row(row)[0]] = False
+            if exclude_all is not None:
+                keep[exclude_all] = False
+            with single_threaded_blas():
+                scores = np.asarray(factors @ query, dtype=np.float32)
+            candidates = np.flatnonzero(keep)
+            order = candidates[np.argsort(-scores[candidates], kind="stable")][:k]
+            ids[row, : len(order)], best[row, : len(order)] = order, scores[order]
+        return ids, best

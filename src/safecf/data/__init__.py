@@ -1,0 +1,1 @@
+"""Interactions: checking, both directions, splits and data sets."""

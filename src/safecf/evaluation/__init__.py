@@ -1,0 +1,1 @@
+"""Evaluation: scores per user first, their tails and means after."""

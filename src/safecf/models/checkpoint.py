@@ -1,0 +1,140 @@
+"""Checkpoints: what `fit` needs to go on after an epoch as if it had never stopped."""
+
+import errno
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from safecf.als.loop import Epoch, State
+from safecf.data.interactions import Interactions
+from safecf.errors import FileFormatError
+from safecf.models import files
+
+# They may change between two parts of a run; the part of random_state is played by the seed.
+FREE_OPTIONS = {"iterations", "num_threads", "backend", "random_state"}
+
+Path = str | os.PathLike[str]
+
+
+def fingerprint(interactions: Interactions) -> str:
+    """Return a hash of who interacted with what, and of the confidence weights."""
+    users = interactions.users
+    digest = hashlib.blake2b(repr(users.shape).encode(), digest_size=16)
+    for array in (users.indptr, users.indices, users.weights):
+        digest.update(b"none" if array is None else np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What makes two trainings the same one: the model, its options, the data and the seed."""
+
+    model: str
+    options: Mapping[str, Any]
+    data: str
+    seed: int
+
+    def check_continues(self, earlier: "Run", state: State, shape: tuple[int, int, int]) -> None:
+        """Refuse to go on with a checkpoint of another run, or of a longer one."""
+        differing = []
+        if earlier.model != self.model:
+            differing.append(f"model {earlier.model} in the file, {self.model} here")
+        for name, value in self.options.items():
+            before = earlier.options.get(name)
+            if name not in FREE_OPTIONS and files.plain(before) != files.plain(value):
+                differing.append(f"{name}={before!r} in the file, {value!r} here")
+        if earlier.seed != self.seed:
+            differing.append(f"random_state={earlier.seed} in the file, {self.seed} here")
+        users, items, factors = len(state.users), *state.items.shape
+        if (users, items, factors) != shape:
+            differing.append(
+                f"{users} users x {items} items with {factors} factors in the file, {shape[0]} x "
+                f"{shape[1]} with {shape[2]} here"
+            )
+        if earlier.data != self.data:
+            differing.append("user_items is not the matrix that the file was trained on")
+        if differing:
+            raise ValueError(
+                f"cannot resume: {'; '.join(differing)}. Use the same options and data, or start "
+                "anew without resume"
+            )
+        if state.epoch > self.options["iterations"]:
+            raise ValueError(
+                f"cannot resume: the file is at epoch {state.epoch}, beyond iterations="
+                f"{self.options['iterations']}; raise iterations"
+            )
+
+
+def write_checkpoint(path: Path, run: Run, state: State, history: list[Epoch]) -> None:
+    """Put a checkpoint in the place of the previous one, all of it or nothing."""
+    options = {name: value for name, value in run.options.items() if name not in FREE_OPTIONS}
+    header = {
+        "class": run.model,
+        "options": options,
+        "data": run.data,
+        "seed": run.seed,
+        "epoch": state.epoch,
+        "xi": state.xi,
+        "history": pack_history(history),
+    }
+    arrays = {"users": state.users, "items": state.items, "weights": state.weights}
+    files.write(path, files.CHECKPOINT, header, arrays)
+
+
+def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
+    """Return what a file holds that nobody has checked yet."""
+    if not files.with_suffix(path).is_file():
+        raise FileNotFoundError(
+            errno.ENOENT,
+            "there is no checkpoint to resume from; leave resume out to start anew",
+            str(files.with_suffix(path)),
+        )
+    with files.naming(path):
+        header, arrays = files.read(path, files.CHECKPOINT)
+        run = Run(
+            model=files.field(header, "class", str),
+            options=files.field(header, "options", dict),
+            data=files.field(header, "data", str),
+            seed=files.field(header, "seed", int),
+        )
+        users = files.array(arrays, "users", (None, None), np.float32, np.float64)
+        items = files.array(arrays, "items", (None, users.shape[1]), np.float32, np.float64)
+        state = State(
+            users=users,
+            items=items,
+            weights=files.array(arrays, "weights", (len(users),), np.float64),
+            xi=files.field(header, "xi", float),
+            epoch=files.field(header, "epoch", int),
+        )
+        history = unpack_history(header)
+        if run.seed < 0 or [record.epoch for record in history] != [*range(1, state.epoch + 1)]:
+            raise FileFormatError("its history is damaged; start anew without resume")
+    return run, state, history
+
+
+def pack_history(history: list[Epoch]) -> list[dict[str, Any]]:
+    """Return the records as JSON values."""
+    return [asdict(record) for record in history]
+
+
+def unpack_history(record: Mapping[str, Any]) -> list[Epoch]:
+    """Take `record["history"]` back, with every value of its type."""
+    history = []
+    for entry in files.field(record, "history", list):
+        if not isinstance(entry, dict):
+            raise FileFormatError("its history is damaged; save it again")
+        seconds = files.field(entry, "seconds", dict)
+        values: dict[str, Any] = {}
+        for column in fields(Epoch):
+            if column.name == "seconds":
+                values["seconds"] = {step: files.field(seconds, step, float) for step in seconds}
+            else:
+                values[column.name] = files.field(
+                    entry, column.name, int if column.name == "epoch" else float
+                )
+        history.append(Epoch(**values))
+    return history

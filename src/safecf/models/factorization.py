@@ -1,0 +1,219 @@
+"""`MatrixFactorization`: everything that can be answered from the factors alone."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from safecf.backends import Backend, make_backend
+from safecf.data.matrix import Csr
+from safecf.errors import NotFittedError
+from safecf.models.queries import (
+    PADDING_ID,
+    PADDING_SCORE,
+    Indices,
+    check_count,
+    check_ids,
+    check_rows,
+    check_selection,
+    columns_among,
+)
+from safecf.models.recommender import Ids, Recommender, Scores
+
+Factors32 = NDArray[np.float32]
+
+
+class MatrixFactorization(Recommender):
+    """score_ui = x_u . y_i, with x_u the rows of `user_factors` and y_i those of `item_factors`.
+
+    Similarities are cosines. Users and items whose factors are zero, since nothing is known of
+    them, are like nobody: no search finds them, and a search for them finds nothing.
+    """
+
+    backend: str
+    num_threads: int
+
+    user_factors: Factors32 | None = None
+    item_factors: Factors32 | None = None
+    shape: tuple[int, int] = (0, 0)
+
+    _cache: Mapping[object, tuple[Any, Any]] = MappingProxyType({})
+
+    def recommend(  # noqa: PLR0917
+        self,
+        userid: ArrayLike,
+        user_items: Any,
+        N: int = 10,
+        filter_already_liked_items: bool = True,
+        filter_items: ArrayLike | None = None,
+        recalculate_user: bool = False,
+        items: ArrayLike | None = None,
+    ) -> tuple[Ids, Scores]:
+        """Return the N best items by x_u . y_i; see `Recommender.recommend`."""
+        users, factors = self._factors()
+        count = check_count(N)
+        asked = check_ids(userid, None if recalculate_user else len(users), "userid")
+        only, without = check_selection(items, filter_items, len(factors), "items")
+        liked = None
+        if filter_already_liked_items or recalculate_user:
+            liked = self._check_user_items(user_items, asked.size)
+        if liked is not None and recalculate_user:
+            queries = self._fold_in_users(liked)
+        else:
+            queries = users[np.atleast_1d(asked)]
+        if liked is not None and only is not None:
+            liked = columns_among(liked, only)
+        if not filter_already_liked_items:
+            liked = None
+        candidates = factors if only is None else factors[only]
+        found = self._search(queries, candidates, count, names=only, without=without, exclude=liked)
+        return _shaped_like(asked, found)
+
+    def similar_items(  # noqa: PLR0917
+        self,
+        itemid: ArrayLike,
+        N: int = 10,
+        recalculate_item: bool = False,
+        item_users: Any = None,
+        filter_items: ArrayLike | None = None,
+        items: ArrayLike | None = None,
+    ) -> tuple[Ids, Scores]:
+        """Return the N best items by the cosine of y_i and y_j; see `Recommender`."""
+        _, factors = self._factors()
+        count = check_count(N)
+        asked = check_ids(itemid, None if recalculate_item else len(factors), "itemid")
+        only, without = check_selection(items, filter_items, len(factors), "items")
+        if recalculate_item:
+            queries = self._fold_in_items(self._check_item_users(item_users, asked.size))
+        else:
+            queries = factors[np.atleast_1d(asked)]
+        found = self._similar(queries, factors, count, side="items", only=only, without=without)
+        return _shaped_like(asked, found)
+
+    def similar_users(
+        self,
+        userid: ArrayLike,
+        N: int = 10,
+        filter_users: ArrayLike | None = None,
+        users: ArrayLike | None = None,
+    ) -> tuple[Ids, Scores]:
+        """Return the N best users by the cosine of x_u and x_v; see `Recommender`."""
+        factors, _ = self._factors()
+        count = check_count(N)
+        asked = check_ids(userid, len(factors), "userid")
+        only, without = check_selection(users, filter_users, len(factors), "users")
+        queries = factors[np.atleast_1d(asked)]
+        found = self._similar(queries, factors, count, side="users", only=only, without=without)
+        return _shaped_like(asked, found)
+
+    @abstractmethod
+    def _fold_in_users(self, history: Csr) -> Factors32:
+        """Return factors for users with these histories."""
+
+    @abstractmethod
+    def _fold_in_items(self, audience: Csr) -> Factors32:
+        """Return factors for items with these audiences."""
+
+    def _factors(self) -> tuple[Factors32, Factors32]:
+        """Return both factors, which are there only after `fit`."""
+        if self.user_factors is None or self.item_factors is None:
+            raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
+        return self.user_factors, self.item_factors
+
+    def _check_user_items(self, user_items: Any, count: int | None) -> Csr:
+        now = len(self._factors()[1])
+        known = range(min(self.shape[1], now), now + 1)
+        return check_rows(user_items, count, "user", "item", known)
+
+    def _check_item_users(self, item_users: Any, count: int | None) -> Csr:
+        now = len(self._factors()[0])
+        known = range(min(self.shape[0], now), now + 1)
+        return check_rows(item_users, count, "item", "user", known)
+
+    def _similar(
+        self,
+        queries: Factors32,
+        factors: Factors32,
+        count: int,
+        *,
+        side: str,
+        only: Indices | None,
+        without: Indices | None,
+    ) -> tuple[Ids, Scores]:
+        """Search by cosine."""
+        if only is None:
+            unit, zero = self._cached(side, factors, lambda: directions(factors))
+        else:
+            unit, zero = directions(factors[only])
+        left_out = zero if without is None else np.append(zero, without)
+        sought, nowhere = directions(queries)
+        ids, scores = self._search(sought, unit, count, names=only, without=left_out)
+        ids[nowhere], scores[nowhere] = PADDING_ID, PADDING_SCORE
+        np.minimum(scores, 1, out=scores)
+        return ids, scores
+
+    def _search(
+        self,
+        queries: Factors32,
+        candidates: Factors32,
+        count: int,
+        *,
+        names: Indices | None,
+        without: Indices | None,
+        exclude: Csr | None = None,
+    ) -> tuple[Ids, Scores]:
+        """Return the best candidates by dot product; candidate j has the id names[j], or j.
+
+        `without` and the columns of `exclude` are candidates to leave out.
+        """
+        width = count if names is None else min(count, len(names))
+        ids = np.full((len(queries), width), PADDING_ID)
+        scores = np.full((len(queries), width), PADDING_SCORE)
+        k = min(width, len(candidates))
+        if len(queries):
+            best, best_scores = self._make_backend().topk(
+                queries,
+                candidates,
+                k,
+                exclude=exclude,
+                exclude_all=None if without is None else without.astype(np.int32),
+            )
+            ids[:, :k] = best if names is None else np.where(best < 0, PADDING_ID, names[best])
+            scores[:, :k] = best_scores
+        return ids, scores
+
+    def _make_backend(self) -> Backend:
+        return make_backend(self.backend, self.num_threads)
+
+    def _cached(self, key: object, source: object, make: Callable[[], Any]) -> Any:
+        """Return what was made from `source`, made anew when that is another object."""
+        held = self._cache.get(key)
+        if held is None or held[0] is not source:
+            held = (source, make())
+            self._cache = {**self._cache, key: held}
+        return held[1]
+
+    def _forget(self) -> None:
+        """Drop all that was made from the factors, because they have changed."""
+        self._cache = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_cache"}
+
+
+def directions(factors: Factors32) -> tuple[Factors32, Indices]:
+    """Return x / |x| for every row x, and the rows that are zero and stay so."""
+    squares = np.einsum("ij,ij->i", factors, factors, dtype=np.float64)
+    length = np.sqrt(squares, where=squares > 0, out=np.ones_like(squares))
+    unit = np.empty_like(factors)
+    np.divide(factors, length[:, None], out=unit, casting="same_kind")
+    return unit, np.flatnonzero(squares == 0)
+
+
+def _shaped_like(asked: Indices, found: tuple[Ids, Scores]) -> tuple[Ids, Scores]:
+    """Return 1-D results for one id."""
+    ids, scores = found
+    return (ids[0], scores[0]) if asked.ndim == 0 else (ids, scores)

@@ -1,0 +1,178 @@
+"""Files of models and checkpoints: safetensors, with everything but the arrays in one JSON header.
+
+Nothing is ever unpickled, and nothing in a file is believed before it has been looked at.
+"""
+
+import contextlib
+import json
+import math
+import numbers
+import os
+import reprlib
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as parse
+from safetensors.numpy import save as serialise
+
+from safecf.errors import FileFormatError
+
+SUFFIX = ".safetensors"
+FORMAT = 1
+MODEL = "model"
+CHECKPOINT = "checkpoint"
+ADVICE = {MODEL: "read it with safecf.load", CHECKPOINT: "pass it to fit(resume=...)"}
+
+File = str | os.PathLike[str] | IO[bytes]
+Arrays = dict[str, NDArray[Any]]
+T = TypeVar("T")
+
+
+def with_suffix(path: str | os.PathLike[str]) -> Path:
+    """Return the path with .safetensors at its end."""
+    name = os.fspath(path)
+    return Path(name if name.endswith(SUFFIX) else name + SUFFIX)
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """Return where `write` will put the file, after a look at whether it can."""
+    target = with_suffix(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no folder {target.parent}; create it first")
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give the path of a file")
+    return target
+
+
+def write(file: File, kind: str, header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write one file: the arrays, and as JSON its `kind` and the rest of the `header`."""
+    text = json.dumps(plain({"format": FORMAT, "kind": kind, **header}), allow_nan=False)
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    content = serialise(contiguous, metadata={"safecf": text})
+    if isinstance(file, str | os.PathLike):
+        _replace(check_target(file), content)
+    else:
+        file.write(content)
+
+
+def _replace(target: Path, content: bytes) -> None:
+    """Put `content` in the place of `target`, all of it or nothing."""
+    target = target.resolve()
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException as problem:
+        temporary.unlink(missing_ok=True)
+        if isinstance(problem, OSError):
+            reason = f"{problem.strerror or problem}; what was there before is untouched"
+            raise OSError(problem.errno, f"cannot write the file: {reason}", str(target)) from None
+        raise
+
+
+@contextlib.contextmanager
+def naming(file: File) -> Iterator[None]:
+    """Put the name of the file in front of every complaint about its contents."""
+    try:
+        yield
+    except FileFormatError as problem:
+        name = with_suffix(file) if isinstance(file, str | os.PathLike) else "the file"
+        raise FileFormatError(f"{name}: {problem}") from problem.__cause__
+
+
+def read(file: File, kind: str) -> tuple[dict[str, Any], Arrays]:
+    """Return the header and the arrays of a file of the given kind."""
+    content = with_suffix(file).read_bytes() if isinstance(file, str | os.PathLike) else file.read()
+    foreign = "it is damaged, or no safetensors file; copy it again, or save the model again"
+    try:
+        arrays = parse(content)
+        length = int.from_bytes(content[:8], "little")
+        outer = json.loads(content[8 : 8 + length])
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as problem:
+        raise FileFormatError(f"{foreign} ({reprlib.repr(str(problem))})") from problem
+    metadata = outer.get("__metadata__") or {}
+    if "safecf" not in metadata:
+        raise FileFormatError("it was not written by safecf; give a file that a model has saved")
+    try:
+        header = _revived(json.loads(metadata["safecf"], parse_constant=_refuse))
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise FileFormatError(f"its header is damaged; {foreign}") from problem
+    if not isinstance(header, dict):
+        raise FileFormatError(f"its header is damaged; {foreign}")
+    found = field(header, "format", int)
+    if not 1 <= found <= FORMAT:
+        raise FileFormatError(
+            f"its format is {reprlib.repr(found)}, known is up to {FORMAT}; "
+            "try a newer version of safecf"
+        )
+    if field(header, "kind", str) != kind:
+        advice = ADVICE.get(header["kind"], "try a newer version of safecf")
+        raise FileFormatError(f"it is a {header['kind']}, not a {kind}; {advice}")
+    return header, arrays
+
+
+def field(record: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    """Return `record[name]`, which has to be of this type; a float may be written as an integer."""
+    value = record.get(name)
+    if kind is float and type(value) is int and abs(value) < 2**53:
+        value = float(value)
+    if type(value) is not kind:
+        raise FileFormatError(
+            f"{name!r} is {reprlib.repr(value)}, not of type {kind.__name__}; save it again"
+        )
+    return value
+
+
+def array(
+    arrays: Arrays, name: str, shape: tuple[int | None, ...], *dtypes: type[np.generic]
+) -> NDArray[Any]:
+    """Return a finite, writable array of one of the types; None stands for any length."""
+    found = arrays.get(name)
+    if found is None:
+        raise FileFormatError(f"the array {name!r} is missing; save it again")
+    fits = len(shape) == found.ndim and all(
+        want in (None, size) for want, size in zip(shape, found.shape, strict=True)
+    )
+    if not fits or found.dtype.type not in dtypes:
+        raise FileFormatError(
+            f"the array {name!r} is {found.dtype}{list(found.shape)}, where "
+            f"{np.dtype(dtypes[0])}{[size or 'any' for size in shape]} is needed; save it again"
+        )
+    if not np.isfinite(found).all():
+        raise FileFormatError(f"the array {name!r} holds values that are not finite; save it again")
+    return np.require(found, requirements=["C", "A", "W"])
+
+
+def plain(value: Any) -> Any:
+    """Return the value in types that JSON has; infinities and NaN become strings."""
+    if isinstance(value, Mapping):
+        return {key: plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if isinstance(value, bool | str | None):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    number = float(value)
+    return number if math.isfinite(number) else str(number)
+
+
+def _revived(value: Any) -> Any:
+    """Undo `plain` for infinities and NaN."""
+    if isinstance(value, dict):
+        return {key: _revived(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_revived(entry) for entry in value]
+    return float(value) if value in ("inf", "-inf", "nan") else value
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")

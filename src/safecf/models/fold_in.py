@@ -1,0 +1,133 @@
+"""Fold-in: factors for new users and items, given those of the other side."""
+
+from abc import abstractmethod
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from safecf.als.loss import Loss, Ridge, Vector
+from safecf.als.risk import Risk
+from safecf.als.rows import Rows, item_rows, user_rows
+from safecf.als.solvers import Exact, Solver
+from safecf.data.matrix import Csr
+from safecf.models.factorization import Factors32, MatrixFactorization
+from safecf.models.queries import check_ids, check_new_ids
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+class Parts(NamedTuple):
+    """What a named model is composed of."""
+
+    loss: Loss
+    ridge: Ridge
+    risk: Risk
+    solver: Solver
+
+
+class FoldIn(MatrixFactorization):
+    """x_u = argmin loss_u + ridge_u/2 |x_u|^2, and the like for items with users of weight w_u.
+
+    Rows are solved exactly and each by itself: what comes out for one does not depend on the
+    others that it is asked with.
+    """
+
+    user_weights: Vector
+    user_mass: Vector
+    num_users: int
+    num_items: int
+
+    @abstractmethod
+    def _compose(self) -> Parts:
+        """Make the parts from the options, which have been checked."""
+
+    def fold_in(self, user_items: Any) -> Factors32:
+        """Return the factors of new users, one per row of `user_items`; nothing is stored.
+
+        x_u = argmin loss_u + ridge_u/2 |x_u|^2, solved exactly, each user by itself.
+
+        >>> model.fold_in(user_items[:2]).shape
+        (2, 64)
+        """
+        return self._fold_in_users(self._check_user_items(user_items, None))
+
+    def recalculate_user(self, userid: ArrayLike, user_items: Any) -> Factors32:
+        """Return the factors of one user (1-D) or an array of users, from `user_items` alone."""
+        asked = check_ids(userid, None, "userid")
+        factors = self._fold_in_users(self._check_user_items(user_items, asked.size))
+        return factors[0] if asked.ndim == 0 else factors
+
+    def recalculate_item(self, itemid: ArrayLike, item_users: Any) -> Factors32:
+        """Return the factors of one item (1-D) or an array of items, from `item_users` alone.
+
+        The users count as they did in the last epoch, and have their stored factors.
+        """
+        asked = check_ids(itemid, None, "itemid")
+        factors = self._fold_in_items(self._check_item_users(item_users, asked.size))
+        return factors[0] if asked.ndim == 0 else factors
+
+    def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> None:
+        """Store the fold-in of these users; ids beyond the last one add users.
+
+        A user without a history so far counts, for items that are added later, with the mean
+        weight.
+        """
+        users, _ = self._factors()
+        ids = check_new_ids(userids, "userids")
+        history = self._check_user_items(user_items, ids.size)
+        factors, mass = self._fold_in_users(history), history.row_mass()
+        size = max(len(users), int(ids.max(initial=-1)) + 1)
+        users, weights = _grown(users, size), _grown(self.user_weights, size)
+        masses = _grown(self.user_mass, size)
+        weights[ids] = np.where(masses[ids] > 0, weights[ids], self._compose().risk.tail)
+        users[ids], masses[ids] = factors, mass
+        self.user_factors, self.user_weights, self.user_mass = users, weights, masses
+        self._forget()
+
+    def partial_fit_items(self, itemids: ArrayLike, item_users: Any) -> None:
+        """Store what `recalculate_item` gives for these items; ids beyond the last add items."""
+        _, items = self._factors()
+        ids = check_new_ids(itemids, "itemids")
+        factors = self._fold_in_items(self._check_item_users(item_users, ids.size))
+        items = _grown(items, max(len(items), int(ids.max(initial=-1)) + 1))
+        items[ids] = factors
+        self.item_factors = items
+        self._forget()
+
+    def _fold_in_users(self, history: Csr) -> Factors32:
+        loss, ridge, _, _ = self._compose()
+        weight = np.ones(history.num_rows)
+        return self._solve_users(user_rows(history, weight, loss, ridge, self.num_items))
+
+    def _solve_users(self, rows: Rows) -> Factors32:
+        return self._solve(rows, "items", self._factors()[1], None)
+
+    def _fold_in_items(self, audience: Csr) -> Factors32:
+        loss, ridge, risk, _ = self._compose()
+        pair_weight, total_weight = loss.pair_weight(self.user_mass), risk.tail * self.num_users
+        rows = item_rows(audience, self.user_weights, pair_weight, loss, ridge, total_weight)
+        return self._solve(rows, "users", self._factors()[0], self.user_weights)
+
+    def _solve(self, rows: Rows, side: str, fixed: Factors32, weight: Vector | None) -> Factors32:
+        """Solve rows exactly, given the factors of the other side."""
+        backend, unobserved_weight = self._make_backend(), self._compose().loss.unobserved_weight
+
+        def prepare() -> Any:
+            factors = fixed.astype(backend.dtype, copy=False)
+            return backend.prepare(factors, unobserved_weight * backend.gram(factors, weight))
+
+        factors = np.zeros((rows.matrix.num_rows, fixed.shape[1]), dtype=backend.dtype)
+        if len(factors):
+            key = (side, backend.name, unobserved_weight)
+            backend.solve_rows(rows, self._cached(key, fixed, prepare), factors, Exact())
+        return factors.astype(np.float32, copy=False)
+
+
+def _grown(array: NDArray[Number], size: int) -> NDArray[Number]:
+    """Return the array with zeros at its end, or itself where it is long enough."""
+    if size <= len(array):
+        return array
+    longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer

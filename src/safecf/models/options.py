@@ -1,0 +1,119 @@
+"""Options: what each of them may be, by name; checked when `fit` is called."""
+
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from safecf.als.kernels import KERNELS
+from safecf.als.solvers import SOLVERS
+from safecf.backends import BACKENDS
+from safecf.errors import choose
+
+LARGEST_INTEGER = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A whole number from `low` on."""
+
+    low: int
+    example: int
+
+    def __call__(self, name: str, value: object) -> None:
+        """Refuse anything else; True and False are not numbers."""
+        remedy = f"try {name}={self.example}"
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+            raise TypeError(f"{name}={value!r} has to be an integer; {remedy}")
+        if not self.low <= int(value) <= LARGEST_INTEGER:
+            raise ValueError(
+                f"{name}={value!r} has to be from {self.low} to {LARGEST_INTEGER}; {remedy}"
+            )
+
+
+@dataclass(frozen=True)
+class Number:
+    """A real number in an interval, with its `ends` included or not: one of [] [) (] ()."""
+
+    low: float
+    high: float
+    ends: str
+    example: float
+
+    def __call__(self, name: str, value: object) -> None:
+        """Refuse anything else, NaN included."""
+        remedy = f"try {name}={self.example:g}"
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise TypeError(f"{name}={value!r} has to be a number; {remedy}")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.nan
+        inside = self.low < number < self.high
+        inside |= self.ends[0] == "[" and number == self.low
+        inside |= self.ends[1] == "]" and number == self.high
+        if not inside:
+            interval = f"{self.ends[0]}{self.low:g}, {self.high:g}{self.ends[1]}"
+            raise ValueError(f"{name}={value!r} has to be in {interval}; {remedy}")
+
+
+@dataclass(frozen=True)
+class Name:
+    """One of the names in `table`."""
+
+    table: Mapping[str, Any]
+
+    def __call__(self, name: str, value: object) -> None:
+        """Refuse anything else, with the name that was probably meant."""
+        choose(name, value, self.table)
+
+
+def check_random_state(name: str, value: object) -> None:
+    """None, an integer >= 0, or one of numpy's two kinds of generators."""
+    if value is None or isinstance(value, np.random.Generator | np.random.RandomState):
+        return
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(
+            f"{name}={value!r} has to be None, an integer, a numpy.random.Generator or a "
+            f"numpy.random.RandomState; try {name}=0"
+        )
+    if value < 0:
+        raise ValueError(f"{name}={value!r} has to be at least 0; try {name}={-int(value)}")
+
+
+RULES: dict[str, Callable[[str, object], None]] = {
+    "factors": Integer(1, example=64),
+    "iterations": Integer(1, example=30),
+    "regularization": Number(0, math.inf, "[)", example=0.004),
+    "ridge_exponent": Number(-math.inf, math.inf, "()", example=1),
+    "unobserved_weight": Number(0, math.inf, "[)", example=0.004),
+    "tail": Number(0, 1, "(]", example=0.3),
+    "kernel": Name(KERNELS),
+    "bandwidth": Number(0, math.inf, "(]", example=0.15),
+    "quantile_steps": Integer(1, example=5),
+    "quantile_sample": Number(0, 1, "(]", example=1),
+    "solver": Name(SOLVERS),
+    "tolerance": Number(0, math.inf, "()", example=1e-3),
+    "init_std": Number(0, 1e6, "(]", example=0.1),
+    "random_state": check_random_state,
+    "num_threads": Integer(0, example=0),
+    "backend": Name(BACKENDS),
+}
+
+
+def check_options(options: Mapping[str, object]) -> None:
+    """Apply to every option the rule of its name."""
+    for name, value in options.items():
+        RULES[name](name, value)
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return the one integer that all chance comes from: the given one, or a drawn one."""
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(LARGEST_INTEGER))
+    return int(np.random.default_rng(random_state).integers(LARGEST_INTEGER))

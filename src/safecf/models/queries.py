@@ -1,0 +1,112 @@
+"""What a model is asked for: ids, their number and the rows that come with them, all checked."""
+
+import numbers
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from safecf.data.matrix import Csr, check_matrix
+
+Indices = NDArray[np.int64]
+
+PADDING_ID = np.int32(-1)
+PADDING_SCORE = -np.finfo(np.float32).max
+MOST_IDS = 2**31 - 1
+
+
+def check_count(count: object) -> int:
+    """Return N, the number of results."""
+    if isinstance(count, bool) or not isinstance(count, numbers.Integral):
+        raise TypeError(f"N={count!r} has to be an integer; try N=10")
+    if count < 1:
+        raise ValueError(f"N={count!r} has to be at least 1; try N=10")
+    return int(count)
+
+
+def check_ids(ids: ArrayLike, size: int | None, name: str) -> Indices:
+    """Return one id or an array of ids, which are below `size` unless it is None."""
+    found = np.asarray(ids)
+    if found.ndim > 1:
+        raise ValueError(f"{name} has {found.ndim} dimensions; give one id, or a 1-D array of ids")
+    if found.size and found.dtype.kind not in "iu":
+        hint = f"try numpy.flatnonzero({name})" if found.dtype.kind == "b" else "give row numbers"
+        raise IndexError(f"{name} holds values of type {found.dtype}, not integers; {hint}")
+    if size is not None:
+        outside = np.flatnonzero((found < 0) | (found >= size))
+        if outside.size:
+            raise IndexError(
+                f"{name} {found.flat[outside[0]]} is out of range: ids go from 0 to {size - 1}"
+            )
+    return found.astype(np.int64)
+
+
+def check_new_ids(ids: ArrayLike, name: str) -> Indices:
+    """Return an array of ids that need not be known yet, none of them twice."""
+    found = np.atleast_1d(check_ids(ids, MOST_IDS, name))
+    values, counts = np.unique(found, return_counts=True)
+    if values.size < found.size:
+        raise ValueError(f"{name} holds {values[counts > 1][0]} more than once; give each id once")
+    return found
+
+
+def check_selection(
+    only: ArrayLike | None, without: ArrayLike | None, size: int, name: str
+) -> tuple[Indices | None, Indices | None]:
+    """Return the ids to choose from and the ids to leave out, of which one is None."""
+    if only is not None and without is not None and np.size(without):
+        raise ValueError(
+            f"{name} and filter_{name} exclude each other; leave the filtered ids out of {name}"
+        )
+    if only is None:
+        return None, None if without is None else check_ids(without, size, f"filter_{name}")
+    chosen = np.unique(check_ids(only, size, name))
+    if not chosen.size:
+        raise ValueError(f"{name} is empty; leave it out to choose from all {name}")
+    return chosen, None
+
+
+def check_rows(matrix: Any, count: int | None, row: str, column: str, known: range) -> Csr:
+    """Return the matrix `{row}_{column}s`, with one row for each of `count` ids.
+
+    Its number of columns is one of `known`. This ends at what the model knows now, and starts at
+    what it knew when it was trained: a matrix made then stays good when a partial fit adds more.
+    """
+    name, width = f"{row}_{column}s", known.stop - 1
+    is_sparse: bool = scipy.sparse.issparse(matrix)
+    if not is_sparse:
+        raise ValueError(
+            f"{name} has to be a sparse matrix with a row for every {row} in question and "
+            f"{width} columns, not {type(matrix).__name__}; try scipy.sparse.csr_matrix({name})"
+        )
+    if matrix.ndim == 1:
+        matrix = matrix.reshape(1, -1).tocsr()
+    rows, columns = matrix.shape
+    transposed = f"its shape looks transposed, try {name}.T.tocsr()"
+    looks_transposed = rows in known and columns == (columns if count is None else count)
+    if count is not None and rows != count:
+        hint = transposed if looks_transposed else f"try {name}[{row}ids]"
+        raise ValueError(
+            f"{name} must contain 1 row for every {row} in {row}ids: it has {rows} rows for "
+            f"{count}; {hint}"
+        )
+    if columns not in known:
+        hint = transposed if looks_transposed else f"use the {column} index of the training data"
+        raise ValueError(
+            f"{name} has {columns} columns, while the model knows {width} {column}s; {hint}"
+        )
+    if rows == 0:
+        nothing = np.zeros(0, dtype=np.int32)
+        return Csr(np.zeros(1, dtype=np.int64), nothing, None, (0, width))
+    checked = check_matrix(matrix, name=name, allow_empty=True)
+    return Csr(checked.indptr, checked.indices, checked.weights, (rows, width))
+
+
+def columns_among(matrix: Csr, chosen: Indices) -> Csr:
+    """Keep only the `chosen` columns, ascending and unique, numbered by their place there."""
+    place = np.searchsorted(chosen, matrix.indices)
+    keep = np.append(chosen, -1)[place] == matrix.indices
+    indptr = np.concatenate(([0], np.cumsum(keep, dtype=np.int64)))[matrix.indptr]
+    weights = None if matrix.weights is None else matrix.weights[keep]
+    return Csr(indptr, place[keep].astype(np.int32), weights, (matrix.num_rows, chosen.size))

@@ -1,0 +1,210 @@
+"""`Recommender`: what every model can be asked, in the vocabulary of `implicit`."""
+
+import inspect
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import IO, Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from safecf.errors import FileFormatError
+from safecf.models import files
+from safecf.models.options import check_options
+
+Ids = NDArray[np.int32]
+Scores = NDArray[np.float32]
+Callback = Callable[[int, float, float], object]
+File = str | os.PathLike[str] | IO[bytes]
+
+
+class Recommender(ABC):
+    """A model that ranks items for users. Users are the rows of the data, items the columns.
+
+    The constructor stores its arguments under their own names and looks at none of them; `fit`
+    checks them all.
+
+    >>> model = SAFER2(factors=32, random_state=0).fit(user_items)
+    >>> ids, scores = model.recommend(7, user_items[7], N=20)
+    """
+
+    @abstractmethod
+    def fit(
+        self, user_items: Any, show_progress: bool = True, callback: Callback | None = None
+    ) -> Self:
+        """Train from scratch; an earlier fit is forgotten. An error leaves the model as it was.
+
+        Parameters
+        ----------
+        user_items
+            Sparse matrix (users, items); the values are confidence weights, 1 if there are none.
+        show_progress
+            Whether to show a progress bar on stderr.
+        callback
+            Called as `callback(epoch, seconds, objective)` after every epoch, counted from 0.
+            Training stops when it returns True.
+        """
+
+    @abstractmethod
+    def recommend(  # noqa: PLR0917
+        self,
+        userid: ArrayLike,
+        user_items: Any,
+        N: int = 10,
+        filter_already_liked_items: bool = True,
+        filter_items: ArrayLike | None = None,
+        recalculate_user: bool = False,
+        items: ArrayLike | None = None,
+    ) -> tuple[Ids, Scores]:
+        """Return the N best items of one user, or of every user of an array.
+
+        Parameters
+        ----------
+        userid
+            One user (the results are 1-D) or an array of users (2-D, one row each).
+        user_items
+            Sparse matrix with one row per user in `userid`: what the user already has. Only
+            looked at by `filter_already_liked_items` and `recalculate_user`.
+        N
+            How many items; the width of the results.
+        filter_already_liked_items
+            Whether to leave out the items in the user's row of `user_items`.
+        filter_items
+            Items to leave out for everybody.
+        recalculate_user
+            Whether to compute the user from `user_items` instead of what was stored in training;
+            `userid` may then be any integer.
+        items
+            Rank only these. Not together with `filter_items`.
+
+        Returns
+        -------
+        ids, scores
+            Best first, ties by item index; where there are fewer than N items left, the ids are
+            -1 and the scores -3.4e38. With `items`, there are at most as many columns.
+        """
+
+    @abstractmethod
+    def similar_items(  # noqa: PLR0917
+        self,
+        itemid: ArrayLike,
+        N: int = 10,
+        recalculate_item: bool = False,
+        item_users: Any = None,
+        filter_items: ArrayLike | None = None,
+        items: ArrayLike | None = None,
+    ) -> tuple[Ids, Scores]:
+        """Return the N items most like one item, or like every item of an array.
+
+        An item is most like itself. The rest is as in `recommend`; `item_users` is a sparse
+        matrix with one row per item and a column per user, needed for `recalculate_item`.
+        """
+
+    @abstractmethod
+    def similar_users(
+        self,
+        userid: ArrayLike,
+        N: int = 10,
+        filter_users: ArrayLike | None = None,
+        users: ArrayLike | None = None,
+    ) -> tuple[Ids, Scores]:
+        """Return the N users most like one user, or like every user of an array."""
+
+    def rank_items(
+        self,
+        userid: ArrayLike,
+        user_items: Any,
+        selected_items: ArrayLike,
+        recalculate_user: bool = False,
+    ) -> tuple[Ids, Scores]:
+        """Return all of `selected_items`, best first, with their scores."""
+        return self.recommend(
+            userid,
+            user_items,
+            N=max(1, np.size(selected_items)),
+            filter_already_liked_items=False,
+            recalculate_user=recalculate_user,
+            items=selected_items,
+        )
+
+    def get_params(self) -> dict[str, Any]:
+        """Return the constructor's arguments and their values."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        shown = (
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if repr(value) != repr(defaults[name].default)
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    @abstractmethod
+    def _pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what training has found, as JSON values and as arrays."""
+
+    @abstractmethod
+    def _unpack(self, fitted: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Take it back from a file that nobody has checked yet."""
+
+    def save(self, file: File) -> None:
+        """Write the model into one safetensors file.
+
+        Parameters
+        ----------
+        file
+            A path, which gets the suffix .safetensors if it has none, or a binary file. A path
+            is replaced in one go: whatever happens, it holds the old model or the new one.
+        """
+        fitted, arrays = self._pack()
+        options = self.get_params()
+        check_options(options)
+        if not isinstance(options.get("random_state"), int | np.integer | None):
+            options["random_state"] = fitted["seed"]
+        header = {"class": type(self).__name__, "options": options, "fitted": fitted}
+        files.write(file, files.MODEL, header, arrays)
+
+    @classmethod
+    def load(cls, file: File) -> Self:
+        """Read a model from a path or a binary file; nothing in it is ever run.
+
+        Called on a base class it returns a model of whatever class the file holds.
+        """
+        with files.naming(file):
+            header, arrays = files.read(file, files.MODEL)
+            kind = MODELS.get(files.field(header, "class", str))
+            if kind is None:
+                raise FileFormatError(
+                    f"it holds a {header['class']!r}, known are {', '.join(MODELS)}; "
+                    "try a newer version of safecf"
+                )
+            if not issubclass(kind, cls):
+                raise FileFormatError(
+                    f"it holds a {kind.__name__}, not a {cls.__name__}; "
+                    f"try {kind.__name__}.load, or safecf.load"
+                )
+            options = files.field(header, "options", dict)
+            unknown = options.keys() - inspect.signature(kind).parameters.keys()
+            if unknown:
+                raise FileFormatError(
+                    f"{kind.__name__} has no option {min(unknown)!r}; try a newer version of safecf"
+                )
+            try:
+                check_options(options)
+            except (TypeError, ValueError) as problem:
+                raise FileFormatError(f"an option is damaged: {problem}") from problem
+            model = kind(**options)
+            model._unpack(files.field(header, "fitted", dict), arrays)
+        return model
+
+
+MODELS: dict[str, type[Recommender]] = {}
+AnyModel = TypeVar("AnyModel", bound=type[Recommender])
+
+
+def register(model: AnyModel) -> AnyModel:
+    """Enter a model class into `MODELS`: the table of everything that can be loaded and tested."""
+    MODELS[model.__name__] = model
+    return model

@@ -1,0 +1,215 @@
+"""Fast and slow twins agree: every native verb against the float64 backend, all combinations."""
+
+import numpy as np
+import pytest
+
+from safecf import _core
+from safecf.als.rows import Rows
+from safecf.als.solvers import CG, Exact, SpectralCG
+from safecf.backends import CpuBackend, NumpyBackend
+from tests.problems import LOSSES, matrix_of, problem_of
+
+# around the widths of vectors, groups, tiles and chunks, and both sides of the primal-dual switch
+LENGTHS = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 127, 128, 129, 255, 257, 400]
+FACTORS = [1, 3, 8, 15, 16, 17, 32, 33, 64, 100, 129, 300]
+# the iterative ones are ended by the number of iterations: the same iterates, step by step
+SOLVERS = [Exact(), CG(4, 1e-6), SpectralCG(1e-6, 3)]
+# float32 against float64: plain CG amplifies rounding in rows of tiny weight
+CLOSE = {"exact": 2e-5, "cg": 1e-3, "spectral-cg": 1e-4}
+TWIN = NumpyBackend()
+
+
+@pytest.fixture(params=_core.isas())
+def native(request):
+    return CpuBackend(num_threads=2, isa=request.param)
+
+
+def weights_of(risk, count, rng):
+    """Weights as a risk leaves them: all the same, or spread from 0 to 1 with exact zeros."""
+    if risk == "mean":
+        return np.full(count, 0.3)
+    return np.clip(rng.normal(0.3, 0.4, count), 0, 1)
+
+
+def half_steps(loss, risk, factors, weighted, rng):
+    """Yield (rows, fixed factors, gram, own factors) for the users' and the items' half-step."""
+    users = matrix_of(LENGTHS, 420, rng, weighted=weighted)
+    problem = problem_of(users, LOSSES[loss](0.02))
+    weights = weights_of(risk, users.num_rows, rng)
+    x = rng.normal(0, 1 / np.sqrt(factors), (users.num_rows, factors))
+    y = rng.normal(0, 1 / np.sqrt(factors), (users.num_columns, factors))
+    yield problem.user_rows(weights), y, 0.02 * TWIN.gram(y), x
+    yield problem.item_rows(weights), x, 0.02 * TWIN.gram(x, weights), y
+
+
+def floats(values):
+    return values.astype(np.float32)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("factors", [16, 33])
+@pytest.mark.parametrize("risk", ["mean", "cvar"])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+def test_solvers_agree(native, solver, loss, risk, factors, weighted):
+    rng = np.random.default_rng(factors)
+    for rows, fixed, gram, start in half_steps(loss, risk, factors, weighted, rng):
+        expected, actual = start.copy(), floats(start)
+        wanted = TWIN.solve_rows(rows, TWIN.prepare(fixed, gram), expected, solver)
+        prepared = native.prepare(floats(fixed), floats(gram))
+        solved = native.solve_rows(rows, prepared, actual, solver)
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=CLOSE[solver.name] * scale)
+        np.testing.assert_allclose(solved.change, wanted.change, rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(solved.norm, wanted.norm, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", [CG(500, 1e-4), SpectralCG(1e-3), SpectralCG(1e-5)], ids=str)
+@pytest.mark.parametrize("risk", ["mean", "cvar"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_tolerance_bounds_the_residual(native, solver, loss, risk):
+    rng = np.random.default_rng(3)
+    for rows, fixed, gram, start in half_steps(loss, risk, 33, True, rng):
+        factors = floats(start)
+        prepared = native.prepare(floats(fixed), floats(gram))
+        native.solve_rows(rows, prepared, factors, solver)
+        for row, x in enumerate(factors.astype(np.float64)):
+            columns, confidence = rows.matrix.row(row)
+            pairs = rows.row_weight[row] * rows.col_weight[columns] * confidence
+            y = fixed[columns]
+            shared = rows.gram_weight[row] * (gram @ x) + rows.ridge[row] * x
+            residual = y.T @ pairs - shared - y.T @ (pairs * (y @ x))
+            limit = 1.01 * solver.tolerance + 1e-5
+            assert np.linalg.norm(residual) <= limit * np.linalg.norm(y.T @ pairs)
+
+
+@pytest.mark.parametrize("factors", FACTORS)
+@pytest.mark.parametrize("solver", [Exact(), SpectralCG(1e-6, 500)], ids=str)
+def test_every_width_of_factors(native, solver, factors):
+    rng = np.random.default_rng(factors)
+    for rows, fixed, gram, start in half_steps("normalised", "cvar", factors, False, rng):
+        expected, actual = start.copy(), floats(start)
+        TWIN.solve_rows(rows, TWIN.prepare(fixed, gram), expected, Exact())
+        prepared = native.prepare(floats(fixed), floats(gram))
+        native.solve_rows(rows, prepared, actual, solver)
+        np.testing.assert_allclose(actual, expected, atol=2e-5 * np.abs(expected).max(), rtol=0)
+
+
+@pytest.mark.parametrize("factors", FACTORS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_agree(native, factors, weighted):
+    rng = np.random.default_rng(factors)
+    users = matrix_of(LENGTHS, 420, rng, weighted=weighted)
+    x, y = rng.normal(size=(users.num_rows, factors)), rng.normal(size=(420, factors))
+    x, y = x / factors, y / factors
+    pair_weight, gram = rng.uniform(0.1, 1, users.num_rows), 0.1 * TWIN.gram(y)
+    expected = TWIN.losses(users, pair_weight, x, TWIN.prepare(y, gram))
+    prepared = native.prepare(floats(y), floats(gram))
+    actual = native.losses(users, pair_weight, floats(x), prepared)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("factors", FACTORS)
+@pytest.mark.parametrize("count", [1, 2, 11, 12, 13, 255, 256, 257, 2500])
+def test_gramians_agree(native, factors, count):
+    rng = np.random.default_rng(count)
+    rows, weight = rng.normal(size=(count, factors)), rng.uniform(0, 1, count)
+    for w in (None, weight):
+        expected, actual = TWIN.gram(floats(rows), w), native.gram(floats(rows), w)
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+        np.testing.assert_array_equal(actual, actual.T)
+
+
+@pytest.mark.parametrize("num_items", [1, 31, 32, 33, 1023, 1025, 3000])
+@pytest.mark.parametrize("k", [1, 10, 40])
+def test_topk_agrees_on_whole_numbers(native, num_items, k):
+    """Small integers are exact in float32, and full of ties."""
+    rng = np.random.default_rng(num_items)
+    queries = rng.integers(-2, 3, (100, 5)).astype(np.float32)
+    items = rng.integers(-2, 3, (num_items, 5)).astype(np.float32)
+    seen = matrix_of(rng.integers(0, min(num_items, 30) + 1, 100), num_items, rng)
+    banned = rng.choice(num_items, min(num_items, 5), replace=False)
+    options = [{}, {"exclude": seen}, {"exclude_all": banned}]
+    for option in (*options, {"exclude": seen, "exclude_all": banned}):
+        expected = TWIN.topk(queries, items, k, **option)
+        actual = native.topk(queries, items, k, **option)
+        np.testing.assert_array_equal(actual[0], expected[0])
+        np.testing.assert_array_equal(actual[1], expected[1])
+
+
+@pytest.mark.parametrize("factors", [1, 17, 300])
+def test_topk_scores_agree(native, factors):
+    rng = np.random.default_rng(factors)
+    queries, items = floats(rng.normal(size=(97, factors))), floats(rng.normal(size=(700, factors)))
+    ids, scores = native.topk(queries, items, 20)
+    wanted = queries.astype(np.float64) @ items.T.astype(np.float64)
+    np.testing.assert_allclose(scores, np.take_along_axis(wanted, ids, axis=1), atol=1e-4)
+    np.testing.assert_allclose(scores, -np.sort(-wanted, axis=1)[:, :20], atol=1e-4)
+
+
+def test_a_very_long_row_keeps_its_accuracy(native):
+    rng = np.random.default_rng(0)
+    count, factors = 60_000, 16
+    rows = Rows(
+        matrix_of([count], count, rng),
+        row_weight=np.array([1.0]),
+        col_weight=rng.uniform(0, 1, count),
+        gram_weight=np.array([1.0]),
+        ridge=np.array([1.0]),
+    )
+    y = rng.normal(0.1, 0.3, (count, factors))
+    gram, expected = 0.01 * TWIN.gram(y), np.zeros((1, factors))
+    TWIN.solve_rows(rows, TWIN.prepare(y, gram), expected, Exact())
+    for solver in (Exact(), SpectralCG(1e-6)):
+        actual = np.zeros((1, factors), dtype=np.float32)
+        prepared = native.prepare(floats(y), floats(gram))
+        native.solve_rows(rows, prepared, actual, solver)
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+def test_the_number_of_threads_changes_no_bit(solver):
+    rng = np.random.default_rng(1)
+    results = []
+    for threads in (1, 2, 3, 7):
+        backend = CpuBackend(threads)
+        rng = np.random.default_rng(1)
+        users = matrix_of(rng.integers(0, 60, 3000), 200, rng)
+        problem = problem_of(users, LOSSES["normalised"](0.02))
+        x, y = floats(rng.normal(0, 0.1, (3000, 24))), floats(rng.normal(0, 0.1, (200, 24)))
+        weights = rng.uniform(0, 1, 3000)
+        gram = backend.gram(x, weights)
+        prepared = backend.prepare(x, gram)
+        solved = backend.solve_rows(problem.item_rows(weights), prepared, y, solver)
+        losses = backend.losses(users.transpose(), np.ones(200), y, prepared)
+        ids, scores = backend.topk(x, y, 10)
+        results.append([gram, y, solved.change, solved.norm, losses, ids, scores])
+    for other in results[1:]:
+        for ours, theirs in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+def test_a_row_does_not_depend_on_its_neighbours(native, solver):
+    rng = np.random.default_rng(2)
+    lengths = rng.integers(0, 60, 500)
+    users = matrix_of(lengths, 100, rng)
+    problem = problem_of(users, LOSSES["normalised"](0.02))
+    y = floats(rng.normal(0, 0.3, (100, 20)))
+    prepared = native.prepare(y, native.gram(y))
+    together = np.zeros((500, 20), dtype=np.float32)
+    rows = problem.unit_user_rows
+    native.solve_rows(rows, prepared, together, solver)
+    for row in (0, 17, 499):
+        columns, _ = users.row(row)
+        alone = type(users)(np.array([0, len(columns)]), columns.copy(), None, (1, 100))
+        single = np.zeros((1, 20), dtype=np.float32)
+        one = Rows(
+            alone,
+            rows.row_weight[[row]],
+            rows.col_weight,
+            rows.gram_weight[[row]],
+            rows.ridge[[row]],
+        )
+        native.solve_rows(one, prepared, single, solver)
+        np.testing.assert_array_equal(single[0], together[row])

@@ -1,0 +1,270 @@
+"""The loop: identities of the algebra that hold for every loss, risk and solver."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from safecf.als.kernels import KERNELS
+from safecf.als.loop import Training
+from safecf.als.loss import Normalised, Plain, Ridge
+from safecf.als.quantile import conditional_value_at_risk, value_at_risk
+from safecf.als.risk import Mean, SmoothedCVaR
+from safecf.als.rows import Problem
+from safecf.als.solvers import CG, Exact, SpectralCG
+from safecf.backends import CpuBackend, NumpyBackend
+from safecf.data.interactions import Interactions
+from safecf.data.matrix import Csr
+from safecf.errors import ConvergenceWarning
+from tests.problems import gradient, matrix_of, objective, problem_of, user_losses
+
+GAUSSIAN = KERNELS["gaussian"]
+LOSSES = [Plain(0.1), Normalised(0.02)]
+# plain losses grow with the history, so they need a wider bandwidth than normalised ones
+CASES = [
+    (loss, risk)
+    for loss, bandwidth in zip(LOSSES, (5.0, 0.1), strict=True)
+    for risk in (Mean(1.0), Mean(0.3), SmoothedCVaR(0.3, GAUSSIAN, bandwidth))
+]
+
+
+def training_of(loss, risk, solver=None, backend=None, *, lengths=None, columns=30, **options):
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 12, 60) if lengths is None else lengths
+    problem = problem_of(matrix_of(lengths, columns, rng, **options), loss, tail=risk.tail)
+    return Training(problem, risk, solver or Exact(), backend or NumpyBackend(), seed=1)
+
+
+def run(training, iterations, factors=5):
+    state = training.start(factors, 0.5)
+    return state, list(training.epochs(state, iterations))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("loss", "risk"), CASES, ids=str)
+def test_the_brute_force_gradient_vanishes_after_an_exact_half_step(loss, risk, weighted):
+    training = training_of(loss, risk, weighted=weighted)
+    problem, backend = training.problem, training.backend
+    state = training.start(5, 0.5)
+    users, items = state.users, state.items
+    weights = np.random.default_rng(1).uniform(0.05, 1, len(users))
+
+    gram = loss.unobserved_weight * backend.gram(items)
+    backend.solve_rows(
+        problem.user_rows(weights), backend.prepare(items, gram), users, training.solver
+    )
+    slopes = gradient(lambda x: objective(problem, weights, x, items), users)
+    np.testing.assert_allclose(slopes, 0, atol=1e-8)
+
+    gram = loss.unobserved_weight * backend.gram(users, weights)
+    backend.solve_rows(
+        problem.item_rows(weights), backend.prepare(users, gram), items, training.solver
+    )
+    slopes = gradient(lambda y: objective(problem, weights, users, y), items)
+    np.testing.assert_allclose(slopes, 0, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("backend", [NumpyBackend(), CpuBackend()], ids=lambda b: b.name)
+def test_the_losses_of_the_backends_are_the_dense_formula(loss, backend):
+    training = training_of(loss, Mean(), weighted=True)
+    state = training.start(5, 0.5)
+    gram = loss.unobserved_weight * backend.gram(state.items.astype(backend.dtype))
+    fixed = backend.prepare(state.items.astype(backend.dtype), gram)
+    users = training.problem.interactions.users
+    factors = state.users.astype(backend.dtype)
+    losses = backend.losses(users, training.problem.pair_weight, factors, fixed)
+    np.testing.assert_allclose(losses, user_losses(users, loss, state.users, state.items), 1e-5)
+
+
+@pytest.mark.parametrize(("loss", "risk"), CASES, ids=str)
+def test_history_states_what_the_factors_say(loss, risk):
+    training = training_of(loss, risk)
+    state, history = run(training, 3)
+    problem = training.problem
+    losses = user_losses(problem.interactions.users, loss, state.users, state.items)
+    last = history[-1]
+    assert last.epoch == 3
+    assert last.mean_loss == pytest.approx(losses.mean())
+    assert last.var == pytest.approx(value_at_risk(losses, risk.tail))
+    assert last.cvar == pytest.approx(conditional_value_at_risk(losses, risk.tail))
+    ridges = objective(problem, np.zeros(len(losses)), state.users, state.items)
+    total = (risk.total(losses, last.xi) + ridges) / (risk.tail * len(losses))
+    assert last.objective == pytest.approx(total)
+    assert last.mean_weight == pytest.approx(state.weights.mean())
+    assert set(last.seconds) == {"quantile", "users", "items", "losses"}
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("risk", [Mean(1.0), Mean(0.3), SmoothedCVaR(0.3, GAUSSIAN, 1.0)], ids=str)
+def test_the_objective_never_rises(loss, risk):
+    """Every block is minimised exactly, and a smoothed CVaR lies below its weighted losses."""
+    _, history = run(training_of(loss, risk), 15)
+    values = np.array([record.objective for record in history])
+    assert (np.diff(values) <= 1e-9 * np.abs(values[:-1])).all()
+
+
+def test_residual_norms_are_those_of_the_change():
+    training = training_of(Normalised(0.02), SmoothedCVaR(0.3, GAUSSIAN, 0.2))
+    state = training.start(5, 0.5)
+    before = dataclasses.replace(
+        state, users=state.users.copy(), items=state.items.copy(), weights=state.weights.copy()
+    )
+    record = next(training.epochs(state, 1))
+    assert record.residual_users == pytest.approx(np.linalg.norm(state.users - before.users))
+    assert record.residual_items == pytest.approx(np.linalg.norm(state.items - before.items))
+    assert record.residual_weights == pytest.approx(np.linalg.norm(state.weights - before.weights))
+
+
+def test_training_settles():
+    _, history = run(training_of(Normalised(0.02), SmoothedCVaR(0.3, GAUSSIAN, 0.3)), 60)
+    first, last = history[0], history[-1]
+    assert last.residual_users < 1e-3 * first.residual_users
+    assert last.residual_items < 1e-3 * first.residual_items
+    assert last.residual_weights < 1e-3 * first.residual_weights
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda kernel: kernel.name)
+def test_the_mean_weight_is_the_tail(kernel):
+    training = training_of(Normalised(0.02), SmoothedCVaR(0.3, kernel, 0.3))
+    _, history = run(training, 10)
+    assert [record.mean_weight for record in history[2:]] == pytest.approx([0.3] * 8, abs=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("bandwidth", [1e16, np.inf])
+def test_an_infinite_bandwidth_is_erm_mf(kernel, bandwidth):
+    safer, _ = run(training_of(Normalised(0.02), SmoothedCVaR(0.3, kernel, bandwidth)), 4)
+    erm, _ = run(training_of(Normalised(0.02), Mean(0.3)), 4)
+    np.testing.assert_allclose(safer.users, erm.users, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(safer.items, erm.items, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", [CG(100, 1e-12), SpectralCG(1e-12, 200)], ids=str)
+def test_converged_iterative_solvers_train_the_exact_model(solver):
+    risk = SmoothedCVaR(0.3, GAUSSIAN, 0.2)
+    exact, _ = run(training_of(Normalised(0.02), risk), 4)
+    other, _ = run(training_of(Normalised(0.02), risk, solver), 4)
+    np.testing.assert_allclose(other.items, exact.items, atol=1e-7)
+
+
+@pytest.mark.parametrize("solver", [Exact(), CG(), SpectralCG()], ids=str)
+@pytest.mark.parametrize(("loss", "risk"), CASES, ids=str)
+def test_a_whole_training_agrees_between_the_backends(loss, risk, solver):
+    slow, slow_history = run(training_of(loss, risk, solver, weighted=True), 3)
+    fast, fast_history = run(training_of(loss, risk, solver, CpuBackend(), weighted=True), 3)
+    np.testing.assert_allclose(fast.items, slow.items, atol=2e-3 * np.abs(slow.items).max())
+    np.testing.assert_allclose(fast.weights, slow.weights, atol=1e-3)
+    for ours, theirs in zip(fast_history, slow_history, strict=True):
+        assert ours.objective == pytest.approx(theirs.objective, rel=1e-4)
+        assert ours.cvar == pytest.approx(theirs.cvar, rel=1e-3)
+        assert ours.residual_items == pytest.approx(theirs.residual_items, rel=2e-3)
+
+
+@pytest.mark.parametrize("solver", [Exact(), CG(), SpectralCG()], ids=str)
+def test_the_number_of_threads_changes_no_bit_of_a_training(solver):
+    risk = SmoothedCVaR(0.3, GAUSSIAN, 0.2, sample=0.5)
+    lengths = np.random.default_rng(0).integers(0, 40, 3000)
+    results = []
+    for threads in (1, 2, 5):
+        backend = CpuBackend(threads)
+        training = training_of(Normalised(0.01), risk, solver, backend, lengths=lengths, columns=90)
+        results.append(run(training, 3, factors=20))
+    for state, history in results[1:]:
+        np.testing.assert_array_equal(state.users, results[0][0].users)
+        np.testing.assert_array_equal(state.items, results[0][0].items)
+        assert history == results[0][1]
+
+
+def test_a_confidence_of_two_is_the_interaction_twice():
+    """c_ui = 2 in one matrix; the same user twice, each with half the weight, in the other."""
+    rng = np.random.default_rng(0)
+    once = matrix_of([4, 7, 3], 10, rng)
+    doubled = Csr(once.indptr, once.indices, np.full(once.nnz, 2, dtype=np.float32), once.shape)
+    problem_once, problem_doubled = (problem_of(m, Plain(0.1)) for m in (once, doubled))
+    backend = NumpyBackend()
+    y = rng.normal(size=(10, 4))
+    fixed = backend.prepare(y, np.zeros((4, 4)))
+    rows = problem_doubled.unit_user_rows
+    twice = np.zeros((3, 4))
+    backend.solve_rows(rows, fixed, twice, Exact())
+    expected = np.zeros((3, 4))
+    base = problem_once.unit_user_rows
+    heavier = dataclasses.replace(base, row_weight=2 * base.row_weight, ridge=rows.ridge)
+    backend.solve_rows(heavier, fixed, expected, Exact())
+    np.testing.assert_allclose(twice, expected)
+    assert rows.ridge == pytest.approx(
+        0.05 * (2 * np.array([4, 7, 3]) + 0.1 * problem_once.num_items)
+    )
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_users_and_items_without_interactions_count_nowhere(loss):
+    rng = np.random.default_rng(0)
+    full = matrix_of([4, 7, 3], 10, rng)
+    padded = Csr(
+        np.concatenate([full.indptr, full.indptr[-1:]]), full.indices, None, (4, full.shape[1] + 2)
+    )
+    small, large = problem_of(full, loss), problem_of(padded, loss)
+    assert (large.num_users, large.num_items) == (small.num_users, small.num_items)
+    np.testing.assert_array_equal(large.unit_user_rows.ridge[:3], small.unit_user_rows.ridge)
+    np.testing.assert_array_equal(large.unit_item_rows.ridge[:10], small.unit_item_rows.ridge)
+    training = Training(large, Mean(0.3), Exact(), NumpyBackend(), seed=0)
+    state, history = run(training, 2)
+    assert not state.users[3].any()
+    assert not state.items[10:].any()
+    assert history[-1].mean_weight == pytest.approx(0.3)
+
+
+def test_the_ridges_are_the_papers():
+    rng = np.random.default_rng(0)
+    users = matrix_of([4, 7, 3], 10, rng)
+    plain = problem_of(users, Plain(0.2), 0.006, tail=1.0, exponent=0.5)
+    counts = np.bincount(users.indices, minlength=10)
+    np.testing.assert_allclose(
+        plain.unit_user_rows.ridge, 0.006 * np.sqrt(np.array([4, 7, 3]) + 0.2 * plain.num_items)
+    )
+    np.testing.assert_allclose(plain.unit_item_rows.ridge, 0.006 * np.sqrt(counts + 0.2 * 3))
+
+    paper = problem_of(users, Normalised(0.004), 0.005, tail=0.3)
+    np.testing.assert_allclose(
+        paper.unit_user_rows.ridge, 0.005 * (1 + 0.004 * paper.num_items) * np.ones(3)
+    )
+    shares = np.bincount(users.indices, np.repeat(1 / np.array([4, 7, 3]), [4, 7, 3]), 10)
+    np.testing.assert_allclose(paper.unit_item_rows.ridge, 0.005 * (shares + 0.004 * 0.3 * 3))
+
+
+def test_the_initial_factors_have_the_papers_standard_deviation():
+    matrix = matrix_of([2] * 4000, 50, np.random.default_rng(0))
+    problem = Problem(Interactions(matrix, matrix.transpose()), Plain(0.1), Ridge(0.1), 1.0)
+    state = Training(problem, Mean(), Exact(), CpuBackend(), seed=0).start(64, 0.1)
+    assert state.users.std() == pytest.approx(0.1 / np.sqrt(64), rel=0.01)
+    assert state.items.std() == pytest.approx(0.1 / np.sqrt(64), rel=0.05)
+
+
+def test_an_epoch_that_fails_leaves_the_items_of_the_last_one():
+    class Failing(NumpyBackend):
+        calls = 0
+
+        def solve_rows(self, rows, fixed, factors, solver):
+            self.calls += 1
+            if self.calls == 4:  # the items' half-step of the second epoch
+                factors[: len(factors) // 2] = np.nan
+                raise KeyboardInterrupt
+            return super().solve_rows(rows, fixed, factors, solver)
+
+    training = training_of(Normalised(0.02), Mean(0.3), backend=Failing())
+    state = training.start(5, 0.5)
+    epochs = training.epochs(state, 5)
+    next(epochs)
+    kept = state.items.copy()
+    with pytest.raises(KeyboardInterrupt):
+        next(epochs)
+    assert state.epoch == 1
+    np.testing.assert_array_equal(state.items, kept)
+
+
+def test_a_bandwidth_that_is_too_small_is_reported_with_a_remedy():
+    risk = SmoothedCVaR(0.3, GAUSSIAN, 1e-4)
+    with pytest.warns(ConvergenceWarning, match="raise bandwidth"):
+        run(training_of(Normalised(0.02), risk), 10)

@@ -1,0 +1,248 @@
+"""The quantile step finds mean weight = tail for every kernel, bandwidth, sample and start."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from safecf.als import quantile
+from safecf.als.kernels import KERNELS
+from safecf.als.quantile import (
+    ARMIJO,
+    Psi,
+    bisection,
+    conditional_value_at_risk,
+    newton_step,
+    smoothed_quantile,
+    value_at_risk,
+)
+
+every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
+kernels = st.sampled_from(list(KERNELS.values()))
+tails = st.sampled_from([1e-3, 0.1, 0.3, 0.5, 0.9, 0.999, 1.0]) | st.floats(1e-4, 1.0)
+bandwidths = st.floats(-12, 16).map(lambda power: 10.0**power) | st.sampled_from([1e-12, 1e300])
+unit = st.floats(0, 1)
+scales = st.sampled_from([-1e9, 1e-300, 1e-9, 1e3, 1e150, 1e307])
+some_losses = st.one_of(
+    st.lists(unit, min_size=1, max_size=12),
+    st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=1, max_size=30),  # ties
+    st.builds(lambda loss, n: [loss] * n, unit, st.integers(1, 9)),  # constant, one user
+    st.lists(st.floats(-12, 12).map(lambda power: 10.0**power), min_size=2, max_size=9),
+    scales.flatmap(lambda scale: st.lists(unit.map(lambda u: scale * u), min_size=1, max_size=9)),
+    st.lists(st.floats(-1e307, 1e307), min_size=1, max_size=6),
+).map(np.array)
+starts = st.sampled_from([-np.inf, -1e20, -1.0, 0.0, 0.3, 1e5, 1e20, 1e308, np.nan])
+
+
+def mean_weight(losses, xi, kernel, bandwidth):
+    with np.errstate(over="ignore"):
+        return float(np.mean(1 - kernel.cdf((xi - losses) / bandwidth)))
+
+
+def skewed_losses(n=2000, seed=0):
+    return 0.5 * np.random.default_rng(seed).beta(4, 3, n)
+
+
+@settings(max_examples=600, deadline=None)
+@given(some_losses, tails, kernels, bandwidths, starts)
+@example(np.array([1.7e308, -1.7e308, 0.0]), 0.3, KERNELS["gaussian"], 1e-12, np.nan)
+@example(np.array([1.7e308]), 0.3, KERNELS["logistic"], 1e300, 0.0)
+@example(np.array([1.0, 1.0]), 1.0, KERNELS["gaussian"], 1e-20, 0.0)
+def test_the_mean_weight_is_the_tail(losses, tail, kernel, bandwidth, start):
+    xi = smoothed_quantile(losses, tail, kernel, bandwidth, start=start, steps=200)
+    with np.errstate(over="ignore"):
+        lower, upper = Psi(losses, tail, kernel, bandwidth).bracket()
+    assert np.isfinite(xi)
+    assert lower <= xi <= upper
+    # The mean weight moves by at most k(0) / h per unit of xi, and xi by one ulp at least.
+    resolution = float(kernel.density(np.array(0.0))) * math.ulp(xi) / bandwidth
+    assert mean_weight(losses, xi, kernel, bandwidth) == pytest.approx(tail, abs=1e-6 + resolution)
+
+
+@every_kernel
+@pytest.mark.parametrize("bandwidth", [0.01, 0.15, 0.7, 10.0, 1e16])
+def test_five_steps_do_from_the_mean_loss_and_three_when_warm(kernel, bandwidth, monkeypatch):
+    monkeypatch.setattr(quantile, "bisection", None)  # Newton alone
+    losses = skewed_losses()
+    cold = smoothed_quantile(losses, 0.3, kernel, bandwidth, start=losses.mean(), steps=5)
+    assert mean_weight(losses, cold, kernel, bandwidth) == pytest.approx(0.3, abs=1e-9)
+    later = 0.97 * losses + 0.01 * skewed_losses(seed=1)
+    warm = smoothed_quantile(later, 0.3, kernel, bandwidth, start=cold, steps=3)
+    assert mean_weight(later, warm, kernel, bandwidth) == pytest.approx(0.3, abs=1e-6)
+
+
+@every_kernel
+def test_newton_converges_to_the_last_digits_although_psi_is_rounded(kernel, monkeypatch):
+    monkeypatch.setattr(quantile, "bisection", None)
+    for seed in range(60):
+        losses = skewed_losses(seed=seed)
+        xi = smoothed_quantile(losses, 0.3, kernel, 0.15, start=losses.mean(), steps=20)
+        assert mean_weight(losses, xi, kernel, 0.15) == pytest.approx(0.3, abs=1e-15)
+
+
+@every_kernel
+@pytest.mark.parametrize("tail", [0.05, 0.3, 0.8])
+def test_newton_agrees_with_bisection(kernel, tail):
+    losses = skewed_losses()
+    for bandwidth in (0.02, 0.2, 5.0):
+        psi = Psi(losses, tail, kernel, bandwidth)
+        xi = smoothed_quantile(losses, tail, kernel, bandwidth, start=0.1, steps=50)
+        assert xi == pytest.approx(bisection(psi, *psi.bracket()), rel=1e-9)
+
+
+@every_kernel
+def test_value_slope_and_curvature_of_psi(kernel):
+    losses, tail, bandwidth, step = skewed_losses(50), 0.3, 0.2, 1e-5
+    psi = Psi(losses, tail, kernel, bandwidth)
+    for xi in (0.05, 0.3, 0.45):
+        ramp = kernel.smoothed_check(losses - xi, bandwidth, 1.0)
+        assert psi.value(xi) == pytest.approx(xi + ramp.sum() / (tail * 50), rel=1e-12)
+        slope = (psi.value(xi + step) - psi.value(xi - step)) / (2 * step)
+        curvature = (psi.slope(xi + step) - psi.slope(xi - step)) / (2 * step)
+        assert psi.slope(xi) == pytest.approx(slope, abs=1e-7)
+        assert psi.curvature(xi) == pytest.approx(curvature, rel=1e-2)  # uniform: steps in k
+
+
+@every_kernel
+@pytest.mark.parametrize("armijo", [ARMIJO, 0.45])  # the second tells the two slopes apart
+def test_a_step_takes_the_largest_gamma_that_satisfies_armijo(kernel, armijo, monkeypatch):
+    monkeypatch.setattr(quantile, "ARMIJO", armijo)
+    psi = Psi(np.r_[np.zeros(9), np.linspace(0.3, 2.7, 12), 3.0], 0.3, kernel, 0.4)
+    lower, upper = psi.bracket()
+    gammas = set()
+    for xi in np.linspace(lower, upper, 40):
+        trial = newton_step(psi, xi, lower, upper)
+        if trial is None:
+            continue
+        slope = psi.slope(xi)
+        d = slope / psi.curvature(xi)
+
+        def enough(gamma, xi=xi, d=d, slope=slope):
+            decrease = psi.value(xi) - psi.value(xi - gamma * d)
+            return lower <= xi - gamma * d <= upper and decrease >= armijo * gamma * d * slope
+
+        gamma = (xi - trial) / d
+        assert enough(gamma)
+        assert gamma == pytest.approx(1) or not enough(2 * gamma)
+        gammas.add(round(np.log2(gamma)))
+    assert {-1, 0} <= gammas
+
+
+@pytest.mark.parametrize("kernel", ["epanechnikov", "uniform", "triangular", "gaussian"])
+def test_a_vanishing_curvature_is_left_by_bisection(kernel):
+    losses = np.array([0.0, 0.0, 0.0, 100.0])
+    psi = Psi(losses, 0.6, KERNELS[kernel], 0.1)
+    assert psi.curvature(50.0) == 0
+    assert newton_step(psi, 50.0, *psi.bracket()) is None
+    xi = smoothed_quantile(losses, 0.6, KERNELS[kernel], 0.1, start=50.0, steps=1)
+    assert mean_weight(losses, xi, KERNELS[kernel], 0.1) == pytest.approx(0.6, abs=1e-12)
+
+
+def test_a_minimum_is_kept_even_where_the_curvature_vanishes():
+    losses = np.array([0.0, 0.0, 100.0, 100.0])
+    xi = smoothed_quantile(losses, 0.5, KERNELS["uniform"], 0.1, start=37.0, steps=5)
+    assert xi == 37.0
+
+
+@every_kernel
+def test_the_whole_tail_gives_everybody_weight_one(kernel):
+    for losses in (skewed_losses(), np.array([3.0]), np.array([1e-9, 1e9])):
+        for bandwidth in (1e-30, 0.15, 1e16):
+            xi = smoothed_quantile(losses, 1.0, kernel, bandwidth, start=0.0, steps=1)
+            weights = 1 - kernel.cdf((xi - losses) / bandwidth)
+            np.testing.assert_allclose(weights, 1, rtol=1e-15)
+
+
+@every_kernel
+@pytest.mark.parametrize("tail", [0.01, 0.5, 1.0])
+def test_the_end_of_the_floating_point_range_is_still_finite(kernel, tail):
+    for loss in ([-1.79e308], [1.79e308]):
+        assert np.isfinite(smoothed_quantile(loss, tail, kernel, 1e307, start=0.0, steps=5))
+
+
+@every_kernel
+def test_a_growing_bandwidth_makes_all_weights_equal(kernel):
+    losses = skewed_losses()
+    for bandwidth in (1e2, 1e6, 1e16, 1e100, 1e300):
+        xi = smoothed_quantile(losses, 0.3, kernel, bandwidth, start=0.0, steps=50)
+        weights = 1 - kernel.cdf((xi - losses) / bandwidth)
+        np.testing.assert_allclose(weights, 0.3, atol=0.5 / bandwidth + 1e-12)
+
+
+@every_kernel
+def test_a_shrinking_bandwidth_leads_to_the_exact_quantile_and_cvar(kernel):
+    losses = skewed_losses(1001)
+    for bandwidth in (1e-4, 1e-7, 1e-12):
+        xi = smoothed_quantile(losses, 0.3, kernel, bandwidth, start=0.0, steps=50)
+        value = Psi(losses, 0.3, kernel, bandwidth).value(xi)
+        assert xi == pytest.approx(value_at_risk(losses, 0.3), abs=10 * bandwidth)
+        assert value == pytest.approx(conditional_value_at_risk(losses, 0.3), abs=10 * bandwidth)
+
+
+@every_kernel
+def test_sub_samples_are_drawn_by_the_generator_and_come_close(kernel):
+    losses = skewed_losses(20_000)
+
+    def step(seed):
+        rng = np.random.default_rng(seed)
+        return smoothed_quantile(losses, 0.3, kernel, 0.15, start=0.1, steps=5, sample=0.1, rng=rng)
+
+    assert step(1) == step(1)
+    assert step(1) != step(2)
+    assert mean_weight(losses, step(1), kernel, 0.15) == pytest.approx(0.3, abs=0.02)
+
+
+def test_sub_samples_are_drawn_without_replacement():
+    losses, kernel, rng = skewed_losses(10), KERNELS["gaussian"], np.random.default_rng(0)
+    others = [np.delete(losses, user) for user in range(10)]
+    known = [smoothed_quantile(some, 0.3, kernel, 0.15, start=0.3, steps=1) for some in others]
+    for _ in range(20):
+        xi = smoothed_quantile(losses, 0.3, kernel, 0.15, start=0.3, steps=1, sample=0.9, rng=rng)
+        assert np.abs(np.array(known) - xi).min() < 1e-12
+
+
+def test_sub_samples_need_a_generator():
+    with pytest.raises(ValueError, match=r"sample=0\.1 .* pass rng"):
+        smoothed_quantile(np.ones(50), 0.3, KERNELS["uniform"], 1.0, start=0, steps=1, sample=0.1)
+
+
+def test_a_tiny_sample_is_one_user():
+    kernel, rng = KERNELS["gaussian"], np.random.default_rng(0)
+    options = {"start": 0.0, "steps": 1, "sample": 1e-6, "rng": rng}
+    assert smoothed_quantile(np.full(50, 2.0), 0.5, kernel, 1.0, **options) == pytest.approx(2.0)
+
+
+@settings(deadline=None)
+@given(some_losses, tails)
+def test_the_value_at_risk_is_a_quantile(losses, tail):
+    xi = value_at_risk(losses, tail)
+    assert np.mean(losses > xi) <= tail + 1e-12
+    assert np.mean(losses >= xi) >= tail - 1e-12
+
+
+def test_the_value_at_risk_is_reached_by_the_tail_and_no_more():
+    for n in (1, 3, 10, 100, 1000):
+        losses = np.random.default_rng(n).permutation(n) + 1.0
+        for count in range(1, n + 1):
+            assert value_at_risk(losses, count / n) == n - count + 1
+
+
+def test_the_boundary_loss_counts_by_the_fraction_that_remains():
+    losses = np.array([4.0, 1.0, 3.0, 2.0])
+    assert conditional_value_at_risk(losses, 1.0) == pytest.approx(2.5)
+    assert conditional_value_at_risk(losses, 0.5) == pytest.approx(3.5)
+    assert conditional_value_at_risk(losses, 0.6) == pytest.approx((4 + 3 + 0.4 * 2) / 2.4)
+    assert conditional_value_at_risk(losses, 0.1) == pytest.approx(4.0)
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-10, 10), min_size=1, max_size=20).map(np.array), st.floats(0.01, 1))
+def test_the_conditional_value_at_risk_minimises_psi_without_a_kernel(losses, tail):
+    def psi(xi):
+        return xi + np.mean(np.maximum(0, losses - xi)) / tail
+
+    cvar = conditional_value_at_risk(losses, tail)
+    assert cvar == pytest.approx(psi(value_at_risk(losses, tail)), abs=1e-9)
+    assert cvar == pytest.approx(min(psi(xi) for xi in losses), abs=1e-9)

@@ -1,0 +1,125 @@
+"""The native backend: what it refuses, what it allows, and its stub."""
+
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nanobind.stubgen import StubGen
+
+import safecf
+from safecf import _core
+from safecf.als.rows import Rows
+from safecf.als.solvers import CG, Exact, SpectralCG
+from safecf.backends import CpuBackend, NumpyBackend, make_backend
+from safecf.errors import SolveError
+from tests.problems import matrix_of
+
+
+def rows_without_ridge(num_rows=40):
+    rng = np.random.default_rng(0)
+    matrix = matrix_of([3] * num_rows, 10, rng)
+    ones = np.ones(num_rows)
+    return Rows(matrix, ones, np.ones(10), ones, np.zeros(num_rows))
+
+
+@pytest.mark.parametrize("backend", [CpuBackend(), NumpyBackend()], ids=lambda b: b.name)
+def test_a_singular_system_names_its_row_and_a_remedy(backend):
+    y = np.zeros((10, 4), dtype=backend.dtype)
+    y[:, 0] = 1
+    factors = np.zeros((40, 4), dtype=backend.dtype)
+    prepared = backend.prepare(y, np.zeros((4, 4), dtype=backend.dtype))
+    with pytest.raises(SolveError, match=r"row 0: .*raise regularization"):
+        backend.solve_rows(rows_without_ridge(), prepared, factors, Exact())
+
+
+def test_the_first_of_the_failing_rows_is_named():
+    rows = rows_without_ridge()
+    rows.ridge[:25] = 1.0
+    y = np.ones((10, 4), dtype=np.float32)
+    backend = CpuBackend(num_threads=3)
+    prepared = backend.prepare(y, np.zeros((4, 4), dtype=np.float32))
+    with pytest.raises(SolveError, match="row 25"):
+        backend.solve_rows(rows, prepared, np.zeros((40, 4), dtype=np.float32), Exact())
+
+
+@pytest.mark.parametrize("solver", [Exact(), CG(), SpectralCG()], ids=str)
+def test_factors_that_are_not_finite_are_an_error(solver):
+    rows = rows_without_ridge()
+    rows.ridge[:] = 1.0
+    y = np.full((10, 4), 1e30, dtype=np.float32)
+    backend = CpuBackend()
+    prepared = backend.prepare(y, np.zeros((4, 4), dtype=np.float32))
+    with pytest.raises(SolveError, match="row 0"):
+        backend.solve_rows(rows, prepared, np.zeros((40, 4), dtype=np.float32), solver)
+
+
+@pytest.mark.parametrize("solver", [Exact(), CG(), SpectralCG()], ids=str)
+@pytest.mark.parametrize("backend", [CpuBackend(), NumpyBackend()], ids=lambda b: b.name)
+def test_a_row_of_weight_zero_becomes_zero(backend, solver):
+    rows = rows_without_ridge()
+    rows.row_weight[3] = rows.gram_weight[3] = 0.0
+    rows.ridge[:3] = rows.ridge[4:] = 1.0
+    y = np.random.default_rng(0).normal(size=(10, 4)).astype(backend.dtype)
+    factors = np.ones((40, 4), dtype=backend.dtype)
+    backend.solve_rows(rows, backend.prepare(y, backend.gram(y)), factors, solver)
+    assert not factors[3].any()
+    assert factors[[0, 39]].any()
+
+
+def test_an_unknown_backend_or_instruction_set_is_named():
+    with pytest.raises(ValueError, match="did you mean 'numpy'"):
+        make_backend("numpi")
+    with pytest.raises(ValueError, match="no kernels 'mmx'"):
+        CpuBackend(isa="mmx").gram(np.ones((2, 2), dtype=np.float32))
+
+
+def test_arrays_of_the_wrong_shape_are_refused_by_the_core():
+    ones = np.ones((3, 2), dtype=np.float32)
+    with pytest.raises(ValueError, match="factors x factors"):
+        _core.gram(ones, None, np.empty((3, 3), dtype=np.float32), 1, "auto")
+    with pytest.raises(ValueError, match="indptr does not end"):
+        _core.transpose(
+            np.array([0, 5]),
+            np.array([0, 1], dtype=np.int32),
+            None,
+            np.zeros(3, dtype=np.int64),
+            np.zeros(2, dtype=np.int32),
+            None,
+        )
+
+
+def test_native_work_can_be_interrupted():
+    """Ctrl-C during a call that would run for minutes: the call ends at once."""
+    count, factors = 400_000, 256
+    rng = np.random.default_rng(0)
+    rows = matrix_of([200] * 64, 2000, rng)
+    big = type(rows)(
+        np.arange(count + 1, dtype=np.int64) * 200,
+        np.tile(rows.indices, count // 64),
+        None,
+        (count, 2000),
+    )
+    y = rng.normal(size=(2000, factors)).astype(np.float32)
+    backend = CpuBackend(num_threads=2)
+    ones = np.ones(count)
+    systems = Rows(big, ones, np.ones(2000), ones, ones)
+    prepared = backend.prepare(y, backend.gram(y))
+    out = np.zeros((count, factors), dtype=np.float32)
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            backend.solve_rows(systems, prepared, out, Exact())
+    finally:
+        timer.join()
+    assert not out[-1].any()  # the last rows were never reached
+
+
+def test_the_stub_is_that_of_the_built_core():
+    """`python -m nanobind.stubgen -m safecf._core -o src/safecf/_core.pyi` brings it up to date."""
+    generator = StubGen(module=_core, quiet=True)
+    generator.put(_core)
+    committed = Path(safecf.__file__).with_name("_core.pyi").read_text()
+    assert generator.get() == committed

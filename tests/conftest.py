@@ -1,0 +1,23 @@
+"""What all tests share: where the real data lies, and how hypothesis runs."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The same examples on every run, and none that fails because the machine is busy.
+settings.register_profile(
+    "safecf", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("safecf")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Return the folder of the real data sets, which may not be passed on with the project."""
+    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+    folder = Path(os.environ.get("SAFECF_DATA") or beside)
+    if not (folder / "ml-1m.parquet").is_file():
+        pytest.skip("no real data: set SAFECF_DATA to the folder of ml-1m.parquet")
+    return folder

@@ -1,0 +1,298 @@
+"""fit: determinism, refitting, what it accepts, and that it refuses the rest without a trace."""
+
+import inspect
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from safecf import Interactions, ParameterWarning
+from safecf.models import MODELS
+
+
+def fitted(model, matrix):
+    return model.fit(matrix, show_progress=False)
+
+
+def assert_same(one, other):
+    np.testing.assert_array_equal(one.user_factors, other.user_factors)
+    np.testing.assert_array_equal(one.item_factors, other.item_factors)
+    assert one.history == other.history
+
+
+def test_factors(make, data):
+    model = make()
+    assert model.fit(data, show_progress=False) is model
+    for factors, size in ((model.user_factors, 24), (model.item_factors, 15)):
+        assert factors.shape == (size, 4)
+        assert factors.dtype == np.float32
+        assert factors.flags.c_contiguous
+        assert factors.flags.writeable
+        assert np.isfinite(factors).all()
+    assert [record.epoch for record in model.history] == [1, 2, 3]
+
+
+def test_training_lowers_the_objective(model):
+    objective = [record.objective for record in model.history]
+    assert objective[-1] < objective[0]
+
+
+def test_rows_without_interactions_get_zero(model):
+    assert not model.user_factors[4].any()
+    assert not model.item_factors[6].any()
+    assert model.user_factors.any(axis=1).sum() == model.num_users == 23
+    assert model.item_factors.any(axis=1).sum() == model.num_items == 14
+    assert model.shape == (24, 15)
+
+
+def test_empty_rows_change_nothing_for_the_others(make, data):
+    keep_users, keep_items = np.delete(np.arange(24), 4), np.delete(np.arange(15), 6)
+    model, smaller = make(iterations=30), make(iterations=30)
+    fitted(model, data)
+    fitted(smaller, data[keep_users][:, keep_items])
+    assert model.history[-1].objective == pytest.approx(smaller.history[-1].objective, rel=0.05)
+
+
+def test_the_seed_decides(make, data):
+    assert_same(fitted(make(), data), fitted(make(), data))
+    other = fitted(make(random_state=4), data)
+    assert not np.array_equal(other.item_factors, fitted(make(), data).item_factors)
+
+
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
+def test_generators_are_seeds(make, data, kind):
+    one, same = (fitted(make(random_state=kind(5)), data) for _ in range(2))
+    assert_same(one, same)
+    generator = kind(5)
+    first = fitted(make(random_state=generator), data)
+    second = fitted(make(random_state=generator), data)
+    assert_same(first, one)
+    assert first.seed != second.seed
+
+
+def test_without_a_seed_runs_differ_but_can_be_repeated(make, data):
+    one, other = (fitted(make(random_state=None), data) for _ in range(2))
+    assert one.seed != other.seed
+    assert_same(fitted(make(random_state=one.seed), data), one)
+    assert one.random_state is None
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 3])
+def test_threads_change_no_bit(make, data, num_threads):
+    one, many = make(num_threads=0), make(num_threads=num_threads)
+    assert_same(fitted(one, data), fitted(many, data))
+    users = np.arange(24)
+    for mine, theirs in zip(one.recommend(users, data), many.recommend(users, data), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_refitting_starts_afresh(make, data):
+    model = fitted(make(), data)
+    model.similar_items(0)
+    model.recommend(0, data[0], recalculate_user=True)
+    smaller = data[:12, :9]
+    assert_same(fitted(model, smaller), fitted(make(), smaller))
+    assert len(model.history) == 3
+    assert model.user_factors.shape == (12, 4)
+    ids, _ = model.similar_items(0, N=20)
+    assert ids.max() < 9
+    np.testing.assert_array_equal(model.fold_in(smaller), model.user_factors)
+    model.factors = 2
+    assert fitted(model, data).item_factors.shape == (15, 2)
+
+
+def with_wide_indices(data):
+    wide = data.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    return wide
+
+
+def unsorted(data):
+    shuffled = data.copy()
+    for row in range(data.shape[0]):
+        part = slice(*data.indptr[row : row + 2])
+        shuffled.indices[part] = data.indices[part][::-1]
+        shuffled.data[part] = data.data[part][::-1]
+    shuffled.has_sorted_indices = False
+    return shuffled
+
+
+def with_explicit_zeros(data):
+    filled = data.tolil()
+    filled[4, 6] = 99
+    filled = filled.tocsr()
+    filled.data[filled.data == 99] = 0
+    return filled
+
+
+VARIANTS = {
+    "csr_array": sp.csr_array,
+    "float64": lambda data: data.astype(np.float64),
+    "int64 indices": with_wide_indices,
+    "unsorted": unsorted,
+    "explicit zeros": with_explicit_zeros,
+    "Interactions": Interactions.from_csr,
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_form_of_the_data_does_not_matter(make, data, variant):
+    assert_same(fitted(make(), VARIANTS[variant](data)), fitted(make(), data))
+
+
+@pytest.mark.parametrize("convert", ["tocoo", "tolil", "tocsc", "todok"])
+def test_other_formats_are_converted_with_a_warning(make, data, convert):
+    model = make()
+    with pytest.warns(ParameterWarning, match="tocsr"):
+        fitted(model, getattr(data, convert)())
+    assert_same(model, fitted(make(), data))
+
+
+def test_duplicates_are_added_up_with_a_warning(make, data):
+    doubled = sp.csr_matrix(
+        (np.repeat(data.data / 2, 2), np.repeat(data.indices, 2), data.indptr * 2), data.shape
+    )
+    model = make()
+    with pytest.warns(ParameterWarning, match="duplicate"):
+        fitted(model, doubled)
+    assert_same(model, fitted(make(), data))
+
+
+def test_any_number_type_holds_weights(make, checkerboard):
+    expected = fitted(make(), checkerboard)
+    for dtype in (np.int8, np.int64, np.uint16, bool):
+        assert_same(fitted(make(), checkerboard.astype(dtype)), expected)
+
+
+def test_weights_count(make, data):
+    assert_same(fitted(make(), data), fitted(make(), data.copy()))
+    unweighted = fitted(make(), (data > 0).astype(np.float32))
+    assert not np.allclose(fitted(make(), data).item_factors, unweighted.item_factors, atol=1e-3)
+
+
+def test_the_input_is_never_modified(make, data):
+    for matrix in (data, unsorted(data), with_explicit_zeros(data)):
+        before = [part.copy() for part in (matrix.indptr, matrix.indices, matrix.data)]
+        for part in (matrix.indptr, matrix.indices, matrix.data):
+            part.flags.writeable = False
+        model = fitted(make(), matrix)
+        model.recommend(np.arange(24), matrix, recalculate_user=True, items=[1, 2])
+        model.partial_fit_users(np.arange(24), matrix)
+        now = (matrix.indptr, matrix.indices, matrix.data)
+        for old, new in zip(before, now, strict=True):
+            np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (3, 3)])
+def test_tiny_data(make, shape):
+    model = fitted(make(factors=8), sp.csr_matrix(np.ones(shape)))
+    ids, _ = model.recommend(0, None, N=2, filter_already_liked_items=False)
+    assert ids.shape == (2,)
+
+
+def test_one_interaction(make):
+    lonely = sp.csr_matrix(([1.0], ([1], [2])), shape=(3, 4))
+    model = fitted(make(), lonely)
+    assert np.flatnonzero(model.user_factors.any(axis=1)).tolist() == [1]
+    assert np.flatnonzero(model.item_factors.any(axis=1)).tolist() == [2]
+
+
+def poisoned(data, value):
+    bad = data.copy()
+    bad.data[3] = value
+    return bad
+
+
+BAD_DATA = {
+    "None": (lambda data: None, TypeError, "user_items"),
+    "dense": (lambda data: data.toarray(), TypeError, "csr_matrix"),
+    "list": (lambda data: [[1, 0]], TypeError, "csr_matrix"),
+    "nan": (lambda data: poisoned(data, np.nan), ValueError, "nan"),
+    "infinite": (lambda data: poisoned(data, np.inf), ValueError, "inf"),
+    "negative": (lambda data: poisoned(data, -1), ValueError, "-1"),
+    "complex": (lambda data: data.astype(complex), TypeError, "complex"),
+    "no interactions": (lambda data: sp.csr_matrix((3, 4)), ValueError, "no interactions"),
+    "no rows": (lambda data: sp.csr_matrix((0, 4)), ValueError, "0 x 4"),
+    "no columns": (lambda data: sp.csr_matrix((3, 0)), ValueError, "3 x 0"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+@pytest.mark.parametrize("before", ["unfitted", "fitted"])
+def test_bad_data_is_refused(make, model, data, snapshot, case, before):  # noqa: PLR0917
+    spoil, error, message = BAD_DATA[case]
+    model = model if before == "fitted" else make()
+    held = snapshot(model)
+    with pytest.raises(error, match=message):
+        fitted(model, spoil(data))
+    assert snapshot(model) == held
+
+
+BAD_OPTIONS = {
+    "factors": [0, -1, 2.0, "8", True, None, 2**31],
+    "iterations": [0, -1, 1.5, None, False],
+    "regularization": [-0.1, np.nan, np.inf, "a", None, True, 10**400],
+    "ridge_exponent": [np.nan, np.inf, "a", None],
+    "unobserved_weight": [-0.1, np.nan, np.inf, "a", None],
+    "tail": [0, -0.3, 1.1, np.nan, "a", None, True],
+    "kernel": ["gauss", "", None, 3],
+    "bandwidth": [0, -1, np.nan, "a", None],
+    "quantile_steps": [0, -1, 1.0, None, True],
+    "quantile_sample": [0, 1.1, np.nan, None],
+    "solver": ["exakt", None, 3],
+    "tolerance": [0, -1e-3, np.nan, np.inf, None],
+    "init_std": [0, -1, np.nan, np.inf, None],
+    "random_state": [-1, 1.5, "a", True],
+    "num_threads": [-1, 1.0, None, True],
+    "backend": ["gpu", None, 3],
+}
+
+
+def test_every_option_has_bad_values():
+    options = {
+        option for model in MODELS.values() for option in inspect.signature(model).parameters
+    }
+    assert options == set(BAD_OPTIONS)
+
+
+@pytest.mark.parametrize("option", BAD_OPTIONS)
+def test_bad_options_are_refused(name, make, model, data, snapshot, option):  # noqa: PLR0917
+    if option not in inspect.signature(MODELS[name]).parameters:
+        with pytest.raises(TypeError, match=option):
+            make(**{option: 1})
+        return
+    held = snapshot(model)
+    for value in BAD_OPTIONS[option]:
+        with pytest.raises((TypeError, ValueError), match=option) as caught:
+            fitted(make(**{option: value}), data)
+        text = str(caught.value)
+        assert repr(value) in text
+        assert "try " in text or "known are" in text
+        setattr(model, option, value)
+        with pytest.raises((TypeError, ValueError), match=option):
+            fitted(model, data)
+    setattr(model, option, held[option])
+    assert snapshot(model) == held
+
+
+def test_near_misses_get_a_hint(make, data):
+    with pytest.raises(ValueError, match="did you mean 'numpy'"):
+        fitted(make(backend="nunpy"), data)
+
+
+def test_numpy_numbers_are_numbers(make, data):
+    options = {"factors": np.int64(4), "regularization": np.float32(0.5), "num_threads": np.int8(1)}
+    assert fitted(make(**options), data).item_factors.shape == (15, 4)
+
+
+def test_options_and_their_text(name, make, data):
+    model = make(factors=7)
+    options = model.get_params()
+    assert options.keys() == inspect.signature(MODELS[name]).parameters.keys()
+    assert (options["factors"], options["random_state"]) == (7, 3)
+    text = repr(model)
+    assert text.startswith(f"{name}(factors=7, iterations=3, random_state=3, backend=")
+    assert repr(MODELS[name]()) == f"{name}()"
+    generator = np.random.default_rng(0)
+    assert make(random_state=generator).get_params()["random_state"] is generator
+    assert make(factors="nonsense").factors == "nonsense"

@@ -1,0 +1,89 @@
+"""save, load, pickle and copy: the same model comes back."""
+
+import copy
+import io
+import pickle
+
+import numpy as np
+import pytest
+
+import safecf
+from safecf.models import MODELS, Recommender
+
+
+def assert_same(model, other, data, snapshot):
+    assert type(other) is type(model)
+    assert snapshot(other) == snapshot(model)
+    assert repr(other) == repr(model)
+    np.testing.assert_array_equal(other.fold_in(data), model.fold_in(data))
+    np.testing.assert_array_equal(
+        other.recalculate_item(0, data.T.tocsr()[0]), model.recalculate_item(0, data.T.tocsr()[0])
+    )
+    for one, two in zip(
+        model.recommend([0, 1], data[:2]), other.recommend([0, 1], data[:2]), strict=True
+    ):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("given", ["model", "model.safetensors"])
+def test_save_and_load(model, data, snapshot, tmp_path, given):
+    model.save(str(tmp_path / given))
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+    for load in (type(model).load, Recommender.load, safecf.load):
+        other = load(tmp_path / given)
+        assert_same(model, other, data, snapshot)
+    assert other.user_factors.flags.writeable
+    other.partial_fit_users([0, 40], data[[1, 2]])
+    other.save(tmp_path / given)
+    assert_same(other, safecf.load(tmp_path / given), data, snapshot)
+    other.fit(data[:9], show_progress=False)
+
+
+def test_file_objects(model, data, snapshot, tmp_path):
+    buffer = io.BytesIO()
+    model.save(buffer)
+    buffer.seek(0)
+    assert_same(model, type(model).load(buffer), data, snapshot)
+    with open(tmp_path / "plain", "wb") as file:
+        model.save(file)
+    assert (tmp_path / "plain").read_bytes() == buffer.getvalue()
+
+
+def test_every_option_is_saved(name, make, data, snapshot, tmp_path):
+    options = {"regularization": np.float32(0.25), "unobserved_weight": 1, "init_std": 0.25}
+    if name == "SAFER2":
+        options |= {"bandwidth": np.inf, "kernel": "logistic", "quantile_sample": 0.5}
+    model = make(**options).fit(data, show_progress=False)
+    model.save(tmp_path / "model")
+    assert safecf.load(tmp_path / "model").get_params() == model.get_params()
+
+
+def test_a_generator_is_saved_as_the_seed_it_gave(make, data, tmp_path):
+    model = make(random_state=np.random.default_rng(1)).fit(data, show_progress=False)
+    model.save(tmp_path / "model")
+    other = safecf.load(tmp_path / "model")
+    assert other.random_state == model.seed
+    other.fit(data, show_progress=False)
+    np.testing.assert_array_equal(other.item_factors, model.item_factors)
+
+
+def test_another_class_is_refused(model, name, tmp_path):
+    model.save(tmp_path / "model")
+    for other in MODELS.values():
+        if other is not MODELS[name]:
+            with pytest.raises(safecf.FileFormatError, match=f"it holds a {name}, not a"):
+                other.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "duplicate", [lambda model: pickle.loads(pickle.dumps(model)), copy.deepcopy]
+)
+def test_pickle_and_copy(make, model, data, snapshot, duplicate):
+    model.similar_items(0)
+    model.fold_in(data)
+    other = duplicate(model)
+    assert "_cache" not in vars(other)
+    assert_same(model, other, data, snapshot)
+    other.partial_fit_users([0], data[5])
+    assert not np.array_equal(other.user_factors[0], model.user_factors[0])
+    assert repr(duplicate(make())) == repr(make())

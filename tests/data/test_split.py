@@ -1,0 +1,212 @@
+"""The split is the paper's, byte for byte, and leaks nothing."""
+
+import hashlib
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safecf.data import ml1m
+from safecf.data.split import strong_generalization
+from safecf.errors import ParameterWarning
+
+ML1M_SUMS = {
+    "train.csv": "5e9f12657a6492112511603426d999f64905e940e5b2be5b4af978bc46a443ec",
+    "validation_tr.csv": "f701265f3f0ba6245c187e3ef23c36d7e9ba2e8c85e9a405b8533285c90c8c24",
+    "validation_te.csv": "8e2d06d4359fbd47ea23124b9845fa29d8d739b6a56c01f9c5fa8a0b146879f4",
+    "test_tr.csv": "9bbc3f35a1fbe0cf63e3751c0b9b941bd6c79bf54192eaed35d4df4a8095a6c4",
+    "test_te.csv": "4ccd72972227549c0e4cf334b04b52db115ef84432aa88ba9a3fa09bf08f9577",
+    "unique_sid.txt": "b6b0f586dbe7c38b1344aebfd3e8c3a8c69b0044441d8812a7c521da0b418d12",
+}
+
+
+def files_of(split, users, items):
+    """Write the split as Liang et al. do: uid counts on over the three sets of users.
+
+    Lines are in the order of the interactions, those of held-out users grouped by original id.
+    """
+    uid = {user: number for number, user in enumerate(split.user_ids.tolist())}
+    sid = {item: number for number, item in enumerate(split.item_ids.tolist())}
+    pairs = [
+        (uid[user], sid[item])
+        for user, item in zip(users.tolist(), items.tolist(), strict=True)
+        if user in uid and item in sid
+    ]
+    by_id = sorted(pairs, key=lambda pair: split.user_ids[pair[0]])
+    begin_validation = split.train.shape[0]
+    begin_test = begin_validation + split.validation.history.shape[0]
+
+    def lines(pairs, matrix, begin):
+        rows, columns = matrix.nonzero()
+        inside = set(zip((rows + begin).tolist(), columns.tolist(), strict=True))
+        assert len(inside) == matrix.nnz
+        chosen = [pair for pair in pairs if pair in inside]
+        assert len(chosen) == matrix.nnz
+        return "uid,sid\n" + "".join(f"{user},{item}\n" for user, item in chosen)
+
+    return {
+        "train.csv": lines(pairs, split.train, 0),
+        "validation_tr.csv": lines(by_id, split.validation.history, begin_validation),
+        "validation_te.csv": lines(by_id, split.validation.target, begin_validation),
+        "test_tr.csv": lines(by_id, split.test.history, begin_test),
+        "test_te.csv": lines(by_id, split.test.target, begin_test),
+        "unique_sid.txt": "".join(f"{item}\n" for item in split.item_ids),
+    }
+
+
+def test_ml1m_is_split_as_in_the_paper(real_data):
+    users, items = ml1m.load(real_data)
+    files = files_of(strong_generalization(users, items, heldout=1000), users, items)
+    assert {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()} == (
+        ML1M_SUMS
+    )
+
+
+def random_interactions(seed, num_users=40, num_items=25, density=0.3):
+    """Return pairs in random order, with ids that have gaps."""
+    rng = np.random.default_rng(seed)
+    users, items = np.nonzero(rng.random((num_users, num_items)) < density)
+    order = rng.permutation(users.size)
+    return users[order] * 7 - 50, items[order] * 3 + 10
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    split_seed=st.integers(0, 2**32 - 1),
+    heldout=st.integers(1, 8),
+    min_interactions=st.integers(1, 6),
+    share=st.sampled_from([0.2, 0.5, 0.9]),
+)
+def test_every_interaction_has_one_place(seed, split_seed, heldout, min_interactions, share):
+    users, items = random_interactions(seed)
+    split = strong_generalization(
+        users,
+        items,
+        heldout=heldout,
+        seed=split_seed,
+        min_interactions=min_interactions,
+        holdout_share=share,
+    )
+    histories = {}
+    for user, item in zip(users.tolist(), items.tolist(), strict=True):
+        histories.setdefault(user, []).append(item)
+    kept = {user for user, history in histories.items() if len(history) >= min_interactions}
+    assert sorted(split.user_ids.tolist()) == sorted(kept)
+
+    num_train = len(kept) - 2 * heldout
+    train_users = set(split.user_ids[:num_train].tolist())
+    appearance = [
+        i for u, i in zip(users.tolist(), items.tolist(), strict=True) if u in train_users
+    ]
+    assert split.item_ids.tolist() == list(dict.fromkeys(appearance))
+
+    def items_of(matrix, row):
+        return set(split.item_ids[matrix[row].indices].tolist())
+
+    assert split.train.shape == (num_train, split.item_ids.size)
+    for row in range(num_train):
+        assert items_of(split.train, row) == set(histories[split.user_ids[row]])
+
+    for held_out, begin in ((split.validation, num_train), (split.test, num_train + heldout)):
+        assert held_out.history.shape == held_out.target.shape == (heldout, split.item_ids.size)
+        for row in range(heldout):
+            history, target = items_of(held_out.history, row), items_of(held_out.target, row)
+            known = set(histories[split.user_ids[begin + row]]) & set(split.item_ids.tolist())
+            assert history | target == known
+            assert not history & target
+            assert len(target) == (int(share * len(known)) if len(known) >= 5 else 0)
+    for matrix in (split.train, split.validation.history, split.test.target):
+        assert (matrix.data == 1).all()
+
+
+def slow_split(users, items, heldout, seed):
+    """Split as Liang et al. do, in original ids, drawing from the global generator."""
+    pairs = list(zip(users.tolist(), items.tolist(), strict=True))
+    count = Counter(user for user, _ in pairs)
+    pairs = [(user, item) for user, item in pairs if count[user] >= 5]
+    ids = np.unique([user for user, _ in pairs])
+    np.random.seed(seed)  # noqa: NPY002 - the legacy generator is what is reproduced
+    ids = ids[np.random.permutation(ids.size)].tolist()  # noqa: NPY002
+    train_users = set(ids[: -2 * heldout])
+    train = [(user, item) for user, item in pairs if user in train_users]
+    known = {item for _, item in train}
+
+    def hide(held_out_users):
+        history, target = set(), set()
+        np.random.seed(seed)  # noqa: NPY002
+        for user in sorted(held_out_users):
+            group = [pair for pair in pairs if pair[0] == user and pair[1] in known]
+            hidden = []
+            if len(group) >= 5:
+                size = int(0.2 * len(group))
+                hidden = np.random.choice(len(group), size=size, replace=False)  # noqa: NPY002
+            target |= {group[at] for at in hidden}
+            history |= set(group) - target
+        return history, target
+
+    return [set(train), *hide(ids[-2 * heldout : -heldout]), *hide(ids[-heldout:])]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_split_is_its_slow_twin(seed):
+    users, items = random_interactions(seed, num_users=60)
+    split = strong_generalization(users, items, heldout=15, seed=seed)
+    state = np.random.get_state()  # noqa: NPY002
+    expected = slow_split(users, items, heldout=15, seed=seed)
+    np.random.set_state(state)  # noqa: NPY002
+
+    def pairs(matrix, begin):
+        rows, columns = matrix.nonzero()
+        ids = split.user_ids[begin + rows].tolist(), split.item_ids[columns].tolist()
+        return set(zip(*ids, strict=True))
+
+    begin = split.train.shape[0]
+    actual = [pairs(split.train, 0)]
+    for held_out in (split.validation, split.test):
+        actual += [pairs(held_out.history, begin), pairs(held_out.target, begin)]
+        begin += 15
+    assert actual == expected
+
+
+def test_the_global_generator_is_left_alone():
+    users, items = random_interactions(4)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    strong_generalization(users, items, heldout=5)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_another_seed_is_another_split():
+    users, items = random_interactions(5)
+    splits = [strong_generalization(users, items, heldout=5, seed=seed) for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(splits[0].user_ids, splits[1].user_ids)
+    assert (splits[0].test.target != splits[1].test.target).nnz == 0
+    assert not np.array_equal(splits[0].user_ids, splits[2].user_ids)
+
+
+def test_repeated_interactions_cannot_leak():
+    users, items = random_interactions(6)
+    expected = strong_generalization(users, items, heldout=5)
+    twice = np.append(users, users[:30]), np.append(items, items[:30])
+    with pytest.warns(ParameterWarning, match="30 interactions repeat an earlier one"):
+        split = strong_generalization(*twice, heldout=5)
+    np.testing.assert_array_equal(split.item_ids, expected.item_ids)
+    assert (split.train != expected.train).nnz == 0
+    assert (split.test.history != expected.test.history).nnz == 0
+    assert (split.test.target != expected.test.target).nnz == 0
+
+
+def test_bad_input_is_refused():
+    users, items = random_interactions(7)
+    with pytest.raises(ValueError, match=r"shapes \(3,\) and \(2,\); give two 1-D arrays"):
+        strong_generalization(users[:3], items[:2], heldout=1)
+    with pytest.raises(TypeError, match=r"items holds values of type <U.*numpy.unique\(items"):
+        strong_generalization(users, items.astype(str), heldout=1)
+    with pytest.raises(ValueError, match="heldout is 0; hold out at least 1"):
+        strong_generalization(users, items, heldout=0)
+    with pytest.raises(ValueError, match=r"heldout is 20, twice, but only 40 users .*; lower"):
+        strong_generalization(users, items, heldout=20, min_interactions=1)
+    for share in (0, 1, float("nan")):
+        with pytest.raises(ValueError, match=r"holdout_share is .* between 0 and 1"):
+            strong_generalization(users, items, heldout=2, holdout_share=share)
