@@ -219,7 +219,7 @@ BAD_DATA = {
 
 @pytest.mark.parametrize("case", BAD_DATA)
 @pytest.mark.parametrize("before", ["unfitted", "fitted"])
-def test_bad_data_is_refused(make, model, data, snapshot, case, before):  # noqa: PLR0917
+def test_bad_data_is_refused(make, model, data, snapshot, case, before):
     spoil, error, message = BAD_DATA[case]
     model = model if before == "fitted" else make()
     held = snapshot(model)
@@ -256,7 +256,7 @@ def test_every_option_has_bad_values():
 
 
 @pytest.mark.parametrize("option", BAD_OPTIONS)
-def test_bad_options_are_refused(name, make, model, data, snapshot, option):  # noqa: PLR0917
+def test_bad_options_are_refused(name, make, model, data, snapshot, option):
     if option not in inspect.signature(MODELS[name]).parameters:
         with pytest.raises(TypeError, match=option):
             make(**{option: 1})

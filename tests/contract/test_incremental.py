@@ -103,7 +103,8 @@ def test_partial_fit_items(players, checkerboard):
     ):
         ids, _ = players.recommend(1, user_items, N=2)
         assert set(ids) == {1, 25}
-    assert players.similar_items(25, N=2)[0].tolist() == [25, 1]
+    ids, _ = players.similar_items(25, N=5)
+    assert (ids % 2 == 1).all()
     assert players.recommend(1, checkerboard[1], N=2, items=[25, 0])[0].tolist() == [25, 0]
     assert players.fold_in(checkerboard).shape == (20, 4)
     with pytest.raises(ValueError, match="27 columns"):

@@ -42,7 +42,7 @@ class MatrixFactorization(Recommender):
 
     _cache: Mapping[object, tuple[Any, Any]] = MappingProxyType({})
 
-    def recommend(  # noqa: PLR0917
+    def recommend(
         self,
         userid: ArrayLike,
         user_items: Any,
@@ -72,7 +72,7 @@ class MatrixFactorization(Recommender):
         found = self._search(queries, candidates, count, names=only, without=without, exclude=liked)
         return _shaped_like(asked, found)
 
-    def similar_items(  # noqa: PLR0917
+    def similar_items(
         self,
         itemid: ArrayLike,
         N: int = 10,

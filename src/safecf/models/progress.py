@@ -13,6 +13,14 @@ from safecf.als.loop import Epoch
 SECONDS_BETWEEN_DRAWINGS = 0.1
 
 
+class QuietlyBroken(Console):
+    """A console that falls silent when nobody reads it any more; rich's own ends the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Write nothing from here on."""
+        self.quiet = True
+
+
 @contextmanager
 def progress_bar(
     title: str, done: int, total: int, *, show: bool
@@ -33,7 +41,7 @@ def progress_bar(
         TimeRemainingColumn(elapsed_when_finished=True),
     )
     # Without ipywidgets, rich draws nothing in a notebook and warns; as plain text it does better.
-    console = Console(stderr=True, force_jupyter=None if find_spec("ipywidgets") else False)
+    console = QuietlyBroken(stderr=True, force_jupyter=None if find_spec("ipywidgets") else False)
     bar = Progress(*columns, console=console, auto_refresh=False)
     task = bar.add_task(title, completed=done, total=total, numbers="")
     drawn = 0.0

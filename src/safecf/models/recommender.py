@@ -47,7 +47,7 @@ class Recommender(ABC):
         """
 
     @abstractmethod
-    def recommend(  # noqa: PLR0917
+    def recommend(
         self,
         userid: ArrayLike,
         user_items: Any,
@@ -86,7 +86,7 @@ class Recommender(ABC):
         """
 
     @abstractmethod
-    def similar_items(  # noqa: PLR0917
+    def similar_items(
         self,
         itemid: ArrayLike,
         N: int = 10,
