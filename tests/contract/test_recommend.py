@@ -197,6 +197,8 @@ def test_user_items_that_do_not_fit_are_refused(model, data, recalculate_user):
     for nothing in (None, data.toarray()[:1], [[0, 1]]):
         with pytest.raises(ValueError, match="user_items has to be a sparse matrix"):
             ask(0, nothing)
+    with pytest.raises(ValueError, match="3-D"):
+        ask(0, sp.coo_array(np.ones((1, 15, 2))))
     with pytest.raises(ValueError, match="must contain 1 row for every user in userids"):
         ask(0, data)
     with pytest.raises(ValueError, match="must contain 1 row for every user in userids"):

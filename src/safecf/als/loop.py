@@ -99,6 +99,7 @@ class Training:
                 with clock("users"):
                     user_rows = problem.user_rows(weights)
                     solved_users = backend.solve_rows(user_rows, items, state.users, solver)
+                del items  # its memory goes to the rotated users
                 with clock("items"):
                     gram = unobserved_weight * backend.gram(state.users, weights)
                     item_rows = problem.item_rows(weights)

@@ -111,7 +111,8 @@ def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
             epoch=files.field(header, "epoch", int),
         )
         history = unpack_history(header)
-        if run.seed < 0 or [record.epoch for record in history] != [*range(1, state.epoch + 1)]:
+        numbered = all(record.epoch == at for at, record in enumerate(history, start=1))
+        if run.seed < 0 or not numbered or not 0 < state.epoch == len(history):
             raise FileFormatError("its history is damaged; start anew without resume")
     return run, state, history
 

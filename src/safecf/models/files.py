@@ -26,6 +26,7 @@ SUFFIX = ".safetensors"
 FORMAT = 1
 MODEL = "model"
 CHECKPOINT = "checkpoint"
+LONGEST_COMPLAINT = 500
 ADVICE = {MODEL: "read it with safecf.load", CHECKPOINT: "pass it to fit(resume=...)"}
 
 File = str | os.PathLike[str] | IO[bytes]
@@ -85,7 +86,7 @@ def naming(file: File) -> Iterator[None]:
         yield
     except FileFormatError as problem:
         name = with_suffix(file) if isinstance(file, str | os.PathLike) else "the file"
-        raise FileFormatError(f"{name}: {problem}") from problem.__cause__
+        raise FileFormatError(f"{name}: {str(problem)[:LONGEST_COMPLAINT]}") from problem.__cause__
 
 
 def read(file: File, kind: str) -> tuple[dict[str, Any], Arrays]:

@@ -75,10 +75,12 @@ def check_rows(matrix: Any, count: int | None, row: str, column: str, known: ran
     """
     name, width = f"{row}_{column}s", known.stop - 1
     is_sparse: bool = scipy.sparse.issparse(matrix)
-    if not is_sparse:
+    if not is_sparse or matrix.ndim > 2:
+        given = f"a {matrix.ndim}-D array" if is_sparse else type(matrix).__name__
+        hint = f"pass the {row}s' rows" if matrix is None else "try scipy.sparse.csr_matrix"
         raise ValueError(
             f"{name} has to be a sparse matrix with a row for every {row} in question and "
-            f"{width} columns, not {type(matrix).__name__}; try scipy.sparse.csr_matrix({name})"
+            f"{width} columns, not {given}; {hint}"
         )
     if matrix.ndim == 1:
         matrix = matrix.reshape(1, -1).tocsr()

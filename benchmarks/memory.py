@@ -1,0 +1,99 @@
+"""Peak memory of training beside the formula of docs/memory.md."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import scipy.sparse
+import typer
+
+from benchmarks import report
+from benchmarks.matrices import long_tailed
+from safecf.models import SAFER2
+
+CASES = [
+    # users, items, interactions, factors: many interactions, then large factors
+    (100_000, 20_000, 20_000_000, 16),
+    (100_000, 20_000, 4_000_000, 128),
+]
+
+
+def expected_bytes(users: int, items: int, interactions: int, factors: int, threads: int) -> int:
+    """The formula of docs/memory.md for an unweighted int32 matrix that the caller holds already.
+
+    transpose + factors + the rotated copy of the fixed side + the items of the last epoch +
+    vectors + partial Gramians + scratch of the threads
+    """
+    width = -(-factors // 16) * 16
+    transpose = 4 * interactions
+    both_sides = 4 * factors * (users + items)
+    rotated = 4 * width * max(users, items)
+    kept = 4 * factors * items
+    vectors = 160 * (users + items)
+    gramians = 4 * factors**2 * int(np.clip(2**26 / factors**2, 2, 32))
+    scratch = threads * 4 * (192 * width + users)
+    return transpose + both_sides + rotated + kept + vectors + gramians + scratch
+
+
+def rise(users: int, items: int, interactions: int, factors: int, threads: int) -> tuple[int, int]:
+    """Return the number of interactions, and by how many bytes training raises the peak.
+
+    A process of its own trains on a matrix that it has read from a file, so that no memory which
+    was freed before is used again.
+    """
+    matrix = long_tailed(users, items, interactions)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("data", "indices", "indptr"):
+            np.save(f"{folder}/{name}.npy", getattr(matrix, name))
+        case = (folder, matrix.shape, factors, threads)
+        code = f"import benchmarks.memory as m; print(m.train_and_measure(*{case}))"
+        root = Path(__file__).resolve().parents[1]
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, cwd=root
+        )
+    return matrix.nnz, int(done.stdout)
+
+
+def train_and_measure(folder: str, shape: tuple[int, int], factors: int, threads: int) -> int:
+    """Train, and return how far the peak of this process rises above what it was before."""
+    small = long_tailed(200, 100, 2000)
+    SAFER2(factors=8, iterations=1, random_state=0).fit(small, show_progress=False)  # loads code
+    arrays = tuple(np.load(f"{folder}/{name}.npy") for name in ("data", "indices", "indptr"))
+    matrix = scipy.sparse.csr_matrix(arrays, shape=shape, copy=False)
+    before = _status("VmRSS:")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    model = SAFER2(factors=factors, iterations=2, num_threads=threads, random_state=0)
+    model.fit(matrix, show_progress=False)
+    return _status("VmHWM:") - before
+
+
+def _status(key: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
+
+
+def main(
+    threads: Annotated[int, typer.Option(help="Threads of training.")] = 2,
+) -> None:
+    """Train on two shapes and compare the peak with the formula."""
+    rows = []
+    for case in CASES:
+        users, items, _, factors = case
+        nnz, measured = rise(*case, threads)
+        formula = expected_bytes(users, items, nnz, factors, threads)
+        sizes = [f"{users:,} x {items:,}", f"{nnz:,}", str(factors)]
+        found = [f"{formula / 2**20:.0f}", f"{measured / 2**20:.0f}", f"{measured / formula:.2f}"]
+        rows.append(sizes + found)
+        print(rows[-1], flush=True)
+    header = ["matrix", "interactions", "d", "formula, MiB", "measured, MiB", "ratio"]
+    page = report.write(
+        "memory",
+        "Peak memory of training",
+        "How far the resident size rises above that of the caller's matrix during two epochs of "
+        "SAFER2; the formula is that of [memory.md](../memory.md).",
+        report.table(header, rows),
+    )
+    print(page.read_text())

@@ -1,0 +1,31 @@
+"""Small runs: a model, its training, and what is compared of it."""
+
+import numpy as np
+
+from safecf import SAFER2
+
+OPTIONS = {"factors": 4, "iterations": 5, "backend": "cpu"}
+
+
+def make(**options):
+    return SAFER2(**({"random_state": 1, "quantile_sample": 0.5} | OPTIONS | options))
+
+
+def fit(model, data, **rest):
+    return model.fit(data, show_progress=False, **rest)
+
+
+def assert_same(one, other):
+    np.testing.assert_array_equal(one.user_factors, other.user_factors)
+    np.testing.assert_array_equal(one.item_factors, other.item_factors)
+    np.testing.assert_array_equal(one.user_weights, other.user_weights)
+    assert one.history == other.history
+    assert one.seed == other.seed
+
+
+def held(model):
+    return {
+        key: value.tobytes() if isinstance(value, np.ndarray) else value
+        for key, value in vars(model).items()
+        if key != "_cache"
+    }
