@@ -6,6 +6,7 @@ PYTEST_WORKERS ?= 2
 JOBS ?= 2
 
 VENV := .venv
+PEERS := build/peers
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 NATIVE := CMakeLists.txt $(shell find cpp -type f)
@@ -23,7 +24,7 @@ help:
 	@echo 'make lint    ruff, mypy and clang-format, changing nothing'
 	@echo 'make format  write Python and C++ in the project'"'"'s format'
 	@echo 'make stubs   generate the type stubs of the native core'
-	@echo 'make bench   run the benchmarks'
+	@echo 'make bench   run a benchmark: NAME=epoch, memory, ml-1m (without NAME: the list)'
 	@echo 'make clean   remove .venv and everything that was built'
 
 demo: $(VENV)/.installed
@@ -56,8 +57,8 @@ format: $(VENV)/.tools
 stubs: $(VENV)/.installed
 	@$(BIN)/python -m nanobind.stubgen -q -m safecf._core -o src/safecf/_core.pyi
 
-bench: $(VENV)/.installed
-	@$(BIN)/python -m benchmarks
+bench: $(PEERS)/.installed
+	@$(PEERS)/bin/python -m benchmarks $(NAME)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -77,4 +78,11 @@ $(VENV)/.tools: pyproject.toml constraints.txt
 $(VENV)/.installed: $(VENV)/.tools $(NATIVE)
 	@echo 'building and installing safecf'
 	@$(PIP) install --no-build-isolation -c constraints.txt -e .
+	@touch $@
+
+# The peers' environment: they must not get into the way of the project's own.
+$(PEERS)/.installed: benchmarks/requirements.txt pyproject.toml $(NATIVE) $(shell find src -name '*.py')
+	@echo 'making $(PEERS) with safecf and its peers'
+	@$(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip --disable-pip-version-check -qq install -r benchmarks/requirements.txt .
 	@touch $@

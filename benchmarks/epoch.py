@@ -22,6 +22,7 @@ from safecf.data.interactions import Interactions
 
 # the paper's settings for this shape
 UNOBSERVED, REGULARIZATION, BANDWIDTH, TAIL = 0.002, 0.002, 0.18, 0.3
+IALS_UNOBSERVED = 0.1
 
 
 class Ours:
@@ -77,8 +78,8 @@ class Implicit:
         rng = np.random.default_rng(0)
         self.model = AlternatingLeastSquares(factors=factors, num_threads=threads, random_state=0)
         self.regularization = self.model.regularization
-        # confidence 1 + 1/b against 1: the same balance of observed and unobserved pairs
-        self.users = (matrix * (1 + 1 / UNOBSERVED / 100)).astype(np.float32).tocsr()
+        # confidence 1 + 1/b against 1: the balance of observed and unobserved pairs of iALS
+        self.users = (matrix * (1 + 1 / IALS_UNOBSERVED)).astype(np.float32).tocsr()
         self.items = self.users.T.tocsr()
         self.x = (rng.random((matrix.shape[0], factors), dtype=np.float32) * 0.01).copy()
         self.y = (rng.random((matrix.shape[1], factors), dtype=np.float32) * 0.01).copy()

@@ -24,6 +24,20 @@ void pack_all(Strided b, int64_t depth, int64_t columns, int64_t first_panel, in
   pack(b, depth, columns, nullptr, first_panel, last_panel, out);
 }
 
+void scores(const float* rows, int64_t count, const float* query, int64_t width, float* scores) {
+  const int64_t whole = width / kLanes * kLanes;
+  int64_t r = 0;
+  for (; r + kGroup <= count; r += kGroup) {
+    Group group;
+    SAFECF_UNROLL
+    for (int g = 0; g < kGroup; ++g) group.rows[g] = rows + (r + g) * width;
+    scores_of(group, query, whole, scores + r);
+    for (int g = 0; g < kGroup; ++g)
+      for (int64_t i = whole; i < width; ++i) scores[r + g] += group.rows[g][i] * query[i];
+  }
+  for (; r < count; ++r) scores[r] = dot(rows + r * width, query, width);
+}
+
 int64_t next_above(const float* scores, int64_t from, int64_t count, float threshold) {
   int64_t i = from;
   for (; i + kLanes <= count; i += kLanes) {
@@ -56,6 +70,7 @@ const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
     .multiply_scratch = kMultiplyScratch,
     .gram = gram,
     .gram_scratch = gram_scratch,
+    .scores = scores,
     .next_above = next_above,
 };
 

@@ -72,6 +72,10 @@ struct Kernels {
                int64_t c_row, float* scratch);
   int64_t (*gram_scratch)(int64_t rows);
 
+  // scores_r = rows_r . query for `count` rows of `width` floats each.
+  void (*scores)(const float* rows, int64_t count, const float* query, int64_t width,
+                 float* scores);
+
   // The first index in [from, count) with scores[index] > threshold, or count.
   int64_t (*next_above)(const float* scores, int64_t from, int64_t count, float threshold);
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <limits>
+#include <optional>
 
 #include "packed.hpp"
 
@@ -10,6 +11,7 @@ namespace {
 
 constexpr int64_t kQueries = 96;    // rows per task
 constexpr int64_t kColumns = 1024;  // columns per tile of scores
+constexpr int64_t kFew = 8;         // queries for which packing the items would take longer
 
 struct Hit {
   float score;
@@ -39,11 +41,27 @@ struct Scratch {
 void topk(const Kernels& kernels, const Execution& execution, const float* queries,
           int64_t query_count, const float* items, int64_t item_count, int64_t factors, int64_t k,
           const Excluded& excluded, int32_t* ids, float* scores) {
-  const Packed packed(kernels, execution, {items, 1, factors}, factors, item_count);
+  std::optional<Packed> packed;
+  if (query_count > kFew)
+    packed.emplace(kernels, execution, Strided{items, 1, factors}, factors, item_count);
+  const auto score = [&](int64_t begin, int64_t end, int64_t first, int64_t last,
+                         Scratch& scratch) {
+    const float* const rows = queries + begin * factors;
+    float* const tile = scratch.scores.data();
+    if (packed) {
+      packed->multiply(kernels, {rows, factors, 1}, end - begin, first, last, tile, kColumns,
+                       scratch.product.data());
+      return;
+    }
+    for (int64_t row = 0; row < end - begin; ++row)
+      kernels.scores(items + first * factors, last - first, rows + row * factors, factors,
+                     tile + row * kColumns);
+  };
+  const int64_t block = std::min(kQueries, query_count);
   const auto make_scratch = [&] {
-    return Scratch{Buffer(kQueries * kColumns), Buffer(kernels.multiply_scratch),
-                   std::vector<std::vector<Hit>>(kQueries), std::vector<const int32_t*>(kQueries),
-                   std::vector<const int32_t*>(kQueries)};
+    return Scratch{Buffer(block * kColumns), Buffer(kernels.multiply_scratch),
+                   std::vector<std::vector<Hit>>(block), std::vector<const int32_t*>(block),
+                   std::vector<const int32_t*>(block)};
   };
   parallel_for(
       (query_count + kQueries - 1) / kQueries, execution, make_scratch,
@@ -57,8 +75,7 @@ void topk(const Kernels& kernels, const Execution& execution, const float* queri
         }
         for (int64_t first = 0; first < item_count; first += kColumns) {
           const int64_t last = std::min(item_count, first + kColumns);
-          packed.multiply(kernels, {queries + begin * factors, factors, 1}, end - begin, first,
-                          last, scratch.scores.data(), kColumns, scratch.product.data());
+          score(begin, end, first, last, scratch);
           for (int64_t row = begin; row < end; ++row) {
             float* const tile = scratch.scores.data() + (row - begin) * kColumns;
             if (excluded.offsets)

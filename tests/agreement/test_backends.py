@@ -122,12 +122,13 @@ def test_gramians_agree(native, factors, count):
 
 @pytest.mark.parametrize("num_items", [1, 31, 32, 33, 1023, 1025, 3000])
 @pytest.mark.parametrize("k", [1, 10, 40])
-def test_topk_agrees_on_whole_numbers(native, num_items, k):
+@pytest.mark.parametrize("count", [1, 3, 100])
+def test_topk_agrees_on_whole_numbers(native, num_items, k, count):
     """Small integers are exact in float32, and full of ties."""
     rng = np.random.default_rng(num_items)
-    queries = rng.integers(-2, 3, (100, 5)).astype(np.float32)
-    items = rng.integers(-2, 3, (num_items, 5)).astype(np.float32)
-    seen = matrix_of(rng.integers(0, min(num_items, 30) + 1, 100), num_items, rng)
+    queries = rng.integers(-2, 3, (count, 21)).astype(np.float32)
+    items = rng.integers(-2, 3, (num_items, 21)).astype(np.float32)
+    seen = matrix_of(rng.integers(0, min(num_items, 30) + 1, count), num_items, rng)
     banned = rng.choice(num_items, min(num_items, 5), replace=False)
     options = [{}, {"exclude": seen}, {"exclude_all": banned}]
     for option in (*options, {"exclude": seen, "exclude_all": banned}):
@@ -137,10 +138,12 @@ def test_topk_agrees_on_whole_numbers(native, num_items, k):
         np.testing.assert_array_equal(actual[1], expected[1])
 
 
-@pytest.mark.parametrize("factors", [1, 17, 300])
-def test_topk_scores_agree(native, factors):
+@pytest.mark.parametrize("count", [2, 97])
+@pytest.mark.parametrize("factors", [1, 17, 32, 300])
+def test_topk_scores_agree(native, factors, count):
     rng = np.random.default_rng(factors)
-    queries, items = floats(rng.normal(size=(97, factors))), floats(rng.normal(size=(700, factors)))
+    queries = floats(rng.normal(size=(count, factors)))
+    items = floats(rng.normal(size=(701, factors)))
     ids, scores = native.topk(queries, items, 20)
     wanted = queries.astype(np.float64) @ items.T.astype(np.float64)
     np.testing.assert_allclose(scores, np.take_along_axis(wanted, ids, axis=1), atol=1e-4)

@@ -1,7 +1,7 @@
 """`safecf demo`: iALS and SAFER2 side by side, on people of whom a few share a rare taste."""
 
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse
@@ -32,7 +32,7 @@ def demo(
         table.add_column(heading, justify="left" if heading == "model" else "right")
     # fewer factors than tastes, so that the models have to choose whom to serve; the weights are
     # the best of a small grid for either model on other seeds
-    options = {"factors": 6, "iterations": 20, "random_state": seed}
+    options: dict[str, Any] = {"factors": 6, "iterations": 20, "random_state": seed}
     models = {
         "iALS": IALS(unobserved_weight=0.2, regularization=0.03, **options),
         f"SAFER2 (tail {TAIL})": SAFER2(

@@ -16,7 +16,7 @@ from safecf.errors import ParameterWarning
 
 MOST_COLUMNS = 2**31 - 1
 LARGEST_WEIGHT = np.float64(np.finfo(np.float32).max)
-BLOCK = 2**20
+BLOCK = 2**18
 
 
 @dataclass(frozen=True, eq=False)
