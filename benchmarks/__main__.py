@@ -2,12 +2,14 @@
 
 import typer
 
-from benchmarks import epoch, memory, ml1m
+from benchmarks import epoch, evaluation, memory, ml1m, synthetic
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
 app.command("epoch")(epoch.main)
+app.command("evaluation")(evaluation.main)
 app.command("memory")(memory.main)
 app.command("ml-1m")(ml1m.main)
+app.command("synthetic")(synthetic.main)
 
 if __name__ == "__main__":
     app()

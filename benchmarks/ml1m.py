@@ -9,8 +9,8 @@ import typer
 from numpy.typing import NDArray
 
 from benchmarks import report
-from safecf.data import ml1m
-from safecf.data.split import Split, strong_generalization
+from safecf.data import datasets
+from safecf.data.split import Split
 from safecf.evaluation.metrics import recall
 from safecf.evaluation.tail import tail_mean
 from safecf.models import ERMMF, IALS, SAFER2
@@ -54,7 +54,7 @@ SYSTEMS: dict[str, tuple[Callable[[int], ALSModel], tuple[float, ...]]] = {
 
 def load_split(path: str | os.PathLike[str] | None = None) -> Split:
     """Return the paper's split of MovieLens-1M."""
-    return strong_generalization(*ml1m.load(path), heldout=1000)
+    return datasets.paper_split("ml-1m", path)
 
 
 def quality(make: Callable[[int], ALSModel], split: Split, seeds: range) -> NDArray[np.float64]:
@@ -73,7 +73,7 @@ def quality(make: Callable[[int], ALSModel], split: Split, seeds: range) -> NDAr
 
 def main(
     path: Annotated[
-        str | None, typer.Option(help="File or folder of ml-1m.parquet; else SAFECF_DATA.")
+        str | None, typer.Option(help="Archive, folder or file of MovieLens-1M; else SAFECF_DATA.")
     ] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 5,
 ) -> None:

@@ -123,8 +123,9 @@ NB_MODULE(_core, m) {
         });
       },
       "indptr"_a, "indices"_a, "weights"_a.none(), "row_weight"_a, "col_weight"_a, "gram_weight"_a,
-      "ridge"_a, "rotated"_a, "values"_a, "basis"_a, "factors"_a, "change"_a, "norm"_a,
-      "precondition"_a, "max_iterations"_a, "tolerance"_a, "threads"_a, "isa"_a,
+      "ridge"_a, "rotated"_a, "values"_a, "basis"_a, "factors"_a.noconvert(),
+      "change"_a.noconvert(), "norm"_a.noconvert(), "precondition"_a, "max_iterations"_a,
+      "tolerance"_a, "threads"_a, "isa"_a,
       "Solve all rows by conjugate gradients; the first row that failed, or -1.");
 
   m.def(
@@ -143,8 +144,9 @@ NB_MODULE(_core, m) {
         });
       },
       "indptr"_a, "indices"_a, "weights"_a.none(), "row_weight"_a, "col_weight"_a, "gram_weight"_a,
-      "ridge"_a, "rotated"_a, "values"_a, "basis"_a, "factors"_a, "change"_a, "norm"_a, "threads"_a,
-      "isa"_a, "Solve all rows by Cholesky; the first row that failed, or -1.");
+      "ridge"_a, "rotated"_a, "values"_a, "basis"_a, "factors"_a.noconvert(),
+      "change"_a.noconvert(), "norm"_a.noconvert(), "threads"_a, "isa"_a,
+      "Solve all rows by Cholesky; the first row that failed, or -1.");
 
   m.def(
       "losses",
@@ -164,7 +166,8 @@ NB_MODULE(_core, m) {
         });
       },
       "indptr"_a, "indices"_a, "weights"_a.none(), "pair_weight"_a, "rotated"_a, "values"_a,
-      "basis"_a, "factors"_a, "losses"_a, "threads"_a, "isa"_a, "Write the loss of every row.");
+      "basis"_a, "factors"_a, "losses"_a.noconvert(), "threads"_a, "isa"_a,
+      "Write the loss of every row.");
 
   m.def(
       "gram",
@@ -179,7 +182,8 @@ NB_MODULE(_core, m) {
                        weight ? weight->data() : nullptr, gram.data());
         });
       },
-      "factors"_a, "weight"_a.none(), "gram"_a, "threads"_a, "isa"_a, "Write F' diag(weight) F.");
+      "factors"_a, "weight"_a.none(), "gram"_a.noconvert(), "threads"_a, "isa"_a,
+      "Write F' diag(weight) F.");
 
   m.def(
       "rotate",
@@ -198,7 +202,7 @@ NB_MODULE(_core, m) {
                          basis.data(), rotated.data());
         });
       },
-      "factors"_a, "basis"_a, "rotated"_a, "threads"_a, "isa"_a,
+      "factors"_a, "basis"_a, "rotated"_a.noconvert(), "threads"_a, "isa"_a,
       "Write F basis, rows padded with zeros.");
 
   m.def(
@@ -210,10 +214,14 @@ NB_MODULE(_core, m) {
         require(queries.shape(1) == factors.shape(1), "queries and factors differ in width");
         require(ids.shape(0) == n && scores.shape(0) == n && scores.shape(1) == k,
                 "ids and scores are not queries x k");
+        require(k >= 1, "k is less than 1");
         require(exclude_indptr.has_value() == exclude_indices.has_value(),
                 "exclude needs both of its arrays");
         require(!exclude_indptr || exclude_indptr->size() == n + 1,
                 "exclude needs one row per query");
+        require(!exclude_indptr ||
+                    (*exclude_indptr)(n) == static_cast<int64_t>(exclude_indices->size()),
+                "exclude's indptr does not end at the number of its indices");
         const safecf::Excluded excluded{
             exclude_indptr ? exclude_indptr->data() : nullptr,
             exclude_indices ? exclude_indices->data() : nullptr,
@@ -226,7 +234,7 @@ NB_MODULE(_core, m) {
         });
       },
       "queries"_a, "factors"_a, "exclude_indptr"_a.none(), "exclude_indices"_a.none(),
-      "exclude_all"_a.none(), "ids"_a, "scores"_a, "threads"_a, "isa"_a,
+      "exclude_all"_a.none(), "ids"_a.noconvert(), "scores"_a.noconvert(), "threads"_a, "isa"_a,
       "Write the best columns of queries @ factors.T per row and their scores.");
 
   m.def(
@@ -244,6 +252,7 @@ NB_MODULE(_core, m) {
                             out_indices.data(), out_weights ? out_weights->data() : nullptr);
         });
       },
-      "indptr"_a, "indices"_a, "weights"_a.none(), "out_indptr"_a, "out_indices"_a,
-      "out_weights"_a.none(), "Write the transposed matrix, entries in ascending order.");
+      "indptr"_a, "indices"_a, "weights"_a.none(), "out_indptr"_a.noconvert(),
+      "out_indices"_a.noconvert(), "out_weights"_a.noconvert().none(),
+      "Write the transposed matrix, entries in ascending order.");
 }

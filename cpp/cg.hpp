@@ -30,13 +30,14 @@ inline bool solve_cg(const safecf::RowSystem& a, const safecf::CgOptions& option
     return true;
   }
   if (!is_finite(size)) return false;
-  const float goal = options.tolerance * options.tolerance * size;
-  float energy = 0.0f;
+  // below the floor the squares of the residual are no longer normal numbers
+  const float floor = 1e-34f, asked = options.tolerance * options.tolerance * size;
+  const float goal = asked > floor ? asked : floor;
   for (int64_t i = 0; i < width; i += kLanes) {
     store(inverse + i, options.precondition ? 1.0f / load(inverse + i) : splat(1.0f));
     store(step + i, load(inverse + i) * load(residual + i));
   }
-  energy = dot(residual, step, width);
+  float energy = dot(residual, step, width);
   for (int iteration = 0; iteration < options.max_iterations; ++iteration) {
     if (dot(residual, residual, width) <= goal) break;
     for (int64_t i = 0; i < width; i += kLanes)

@@ -26,16 +26,18 @@ void pack_all(Strided b, int64_t depth, int64_t columns, int64_t first_panel, in
 
 void scores(const float* rows, int64_t count, const float* query, int64_t width, float* scores) {
   const int64_t whole = width / kLanes * kLanes;
-  int64_t r = 0;
-  for (; r + kGroup <= count; r += kGroup) {
+  for (int64_t r = 0; r < count; r += kGroup) {
+    // the last group repeats its first row: equal rows get equal scores wherever they stand
     Group group;
+    float found[kGroup];
     SAFECF_UNROLL
-    for (int g = 0; g < kGroup; ++g) group.rows[g] = rows + (r + g) * width;
-    scores_of(group, query, whole, scores + r);
-    for (int g = 0; g < kGroup; ++g)
-      for (int64_t i = whole; i < width; ++i) scores[r + g] += group.rows[g][i] * query[i];
+    for (int g = 0; g < kGroup; ++g) group.rows[g] = rows + (r + g < count ? r + g : r) * width;
+    scores_of(group, query, whole, found);
+    for (int g = 0; g < kGroup && r + g < count; ++g) {
+      for (int64_t i = whole; i < width; ++i) found[g] += group.rows[g][i] * query[i];
+      scores[r + g] = found[g];
+    }
   }
-  for (; r < count; ++r) scores[r] = dot(rows + r * width, query, width);
 }
 
 int64_t next_above(const float* scores, int64_t from, int64_t count, float threshold) {
@@ -56,7 +58,7 @@ int64_t next_above(const float* scores, int64_t from, int64_t count, float thres
 namespace safecf {
 
 extern const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA);
-const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
+constinit const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
     .name = SAFECF_TEXT(SAFECF_ISA),
     .solve_cg = solve_cg,
     .solve_exact = solve_exact,

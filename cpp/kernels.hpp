@@ -22,6 +22,8 @@ struct RowSystem {
   const float* shared;  // padded with ones
 };
 
+constexpr int64_t kCgScratch = 5;
+
 struct CgOptions {
   bool precondition;
   int max_iterations;
@@ -40,7 +42,8 @@ enum class Write { kSet, kAdd, kSubtract };
 struct Kernels {
   const char* name;
 
-  // x = A^-1 b by conjugate gradients from x. Scratch: 6 * width. False: not positive definite.
+  // x = A^-1 b by conjugate gradients from x. Scratch: kCgScratch * width. False: not positive
+  // definite.
   bool (*solve_cg)(const RowSystem&, const CgOptions&, float* x, float* scratch);
 
   // x = A^-1 b by Cholesky, primal or dual by the shape. False: not positive definite.
@@ -67,7 +70,7 @@ struct Kernels {
                    float* scratch);
   int64_t multiply_scratch;
 
-  // Lower triangle of C (rows x rows) += A diag(scale) A'; scale may be null for ones.
+  // Lower triangle of C (rows x rows) := or += or -= A diag(scale) A'; scale may be null for ones.
   void (*gram)(Strided a, int64_t rows, int64_t depth, const float* scale, Write write, float* c,
                int64_t c_row, float* scratch);
   int64_t (*gram_scratch)(int64_t rows);

@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -52,8 +53,14 @@ void parallel_for(int64_t tasks, const Execution& execution, MakeScratch make_sc
   };
   const int64_t cores =
       execution.threads > 0 ? execution.threads : std::max(1u, std::thread::hardware_concurrency());
+  constexpr int64_t kMostThreads = 1024;
   std::vector<std::jthread> others;
-  for (int64_t i = 1; i < std::min(cores, tasks); ++i) others.emplace_back(work, false);
+  try {
+    for (int64_t i = 1; i < std::min({cores, tasks, kMostThreads}); ++i)
+      others.emplace_back(work, false);
+  } catch (const std::system_error&) {
+    // the system has no more threads: go on with those that there are
+  }
   work(true);
   others.clear();  // joins
   if (failure) std::rethrow_exception(failure);

@@ -91,7 +91,7 @@ int64_t solve_rows(const Kernels& kernels, const Execution& execution, const Row
 
 int64_t solve_rows_cg(const Kernels& kernels, const Execution& execution, const Rows& rows,
                       const Fixed& fixed, const CgOptions& options, Solution out) {
-  return solve_rows(kernels, execution, rows, fixed, true, 6 * fixed.width, out,
+  return solve_rows(kernels, execution, rows, fixed, true, kCgScratch * fixed.width, out,
                     [&](const RowSystem& system, float* x, float* scratch) {
                       return kernels.solve_cg(system, options, x, scratch);
                     });

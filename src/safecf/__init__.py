@@ -6,6 +6,7 @@
 
 from importlib.metadata import version
 
+from safecf.data import datasets, split
 from safecf.data.interactions import Interactions
 from safecf.errors import (
     ConvergenceWarning,
@@ -15,7 +16,9 @@ from safecf.errors import (
     ParameterWarning,
     SolveError,
 )
+from safecf.evaluation import Comparison, Evaluation, compare, evaluate
 from safecf.models import ERMMF, IALS, SAFER2, SAFER2CG, Recommender
+from safecf.report import report
 
 __version__ = version("safecf")
 
@@ -26,7 +29,9 @@ __all__ = [
     "IALS",
     "SAFER2",
     "SAFER2CG",
+    "Comparison",
     "ConvergenceWarning",
+    "Evaluation",
     "FileFormatError",
     "Interactions",
     "ModelFitError",
@@ -35,5 +40,10 @@ __all__ = [
     "Recommender",
     "SolveError",
     "__version__",
+    "compare",
+    "datasets",
+    "evaluate",
     "load",
+    "report",
+    "split",
 ]

@@ -1,6 +1,8 @@
 """Errors and warnings: each message says what is wrong, where, and what to try."""
 
 import difflib
+import sys
+import warnings
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -26,8 +28,8 @@ class SolveError(ModelFitError):
     def at(cls, row: int, ridge: float) -> "SolveError":
         """Say which row, and what to try."""
         return cls(
-            f"row {row}: its system is not positive definite (ridge {ridge:g}); raise "
-            "regularization, and check the factors and weights for huge or non-finite values"
+            f"row {row}: its system is not positive definite in float32 (ridge {ridge:g}); "
+            "raise regularization if it is small, and look for huge or non-finite weights"
         )
 
 
@@ -47,3 +49,11 @@ def choose(kind: str, name: object, table: Mapping[str, T]) -> T:
     near = difflib.get_close_matches(str(name).lower(), list(table), n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise ValueError(f"unknown {kind} {name!r}: {hint}known are {known}")
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn, and point at the line of the caller that is not the library's own."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "safecf":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -1,5 +1,7 @@
 """Fast and slow twins agree: every native verb against the float64 backend, all combinations."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -83,13 +85,23 @@ def test_the_tolerance_bounds_the_residual(native, solver, loss, risk):
             assert np.linalg.norm(residual) <= limit * np.linalg.norm(y.T @ pairs)
 
 
+@functools.cache
+def exact_half_steps(factors):
+    """The half-steps of one width with the twin's exact solutions, which take a while."""
+    rng = np.random.default_rng(factors)
+    found = []
+    for rows, fixed, gram, start in half_steps("normalised", "cvar", factors, False, rng):
+        expected = start.copy()
+        TWIN.solve_rows(rows, TWIN.prepare(fixed, gram), expected, Exact())
+        found.append((rows, fixed, gram, start, expected))
+    return found
+
+
 @pytest.mark.parametrize("factors", FACTORS)
 @pytest.mark.parametrize("solver", [Exact(), SpectralCG(1e-6, 500)], ids=str)
 def test_every_width_of_factors(native, solver, factors):
-    rng = np.random.default_rng(factors)
-    for rows, fixed, gram, start in half_steps("normalised", "cvar", factors, False, rng):
-        expected, actual = start.copy(), floats(start)
-        TWIN.solve_rows(rows, TWIN.prepare(fixed, gram), expected, Exact())
+    for rows, fixed, gram, start, expected in exact_half_steps(factors):
+        actual = floats(start)
         prepared = native.prepare(floats(fixed), floats(gram))
         native.solve_rows(rows, prepared, actual, solver)
         np.testing.assert_allclose(actual, expected, atol=2e-5 * np.abs(expected).max(), rtol=0)
@@ -110,7 +122,7 @@ def test_losses_agree(native, factors, weighted):
 
 
 @pytest.mark.parametrize("factors", FACTORS)
-@pytest.mark.parametrize("count", [1, 2, 11, 12, 13, 255, 256, 257, 2500])
+@pytest.mark.parametrize("count", [1, 2, 11, 12, 13, 255, 256, 257, 2049, 3001, 5003])
 def test_gramians_agree(native, factors, count):
     rng = np.random.default_rng(count)
     rows, weight = rng.normal(size=(count, factors)), rng.uniform(0, 1, count)
@@ -216,3 +228,39 @@ def test_a_row_does_not_depend_on_its_neighbours(native, solver):
         )
         native.solve_rows(one, prepared, single, solver)
         np.testing.assert_array_equal(single[0], together[row])
+
+
+@pytest.mark.parametrize("solver", [CG(50), SpectralCG(), SpectralCG(1e-25), Exact()], ids=str)
+@pytest.mark.parametrize("ridge", [1e-3, 0.05, 10.0, 100.0])
+@pytest.mark.parametrize("start", [0.0, 0.1])
+def test_vanishing_weights_are_no_failure(native, solver, ridge, start):
+    """Weights down to 1e-45 leave residuals whose squares underflow."""
+    rng = np.random.default_rng(0)
+    weight = np.logspace(0, -45, 200)
+    matrix = matrix_of(rng.integers(1, 30, 200), 100, rng)
+    rows = Rows(matrix, weight, np.ones(100), weight, np.full(200, ridge))
+    y = rng.normal(0, 0.3, (100, 16))
+    expected = np.zeros((200, 16))
+    TWIN.solve_rows(rows, TWIN.prepare(y, TWIN.gram(y)), expected, Exact())
+    factors = np.full((200, 16), start, dtype=np.float32)
+    native.solve_rows(rows, native.prepare(floats(y), native.gram(floats(y))), factors, solver)
+    np.testing.assert_allclose(factors, expected, atol=5e-3 * np.abs(expected).max(), rtol=0)
+
+
+@pytest.mark.parametrize("factors", [5, 16, 31, 64])
+@pytest.mark.parametrize("count", [1, 7, 40])
+def test_equal_items_tie_wherever_they_stand(native, factors, count):
+    rng = np.random.default_rng(0)
+    items = np.repeat(floats(rng.normal(size=(1, factors))), 61, axis=0)
+    ids, scores = native.topk(floats(rng.normal(size=(count, factors))), items, 61)
+    np.testing.assert_array_equal(ids, np.tile(np.arange(61), (count, 1)))
+    assert (scores == scores[:, :1]).all()
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_scores_that_are_no_numbers_are_never_returned(native, count):
+    items = np.array([[np.nan], [1.0], [-np.inf], [2.0]], dtype=np.float32)
+    queries = np.ones((count, 1), dtype=np.float32)
+    for backend in (native, TWIN):
+        ids, _ = backend.topk(queries, items, 4)
+        np.testing.assert_array_equal(ids, np.tile([3, 1, -1, -1], (count, 1)))

@@ -213,7 +213,13 @@ def test_users_and_items_without_interactions_count_nowhere(loss):
     state, history = run(training, 2)
     assert not state.users[3].any()
     assert not state.items[10:].any()
-    assert history[-1].mean_weight == pytest.approx(0.3)
+    # the same start, without the empty ones, gives the same history
+    smaller = Training(small, Mean(0.3), Exact(), NumpyBackend(), seed=0)
+    begin, twin = training.start(5, 0.5), smaller.start(5, 0.5)
+    twin.users[:], twin.items[:] = begin.users[:3], begin.items[:10]
+    for ours, theirs in zip(history, smaller.epochs(twin, 2), strict=True):
+        for name in ("objective", "var", "cvar", "xi", "mean_weight", "residual_weights"):
+            assert getattr(ours, name) == pytest.approx(getattr(theirs, name), abs=1e-12)
 
 
 def test_the_ridges_are_the_papers():
@@ -268,3 +274,24 @@ def test_a_bandwidth_that_is_too_small_is_reported_with_a_remedy():
     risk = SmoothedCVaR(0.3, GAUSSIAN, 1e-4)
     with pytest.warns(ConvergenceWarning, match="raise bandwidth"):
         run(training_of(Normalised(0.02), risk), 10)
+
+
+def test_every_epoch_goes_on_from_the_last_xi_and_draws_users_of_its_own():
+    class Spy(SmoothedCVaR):
+        def quantile(self, losses, xi, rng):
+            starts.append(xi)
+            draws.append(rng.integers(1 << 60))
+            ends.append(super().quantile(losses, xi, np.random.default_rng(0)))
+            return ends[-1]
+
+    starts, ends, draws = [], [], []
+    run(training_of(Normalised(0.02), Spy(0.3, GAUSSIAN, 0.3, sample=0.5)), 4)
+    assert starts[1:] == ends[:-1]
+    assert len(set(draws)) == 4
+
+
+def test_too_much_regularization_is_reported():
+    training = training_of(Plain(0.1), Mean(1.0))
+    problem = problem_of(training.problem.interactions.users, Plain(0.1), 1e8, tail=1.0)
+    with pytest.warns(ConvergenceWarning, match="lower regularization"):
+        run(dataclasses.replace(training, problem=problem, backend=CpuBackend()), 30)

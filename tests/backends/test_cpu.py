@@ -90,9 +90,45 @@ def test_arrays_of_the_wrong_shape_are_refused_by_the_core():
         )
 
 
+def test_outputs_are_never_written_into_a_copy():
+    """An output of another type or order is refused; a silent conversion would lose the result."""
+    ones, run = np.ones((3, 2), dtype=np.float32), (1, "auto")
+    with pytest.raises(TypeError):
+        _core.gram(ones, None, np.zeros((2, 2)), *run)
+    with pytest.raises(TypeError):
+        _core.rotate(ones, np.eye(2, dtype=np.float32), np.zeros((3, 16)), *run)
+    with pytest.raises(TypeError):
+        _core.topk(ones, ones, None, None, None, np.zeros((3, 1), np.int64), ones[:, :1], *run)
+    backend, rows = CpuBackend(), rows_without_ridge()
+    rows.ridge[:] = 1.0
+    y = np.ones((10, 4), dtype=np.float32)
+    prepared = backend.prepare(y, backend.gram(y))
+    for factors in (np.zeros((40, 4)), np.zeros((40, 4), dtype=np.float32, order="F")):
+        for solver in (Exact(), CG(), SpectralCG()):
+            with pytest.raises(TypeError):
+                backend.solve_rows(rows, prepared, factors, solver)
+
+
+def test_a_search_for_nothing_is_refused():
+    ones = np.ones((3, 2), dtype=np.float32)
+    with pytest.raises(ValueError, match="k is less than 1"):
+        CpuBackend().topk(ones, ones, 0)
+
+
+def test_auto_means_the_best_instruction_set():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, 33)).astype(np.float32)
+    best, auto, plain = (
+        CpuBackend(isa=isa).gram(rows) for isa in (_core.isas()[0], "auto", "generic")
+    )
+    np.testing.assert_array_equal(auto, best)
+    if len(_core.isas()) > 1:
+        assert (auto != plain).any()
+
+
 def test_native_work_can_be_interrupted():
     """Ctrl-C during a call that would run for minutes: the call ends at once."""
-    count, factors = 400_000, 256
+    count, factors = 64_000, 512
     rng = np.random.default_rng(0)
     rows = matrix_of([200] * 64, 2000, rng)
     big = type(rows)(

@@ -133,6 +133,71 @@ void test_offsets_have_64_bits(const Kernels& kernels) {
   CHECK(run(offsets.data(), columns.data()) == run(shifted.data(), far));
 }
 
+void test_solvers_agree_at_every_length(const Kernels& kernels) {
+  const int64_t d = 20, items = 200, width = padded_width(d);
+  std::vector<int64_t> offsets{0};
+  std::vector<int32_t> columns;
+  for (const int64_t length : {0, 1, 15, 16, 17, 19, 20, 21, 127, 128, 129, 200}) {
+    for (int64_t j = 0; j < length; ++j) columns.push_back(static_cast<int32_t>(j));
+    offsets.push_back(offsets.back() + length);
+  }
+  const auto rows = static_cast<int64_t>(offsets.size()) - 1;
+  auto rotated = random_floats(items * width, 5);
+  for (int64_t i = 0; i < items; ++i)
+    for (int64_t j = d; j < width; ++j) rotated[i * width + j] = 0.0f;
+  const std::vector<float> ones(items, 1.0f), values(d, 0.5f);
+  std::vector<float> basis(d * d, 0.0f);
+  for (int64_t i = 0; i < d; ++i) basis[i * d + i] = 1.0f;
+  const Fixed fixed{rotated.data(), values.data(), basis.data(), d, width};
+  const Rows systems{{offsets.data(), columns.data(), nullptr, rows},
+                     ones.data(),
+                     ones.data(),
+                     ones.data(),
+                     ones.data()};
+  std::vector<float> exact(rows * d, 1.0f), iterated(rows * d, 1.0f), change(rows), norm(rows);
+  CHECK(solve_rows_exact(kernels, {3}, systems, fixed,
+                         {exact.data(), change.data(), norm.data()}) == -1);
+  CHECK(solve_rows_cg(kernels, {3}, systems, fixed, {true, 100, 1e-6f},
+                      {iterated.data(), change.data(), norm.data()}) == -1);
+  for (int64_t i = 0; i < rows * d; ++i) CHECK(std::abs(exact[i] - iterated[i]) < 1e-4f);
+}
+
+void test_the_best_columns_are_found(const Kernels& kernels) {
+  const int64_t d = 3, items = 2100;
+  std::vector<float> factors(items * d, 0.0f);
+  for (int64_t i = 0; i < items; ++i) factors[i * d] = static_cast<float>(i % 1000);
+  const std::vector<int32_t> everywhere{999};
+  for (const int64_t queries : {1, 40}) {
+    std::vector<float> rows(queries * d, 1.0f), scores(queries * 4);
+    std::vector<int32_t> ids(queries * 4), seen;
+    std::vector<int64_t> offsets{0};
+    for (int64_t row = 0; row < queries; ++row) {
+      seen.push_back(998);
+      offsets.push_back(row + 1);
+    }
+    topk(kernels, {2}, rows.data(), queries, factors.data(), items, d, 4,
+         {offsets.data(), seen.data(), everywhere.data(), 1}, ids.data(), scores.data());
+    for (int64_t row = 0; row < queries; ++row) {
+      CHECK(ids[row * 4] == 1999 && ids[row * 4 + 1] == 1998);
+      CHECK(ids[row * 4 + 2] == 997 && ids[row * 4 + 3] == 1997);
+    }
+  }
+}
+
+void test_a_matrix_transposed_twice_is_itself() {
+  const std::vector<int64_t> offsets{0, 2, 2, 5};
+  const std::vector<int32_t> columns{1, 3, 0, 1, 4};
+  const std::vector<float> weights{1, 2, 3, 4, 5};
+  std::vector<int64_t> down(6), back(4);
+  std::vector<int32_t> rows(5), again(5);
+  std::vector<float> turned(5), returned(5);
+  transpose({offsets.data(), columns.data(), weights.data(), 3}, 5, down.data(), rows.data(),
+            turned.data());
+  transpose({down.data(), rows.data(), turned.data(), 5}, 3, back.data(), again.data(),
+            returned.data());
+  CHECK(back == offsets && again == columns && returned == weights);
+}
+
 }  // namespace
 
 int main() {
@@ -142,6 +207,9 @@ int main() {
   for (const Kernels* kernels : available_kernels()) {
     test_products_are_those_of_plain_loops(*kernels);
     test_offsets_have_64_bits(*kernels);
+    test_solvers_agree_at_every_length(*kernels);
+    test_the_best_columns_are_found(*kernels);
   }
+  test_a_matrix_transposed_twice_is_itself();
   std::puts("all native tests passed");
 }

@@ -236,7 +236,7 @@ def test_no_interactions_are_refused_unless_allowed(matrix):
 
 
 def test_too_many_columns_are_refused():
-    with pytest.raises(ValueError, match=r"has 2147483648 columns, more than 2\^31 - 1; number"):
+    with pytest.raises(ValueError, match="number the users and items"):
         check_matrix(sp.csr_matrix((2, 2**31)), allow_empty=True)
     assert check_matrix(sp.csr_matrix((2, 2**31 - 1)), allow_empty=True).num_columns == 2**31 - 1
 

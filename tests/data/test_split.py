@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safecf.data import ml1m
-from safecf.data.split import strong_generalization
+from safecf.data import datasets
+from safecf.data.split import repeated_strong_generalization, strong_generalization
 from safecf.errors import ParameterWarning
 
 ML1M_SUMS = {
@@ -57,7 +57,8 @@ def files_of(split, users, items):
 
 
 def test_ml1m_is_split_as_in_the_paper(real_data):
-    users, items = ml1m.load(real_data)
+    log = datasets.load("ml-1m", real_data)
+    users, items = log.user_ids[log.users], log.item_ids[log.items]
     files = files_of(strong_generalization(users, items, heldout=1000), users, items)
     assert {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()} == (
         ML1M_SUMS
@@ -197,8 +198,67 @@ def test_repeated_interactions_cannot_leak():
     assert (split.test.target != expected.test.target).nnz == 0
 
 
+def test_labels_follow_their_users():
+    users, items = random_interactions(8)
+    options = {"heldout": 6, "min_interactions": 7}
+    split = strong_generalization(users, items, groups=np.unique(users) * 10, **options)
+    plain = strong_generalization(users, items, **options)
+    begin = split.train.shape[0]
+    assert begin + 12 < np.unique(users).size  # somebody is too rare
+    for held_out in (split.validation, split.test):
+        np.testing.assert_array_equal(held_out.groups, split.user_ids[begin : begin + 6] * 10)
+        begin += 6
+    assert plain.test.groups is None
+    assert (split.test.target != plain.test.target).nnz == 0
+
+
+def test_what_is_dropped_is_counted():
+    users, items = random_interactions(9, num_items=60, density=0.12)
+    split = strong_generalization(users, items, heldout=15, min_interactions=1)
+    held_out = [split.validation.history, split.validation.target]
+    held_out += [split.test.history, split.test.target]
+    assert split.dropped > 0
+    assert split.train.nnz + sum(part.nnz for part in held_out) + split.dropped == users.size
+
+
+# RandomState(98765).randint(0, 100000000, size=50)[:3]
+SEEDS = (59575795, 42706284, 49672109)
+
+
+def test_repeated_splits_have_the_paper_s_seeds():
+    users, items = random_interactions(10)
+    labels = np.unique(users) % 3
+    splits = list(repeated_strong_generalization(users, items, heldout=5, groups=labels))
+    assert len(splits) == 50
+    for seed, split in zip(SEEDS, splits, strict=False):
+        expected = strong_generalization(users, items, heldout=5, seed=seed, groups=labels)
+        np.testing.assert_array_equal(split.user_ids, expected.user_ids)
+        assert (split.test.target != expected.test.target).nnz == 0
+        np.testing.assert_array_equal(split.test.groups, expected.test.groups)
+    assert len({tuple(split.user_ids.tolist()) for split in splits}) == 50
+    fewer = list(repeated_strong_generalization(users, items, heldout=5, repeats=2))
+    np.testing.assert_array_equal(fewer[1].user_ids, splits[1].user_ids)
+
+
+def test_repeated_splits_check_their_input_at_once():
+    users, items = random_interactions(11)
+    with pytest.raises(ValueError, match="repeats is 0; ask for at least 1"):
+        repeated_strong_generalization(users, items, heldout=5, repeats=0)
+    with pytest.raises(ValueError, match="heldout is 0"):
+        repeated_strong_generalization(users, items, heldout=0)
+    twice = np.append(users, users[0]), np.append(items, items[0])
+    with pytest.warns(ParameterWarning, match="1 interactions repeat") as caught:
+        splits = list(repeated_strong_generalization(*twice, heldout=5, repeats=3))
+    assert len(splits) == 3
+    assert len(caught) == 1
+
+
 def test_bad_input_is_refused():
     users, items = random_interactions(7)
+    with pytest.raises(
+        ValueError, match=r"groups has shape \(3,\), while there are 40 users; give"
+    ):
+        strong_generalization(users, items, heldout=1, groups=[1, 2, 3])
     with pytest.raises(ValueError, match=r"shapes \(3,\) and \(2,\); give two 1-D arrays"):
         strong_generalization(users[:3], items[:2], heldout=1)
     with pytest.raises(TypeError, match=r"items holds values of type <U.*numpy.unique\(items"):

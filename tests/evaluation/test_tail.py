@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safecf.evaluation.tail import tail_mean
+from safecf.evaluation.tail import in_tail, tail_mean, value_at_risk
 
 scores_of_users = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 levels = st.floats(0.01, 1)
@@ -65,3 +65,35 @@ def test_bad_scores_are_refused():
     for scores in ([], [math.nan, math.nan]):
         with pytest.raises(ValueError, match="no user has a score"):
             tail_mean(scores, 0.5)
+
+
+@given(scores_of_users, levels)
+def test_value_at_risk_is_the_slope_of_the_tail(scores, level):
+    """Level * tail mean is linear between users; its slope is the boundary user's score."""
+    step = 1e-4 / len(scores)
+    # one-sided, because at a whole number of users the slope jumps
+    left = level - step
+    rise = level * tail_mean(scores, level) - left * tail_mean(scores, left)
+    if math.ceil(level * len(scores)) == math.ceil(left * len(scores)):
+        assert rise / step == pytest.approx(value_at_risk(scores, level), abs=1e-6)
+
+
+@given(scores_of_users, levels)
+def test_the_tail_holds_its_share_of_users_and_only_those_up_to_the_boundary(scores, level):
+    values = np.array(scores)
+    inside = in_tail(values, level)
+    boundary = value_at_risk(values, level)
+    assert np.count_nonzero(inside) >= level * values.size * (1 - 1e-9)
+    assert np.count_nonzero(values < boundary) < max(level * values.size, 1)
+    assert values[inside].max() == boundary
+    assert (values[~inside] > boundary).all()
+
+
+def test_value_at_risk_is_not_misled_by_rounding():
+    assert value_at_risk(np.arange(100.0), 0.29) == 28
+    assert value_at_risk(np.arange(10.0), 1.0) == 9
+    assert value_at_risk([3.0, math.nan, 1.0, 2.0], 0.34) == 2
+
+
+def test_users_without_a_score_are_in_no_tail():
+    np.testing.assert_array_equal(in_tail([math.nan, 0.0, 1.0], 1.0), [False, True, True])

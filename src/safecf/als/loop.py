@@ -1,20 +1,20 @@
 """The one loop: losses -> xi -> weights -> user rows -> weighted Gramian -> item rows."""
 
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from safecf.als.loss import Vector
 from safecf.als.quantile import conditional_value_at_risk, value_at_risk
 from safecf.als.risk import Risk
-from safecf.als.rows import Problem
+from safecf.als.rows import Problem, Rows
 from safecf.als.solvers import Solver
-from safecf.backends.base import Backend, Factors
-from safecf.errors import ConvergenceWarning
+from safecf.backends.base import Backend, Factors, Solved
+from safecf.errors import ConvergenceWarning, SolveError, warn
 
 # Share of vanishing users that is taken for a collapse: on MovieLens-1M they are 35 % to 60 % at
 # bandwidths that are too small, and none at bandwidths that work.
@@ -73,7 +73,7 @@ class Training:
             side *= np.float32(init_std / np.sqrt(factors))
             side[np.diff(matrix.indptr) == 0] = 0
             sides.append(side.astype(self.backend.dtype, copy=False))
-        weights = np.full(interactions.num_users, self.risk.tail)
+        weights = self.risk.tail * self.problem.active_users.astype(np.float64)
         return State(users=sides[0], items=sides[1], weights=weights)
 
     def epochs(self, state: State, iterations: int) -> Iterator[Epoch]:
@@ -82,7 +82,7 @@ class Training:
         An epoch that does not end (an error, Ctrl-C) leaves `state.items` and `state.epoch` as
         they were before it.
         """
-        problem, risk, backend, solver = self.problem, self.risk, self.backend, self.solver
+        problem, risk, backend = self.problem, self.risk, self.backend
         users, active = problem.interactions.users, problem.active_users
         unobserved_weight = problem.loss.unobserved_weight
         clock, warned = _Clock(), False
@@ -102,13 +102,13 @@ class Training:
                     weights[active] = risk.weights(losses, xi)
                 with clock("users"):
                     user_rows = problem.user_rows(weights)
-                    solved_users = backend.solve_rows(user_rows, items, state.users, solver)
+                    solved_users = self._solve("user", user_rows, items, state.users)
                 del items  # its memory goes to the rotated users
                 with clock("items"):
                     gram = unobserved_weight * backend.gram(state.users, weights)
                     item_rows = problem.item_rows(weights)
                     fixed_users = backend.prepare(state.users, gram)
-                    solved_items = backend.solve_rows(item_rows, fixed_users, state.items, solver)
+                    solved_items = self._solve("item", item_rows, fixed_users, state.items)
                     del fixed_users
                 with clock("losses"):
                     gram = unobserved_weight * backend.gram(state.items)
@@ -136,22 +136,28 @@ class Training:
             state.weights, state.xi, state.epoch = weights, xi, record.epoch
             yield record
 
+    def _solve(self, side: str, rows: Rows, fixed: Any, factors: Factors) -> Solved:
+        """Solve the rows of one side, which is named when that fails."""
+        try:
+            return self.backend.solve_rows(rows, fixed, factors, self.solver)
+        except SolveError as problem:
+            raise SolveError(f"{side} {problem}") from None
+
 
 def _warn_if_collapsed(record: Epoch, norms: Vector, tail: float) -> bool:
-    """Tell of a bandwidth that is too small.
+    """Tell of factors that vanish: too much regularization, or a bandwidth that is too small.
 
-    Users of weight zero get factors of zero, come back as the worst losses, and so on: every
-    epoch forgets what the last one did.
+    With the latter, users of weight zero get factors of zero, come back as the worst losses, and
+    so on: every epoch forgets what the last one did.
     """
-    vanished = float(np.mean(norms < 1e-4 * norms.max()))
+    vanished = float(np.mean(norms <= 1e-4 * norms.max()))
     if vanished <= VANISHED and abs(record.mean_weight - tail) <= tail / 2:
         return False
-    warnings.warn(
+    warn(
         f"training collapses at epoch {record.epoch}: {vanished:.0%} of the users have vanishing "
-        f"factors, the mean weight is {record.mean_weight:.2g} where {tail:.2g} is wanted; raise "
-        "bandwidth, or lower regularization",
+        f"factors, the mean weight is {record.mean_weight:.2g} where {tail:.2g} is wanted; lower "
+        "regularization, or, with a smoothed CVaR, raise bandwidth or quantile_sample",
         ConvergenceWarning,
-        stacklevel=2,
     )
     return True
 

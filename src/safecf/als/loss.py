@@ -48,13 +48,14 @@ class Normalised:
 
 @dataclass(frozen=True)
 class Ridge:
-    """ridge_r = lambda (mass_r + b n_r)^nu, proportional to the trace of the row's Hessian.
+    """ridge_r = lambda (mass_r + b n_r)^nu, the bound on the row's Hessian per unit of |y|^2.
 
     `mass_r` is the total pair weight of the row, `n_r` the total weight of the other side.
     With the plain loss this is the frequency ridge of iALS, lambda (|V_u| + b |V|)^nu. With the
     normalised loss it is the paper's condition-number ridge on the scale of the systems:
     lambda (1 + b |V|) for users, lambda (sum_{u in U_i} 1/|V_u| + b alpha |U|) for items.
-    Either way nu = 1 bounds the condition number of every row by max |y|^2 / lambda + 1.
+    Where the weights are at most 1, with mean alpha, nu = 1 bounds the condition number of every
+    row by max |y|^2 / lambda + 1.
     """
 
     regularization: float

@@ -42,8 +42,8 @@ class Mean:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.weight < math.inf:
-            raise ValueError(f"weight={self.weight!r} must be positive and finite: try 1.0")
+        if not 0 < self.weight <= 1:
+            raise ValueError(f"weight={self.weight!r} must be above 0 and at most 1: try 1.0")
 
     @property
     def tail(self) -> float:

@@ -61,5 +61,6 @@ class Backend(Protocol):
 
         Ties rank by index. `exclude` lists columns to leave out per row, `exclude_all` for every
         row. Where fewer than k columns are left, ids are padded with -1 and scores with
-        -FLT_MAX.
+        -FLT_MAX. A column whose score is NaN or minus infinity is never returned. Few queries are
+        scored in another order of summation than many, so their scores may differ by rounding.
         """

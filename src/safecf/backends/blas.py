@@ -1,10 +1,16 @@
 """BLAS threads: limited inside, so that they are never the user's problem nor change a bit."""
 
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
+
+_lock = threading.Lock()
+_inside = 0
+_limit: Any = None
 
 
 @cache
@@ -12,7 +18,32 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def single_threaded_blas() -> AbstractContextManager[Any]:
-    """Run numpy's and scipy's linear algebra on one thread while the context lasts."""
-    limit: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limit
+def _take_control() -> None:
+    """Let this thread set the limit: threadpoolctl grants that to one thread of the process."""
+    for library in _controller().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Run numpy's and scipy's linear algebra on one thread while the context lasts.
+
+    The limit is the whole process's: the first thread to come in sets it, the last one to leave
+    restores what was there.
+    """
+    global _inside, _limit  # noqa: PLW0603 - what they count is the process's, too
+    with _lock:
+        if _inside == 0:
+            _take_control()
+            _limit = _controller().limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _take_control()
+                _limit.restore_original_limits()
+                _take_control()

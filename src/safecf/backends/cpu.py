@@ -82,6 +82,11 @@ class CpuBackend:
 
     def prepare(self, factors: Factors, gram: Factors) -> Fixed:
         """Rotate the factors into the eigenbasis of G, rows padded to whole cache lines."""
+        if not np.isfinite(gram).all():
+            raise SolveError(
+                "the Gramian is beyond float32: lower init_std or unobserved_weight, or scale the "
+                "weights of the interactions"
+            )
         with single_threaded_blas():
             values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
         count, width = len(factors), -(-factors.shape[1] // PAD) * PAD

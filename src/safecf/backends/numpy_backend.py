@@ -165,7 +165,7 @@ class NumpyBackend:
                 keep[exclude_all] = False
             with single_threaded_blas():
                 scores = np.asarray(factors @ query, dtype=np.float32)
-            candidates = np.flatnonzero(keep)
+            candidates = np.flatnonzero(keep & (scores > -np.inf))
             order = candidates[np.argsort(-scores[candidates], kind="stable")][:k]
             ids[row, : len(order)], best[row, : len(order)] = order, scores[order]
         return ids, best

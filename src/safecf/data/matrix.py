@@ -1,7 +1,6 @@
 """`Csr`, the one matrix type inside the library, and `check_matrix`, the gate that leads to it."""
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,9 +11,9 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from safecf import _core
-from safecf.errors import ParameterWarning
+from safecf.errors import ParameterWarning, warn
 
-MOST_COLUMNS = 2**31 - 1
+MOST_IDS = 2**31 - 1
 LARGEST_WEIGHT = np.float64(np.finfo(np.float32).max)
 BLOCK = 2**18
 
@@ -144,9 +143,10 @@ def _checked_shape(matrix: Any, name: str, columns: int | None) -> tuple[int, in
             f"{name} is empty, its shape is {num_rows} x {num_columns}; "
             "give it at least one row and one column"
         )
-    if num_columns > MOST_COLUMNS:
+    if max(num_rows, num_columns) > MOST_IDS:
         raise ValueError(
-            f"{name} has {num_columns} columns, more than 2^31 - 1; number the items without gaps"
+            f"{name} has the shape {num_rows} x {num_columns}, where 2^31 - 1 is the limit; number "
+            "the users and items without gaps"
         )
     if columns is not None and num_columns != columns:
         hint = "use the item index of the training data"
@@ -160,11 +160,10 @@ def _checked_shape(matrix: Any, name: str, columns: int | None) -> tuple[int, in
 
 def _converted(matrix: Any, name: str) -> Any:
     """Return any other format as CSR, with its duplicates summed."""
-    warnings.warn(
+    warn(
         f"{name} is a {type(matrix).__name__} and has to be converted to CSR; "
         f"try {name}.tocsr() once, beforehand",
         ParameterWarning,
-        stacklevel=4,
     )
     if matrix.format in ("csc", "bsr"):
         # scipy's conversions trust the index arrays; the shallow copy is for check_format, which
@@ -238,9 +237,7 @@ def _canonical(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """Sort, sum duplicates and drop zeros, on a copy; return the arrays where all is well."""
     _check_values(data, lambda at: (_row_of(indptr, at), indices[at]), name)
-    # The indices stand in for the values: only their order is looked at.
-    order = scipy.sparse.csr_matrix((indices, indices, indptr), shape=shape, copy=False)
-    if order.has_canonical_format and (data.size == 0 or np.float32(data.min()) > 0):
+    if _is_ascending(indptr, indices) and (data.size == 0 or np.float32(data.min()) > 0):
         return indptr, indices, data
     clean = scipy.sparse.csr_matrix(
         (data.astype(np.float64), indices, indptr), shape=shape, copy=True
@@ -251,6 +248,17 @@ def _canonical(
     clean.data = clean.data.astype(np.float32)
     clean.eliminate_zeros()
     return clean.indptr.astype(np.int64), clean.indices.astype(np.int32, copy=False), clean.data
+
+
+def _is_ascending(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> bool:
+    """Whether the columns of every row rise; only where a row starts may they fall."""
+    for begin in range(0, indices.size - 1, BLOCK):
+        part = indices[begin : begin + BLOCK + 1]
+        falls = begin + 1 + np.flatnonzero(part[1:] <= part[:-1])
+        starts = np.searchsorted(indptr, falls)
+        if not np.array_equal(indptr[starts], falls):
+            return False
+    return True
 
 
 def _check_values(values: NDArray[Any], place: Callable[[int], tuple[Any, Any]], name: str) -> None:
@@ -271,11 +279,10 @@ def _check_values(values: NDArray[Any], place: Callable[[int], tuple[Any, Any]],
 
 def _warn_of_duplicates(count: int, name: str) -> None:
     if count:
-        warnings.warn(
+        warn(
             f"{name} holds {count} duplicate entries, which are added up; to count each pair "
             "once, set the values to 1 after sum_duplicates()",
             ParameterWarning,
-            stacklevel=5,
         )
 
 

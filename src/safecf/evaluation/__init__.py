@@ -1,1 +1,22 @@
 """Evaluation: scores per user first, their tails and means after."""
+
+from safecf.evaluation.comparison import Comparison, Difference, compare
+from safecf.evaluation.evaluator import evaluate
+from safecf.evaluation.metrics import METRICS
+from safecf.evaluation.profile import TailProfile, tail_profile
+from safecf.evaluation.result import Evaluation, UserProfile
+from safecf.evaluation.tail import tail_mean, value_at_risk
+
+__all__ = [
+    "METRICS",
+    "Comparison",
+    "Difference",
+    "Evaluation",
+    "TailProfile",
+    "UserProfile",
+    "compare",
+    "evaluate",
+    "tail_mean",
+    "tail_profile",
+    "value_at_risk",
+]

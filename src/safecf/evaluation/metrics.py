@@ -1,70 +1,91 @@
-"""Ranking metrics: one score per user first, aggregation elsewhere."""
+"""Ranking metrics: one score per user first, aggregation elsewhere.
 
+In the equations n_u is the number of held-out items of user u, and h_r is 1 where the r-th item of
+the user's ranking is one of them, else 0. A new metric is one function with `@metric`: it gets h as
+a boolean matrix of K columns, the numbers n_u > 0, and K.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.data.matrix import Csr, check_matrix
+from safecf.evaluation.hits import Counts, Hits, find_hits
 
-PADDING = -1
+Floats = NDArray[np.float64]
+Formula = Callable[[Hits, Counts, int], Floats]
+
+METRICS: dict[str, "Metric"] = {}
 
 
-def recall(ranked: NDArray[np.integer[Any]], target: Any, k: int) -> NDArray[np.float64]:
-    """Recall@K_u = |first K of ranked_u, that are in target_u| / min(K, |target_u|).
-
-    `ranked` holds each user's items, best first, padded with -1; `target` is a sparse matrix with
-    the held-out items of the same users. Users without held-out items get NaN: they have no
-    score, neither a good nor a bad one.
+class Metric:
+    """A formula on hits, which can also be called on rankings and held-out items.
 
     >>> recall(np.array([[3, 0]]), scipy.sparse.csr_matrix([[1, 1, 0, 0]]), k=2)
     array([0.5])
     """
-    held_out = check_matrix(target, name="target", allow_empty=True)
-    best = _checked_ranking(ranked, held_out, k)
-    held_out_counts = np.diff(held_out.indptr)
-    # One sorted key per pair (user, item) turns all look-ups into one binary search.
-    first_keys = np.arange(held_out.num_rows, dtype=np.int64) * held_out.num_columns
-    held_out_keys = np.repeat(first_keys, held_out_counts) + held_out.indices
-    ranked_keys = first_keys[:, None] + best
-    place = np.searchsorted(held_out_keys, ranked_keys)
-    # The extra key, which no pair has, is what a search beyond the end finds.
-    found = np.append(held_out_keys, -1)[place] == ranked_keys
-    hits = np.count_nonzero(found & (best != PADDING), axis=1)
-    possible = np.minimum(k, held_out_counts)
-    scores = np.full(held_out.num_rows, np.nan)
-    np.divide(hits, possible, out=scores, where=possible > 0)
-    return scores
+
+    def __init__(self, formula: Formula) -> None:
+        self.formula = formula
+        self.name = formula.__name__
+        self.__doc__ = formula.__doc__
+
+    def __call__(self, ranked: NDArray[Any], target: Any, k: int) -> Floats:
+        """Score rankings, best first and padded with -1, by a sparse matrix of held-out items.
+
+        Users without held-out items get NaN: they have no score, neither a good nor a bad one.
+        """
+        return self.of_hits(*find_hits(ranked, target, k), k)
+
+    def of_hits(self, hits: Hits, held_out: Counts, k: int) -> Floats:
+        """Score at a cutoff up to the number of columns of `hits`; see `find_hits`."""
+        scores = self.formula(hits[:, :k], np.maximum(held_out, 1), k).astype(np.float64)
+        scores[held_out == 0] = np.nan
+        return scores
 
 
-def _checked_ranking(ranked: NDArray[np.integer[Any]], held_out: Csr, k: int) -> NDArray[np.int64]:
-    """Return the first k columns of `ranked`."""
-    ranked = np.asarray(ranked)
-    if ranked.dtype.kind not in "iu":
-        raise TypeError(f"ranked holds values of type {ranked.dtype}; give item indices")
-    if ranked.ndim != 2 or ranked.shape[0] != held_out.num_rows:
-        raise ValueError(
-            f"ranked has shape {ranked.shape}; give one row for each of the {held_out.num_rows} "
-            "rows of target"
-        )
-    if not 1 <= k <= ranked.shape[1]:
-        raise ValueError(
-            f"k is {k}, but ranked has {ranked.shape[1]} columns; rank more items, or pad with -1"
-        )
-    best = ranked[:, :k].astype(np.int64)
-    outside = np.argwhere((best < PADDING) | (best >= held_out.num_columns))
-    if outside.size:
-        row, column = outside[0]
-        raise ValueError(
-            f"ranked holds item {best[row, column]} in row {row}, outside of 0 to "
-            f"{held_out.num_columns - 1}; use the columns of target as item indices"
-        )
-    ordered = np.sort(best, axis=1)
-    repeated = np.argwhere((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != PADDING))
-    if repeated.size:
-        row, column = repeated[0]
-        raise ValueError(
-            f"ranked holds item {ordered[row, column]} more than once in row {row}; "
-            "rank every item once"
-        )
-    return best
+def metric(formula: Formula) -> Metric:
+    """Enter a metric into `METRICS` under its own name."""
+    METRICS[formula.__name__] = Metric(formula)
+    return METRICS[formula.__name__]
+
+
+@metric
+def recall(hits: Hits, held_out: Counts, k: int) -> Floats:
+    """Recall@K_u = sum_{r <= K} h_r / min(K, n_u): the share found of what could be found."""
+    return np.asarray(np.count_nonzero(hits, axis=1) / np.minimum(k, held_out))
+
+
+@metric
+def ndcg(hits: Hits, held_out: Counts, k: int) -> Floats:
+    """nDCG@K_u = sum_{r <= K} h_r / log2(r + 1)  /  sum_{r <= min(K, n_u)} 1 / log2(r + 1)."""
+    discount = 1 / np.log2(np.arange(2, k + 2))
+    ideal = np.cumsum(discount)
+    return np.asarray((hits @ discount) / ideal[np.minimum(k, held_out) - 1])
+
+
+@metric
+def precision(hits: Hits, held_out: Counts, k: int) -> Floats:
+    """Precision@K_u = sum_{r <= K} h_r / K, also where fewer than K items could be ranked."""
+    return np.asarray(np.count_nonzero(hits, axis=1) / k)
+
+
+@metric
+def map(hits: Hits, held_out: Counts, k: int) -> Floats:
+    """MAP@K_u = sum_{r <= K} h_r (h_1 + ... + h_r) / r  /  min(K, n_u): the average precision."""
+    precisions = np.cumsum(hits, axis=1, dtype=np.int32) / np.arange(1, k + 1)
+    total = np.einsum("ur,ur->u", precisions, hits)
+    return np.asarray(total / np.minimum(k, held_out))
+
+
+@metric
+def mrr(hits: Hits, held_out: Counts, k: int) -> Floats:
+    """MRR@K_u = 1 / min {r <= K: h_r = 1}, or 0 where there is none."""
+    return np.asarray(hits.any(axis=1) / (1 + hits.argmax(axis=1)))
+
+
+@metric
+def hit(hits: Hits, held_out: Counts, k: int) -> Floats:
+    """Hit@K_u = max_{r <= K} h_r."""
+    return np.asarray(hits.any(axis=1), dtype=np.float64)

@@ -73,6 +73,8 @@ class ALSModel(FoldIn):
         |U| and |V| in training: those that have interactions.
     shape
         Number of users and items in training, with or without interactions.
+    user_ids, item_ids
+        The original ids, if `fit` was given an `Interactions` that has them; else None.
     seed
         The integer that all chance came from.
     """
@@ -101,12 +103,14 @@ class ALSModel(FoldIn):
 
         The callback may use the model, whose factors are those of the epoch that has just ended.
         Ctrl-C leaves the model as after the last full epoch, if there is one, and raises
-        `KeyboardInterrupt`.
+        `KeyboardInterrupt`. A second Ctrl-C, while the users are folded in, leaves the stored
+        users as they were in training; `fold_in` and `recalculate_user=True` are not affected.
 
         `checkpoint` names a file that is replaced after every epoch by all that is needed to go
         on from there. `resume` names such a file to go on from, up to `iterations` epochs: with
         the same options and data the result is, bit for bit, that of a run without a break. Both
-        may be the same file.
+        may be the same file, which then need not exist yet: a script that is started again
+        after a crash goes on by itself.
 
         >>> SAFER2(random_state=0).fit(user_items, checkpoint="run.safetensors")
         >>> SAFER2(random_state=0).fit(user_items, resume="run.safetensors")
@@ -134,7 +138,8 @@ class ALSModel(FoldIn):
             self._remember(training, history)
             interrupt = self._train(training, state, (save, draw, ask))
             self._publish(state)
-            self.user_factors = self._solve_users(training.problem.unit_user_rows)
+        # from here on there is a full epoch, which nothing takes back
+        self.user_factors = self._solve_users(training.problem.unit_user_rows)
         if interrupt is not None:
             raise interrupt
         return self
@@ -146,6 +151,8 @@ class ALSModel(FoldIn):
         options = self.get_params()
         check_options(options)
         loss, ridge, risk, solver = self._compose()
+        if resume is not None and resume == checkpoint and not files.located(resume).is_file():
+            resume = None
         earlier = None if resume is None else read_checkpoint(resume)
         if not isinstance(user_items, Interactions):
             user_items = Interactions.from_csr(user_items)
@@ -191,6 +198,7 @@ class ALSModel(FoldIn):
         self.history, self.seed = history, training.seed
         self.shape = (interactions.num_users, interactions.num_items)
         self.num_users, self.num_items = problem.num_users, problem.num_items
+        self.user_ids, self.item_ids = interactions.user_ids, interactions.item_ids
         self.user_mass = interactions.users.row_mass()
 
     def _publish(self, state: State) -> None:
@@ -212,6 +220,8 @@ class ALSModel(FoldIn):
 
     def _pack(self) -> tuple[dict[str, Any], files.Arrays]:
         users, items = self._factors()
+        if not (np.isfinite(users).all() and np.isfinite(items).all()):
+            raise ValueError("the factors are not finite, so the file could not be read; fit again")
         fitted = {
             "seed": self.seed,
             "shape": self.shape,
@@ -224,6 +234,8 @@ class ALSModel(FoldIn):
             "item_factors": np.asarray(items, dtype=np.float32),
             "user_weights": self.user_weights,
             "user_mass": self.user_mass,
+            **files.pack_ids("user_ids", self.user_ids),
+            **files.pack_ids("item_ids", self.item_ids),
         }
         return fitted, arrays
 
@@ -243,6 +255,8 @@ class ALSModel(FoldIn):
             or min(seed, weights.min(), mass.min()) < 0
         ):
             raise FileFormatError("its numbers and its arrays contradict each other; save it again")
+        self.user_ids = files.unpack_ids(arrays, "user_ids", shape[0], len(users))
+        self.item_ids = files.unpack_ids(arrays, "item_ids", shape[1], len(items))
         self.user_factors, self.item_factors = users, items
         self.user_weights, self.user_mass = weights, mass
         self.seed, self.shape = seed, (shape[0], shape[1])

@@ -1,12 +1,12 @@
 """The catalogue: named models, each nothing but a composition of loss, ridge, risk and solver."""
 
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any
 
 from safecf.als.kernels import KERNELS
 from safecf.als.loss import Normalised, Plain, Ridge
 from safecf.als.risk import Mean, SmoothedCVaR
-from safecf.als.solvers import CG, SOLVERS, Solver
+from safecf.als.solvers import SOLVERS, Solver
 from safecf.errors import choose
 from safecf.models.als import ALSModel
 from safecf.models.fold_in import Parts
@@ -42,8 +42,8 @@ class IALS(ALSModel):
 
     def _compose(self) -> Parts:
         return Parts(
-            loss=Plain(self.unobserved_weight),
-            ridge=Ridge(self.regularization, self.ridge_exponent),
+            loss=Plain(float(self.unobserved_weight)),
+            ridge=Ridge(float(self.regularization), float(self.ridge_exponent)),
             risk=Mean(1.0),
             solver=_make_solver(self.solver, self.tolerance),
         )
@@ -76,9 +76,9 @@ class ERMMF(ALSModel):
 
     def _compose(self) -> Parts:
         return Parts(
-            loss=Normalised(self.unobserved_weight),
-            ridge=Ridge(self.regularization),
-            risk=Mean(self.tail),
+            loss=Normalised(float(self.unobserved_weight)),
+            ridge=Ridge(float(self.regularization)),
+            risk=Mean(float(self.tail)),
             solver=_make_solver(self.solver, self.tolerance),
         )
 
@@ -115,56 +115,32 @@ class SAFER2(ALSModel):
 
     def _compose(self) -> Parts:
         return Parts(
-            loss=Normalised(self.unobserved_weight),
-            ridge=Ridge(self.regularization),
-            risk=_make_risk(self),
+            loss=Normalised(float(self.unobserved_weight)),
+            ridge=Ridge(float(self.regularization)),
+            risk=SmoothedCVaR(
+                tail=float(self.tail),
+                kernel=choose("kernel", self.kernel, KERNELS),
+                bandwidth=float(self.bandwidth),
+                steps=int(self.quantile_steps),
+                sample=float(self.quantile_sample),
+            ),
             solver=_make_solver(self.solver, self.tolerance),
         )
 
 
 @register
 @dataclass(eq=False, repr=False)
-class SAFER2CG(ALSModel):
+class SAFER2CG(SAFER2):
     """SAFER2-CG: `SAFER2` with the paper's solver, at most 5 conjugate gradient steps per row."""
 
-    factors: int = 64
     _: KW_ONLY
-    iterations: int = 30
-    regularization: float = 0.004
-    unobserved_weight: float = 0.004
-    tail: float = 0.3
-    kernel: str = "gaussian"
-    bandwidth: float = 0.15
-    quantile_steps: int = 5
-    quantile_sample: float = 1.0
+    solver: str = field(default="cg", init=False)
     tolerance: float = 1e-4
-    init_std: float = 0.1
-    random_state: Any = None
-    num_threads: int = 0
-    backend: str = "auto"
-
-    def _compose(self) -> Parts:
-        return Parts(
-            loss=Normalised(self.unobserved_weight),
-            ridge=Ridge(self.regularization),
-            risk=_make_risk(self),
-            solver=CG(max_iterations=5, tolerance=self.tolerance),
-        )
-
-
-def _make_risk(model: SAFER2 | SAFER2CG) -> SmoothedCVaR:
-    return SmoothedCVaR(
-        tail=model.tail,
-        kernel=choose("kernel", model.kernel, KERNELS),
-        bandwidth=model.bandwidth,
-        steps=model.quantile_steps,
-        sample=model.quantile_sample,
-    )
 
 
 def _make_solver(name: str, tolerance: float) -> Solver:
     """Return the solver of that name, with the tolerance if it has one."""
     solver = choose("solver", name, SOLVERS)
     has_tolerance = "tolerance" in {option.name for option in fields(solver)}
-    options: dict[str, Any] = {"tolerance": tolerance} if has_tolerance else {}
+    options: dict[str, Any] = {"tolerance": float(tolerance)} if has_tolerance else {}
     return solver(**options)

@@ -87,7 +87,7 @@ def write_checkpoint(path: Path, run: Run, state: State, history: list[Epoch]) -
 
 def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
     """Return what a file holds that nobody has checked yet."""
-    if not files.with_suffix(path).is_file():
+    if not files.located(path).is_file():
         raise FileNotFoundError(
             errno.ENOENT,
             "there is no checkpoint to resume from; leave resume out to start anew",

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from safecf.backends import Backend, make_backend
 from safecf.data.matrix import Csr
 from safecf.errors import NotFittedError
+from safecf.models.by_ids import ByIds
 from safecf.models.queries import (
     PADDING_ID,
     PADDING_SCORE,
@@ -26,7 +27,7 @@ from safecf.models.recommender import Ids, Recommender, Scores
 Factors32 = NDArray[np.float32]
 
 
-class MatrixFactorization(Recommender):
+class MatrixFactorization(ByIds, Recommender):
     """score_ui = x_u . y_i, with x_u the rows of `user_factors` and y_i those of `item_factors`.
 
     Similarities are cosines. Users and items whose factors are zero, since nothing is known of
@@ -122,6 +123,10 @@ class MatrixFactorization(Recommender):
         if self.user_factors is None or self.item_factors is None:
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
         return self.user_factors, self.item_factors
+
+    def _sizes(self) -> tuple[int, int]:
+        users, items = self._factors()
+        return len(users), len(items)
 
     def _check_user_items(self, user_items: Any, count: int | None) -> Csr:
         now = len(self._factors()[1])

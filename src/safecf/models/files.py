@@ -9,8 +9,8 @@ import math
 import numbers
 import os
 import reprlib
-import secrets
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -20,6 +20,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as parse
 from safetensors.numpy import save as serialise
 
+from safecf.atomic import replace_file
+from safecf.data.ids import IdArray, find_repeated
 from safecf.errors import FileFormatError
 
 SUFFIX = ".safetensors"
@@ -40,6 +42,12 @@ def with_suffix(path: str | os.PathLike[str]) -> Path:
     return Path(name if name.endswith(SUFFIX) else name + SUFFIX)
 
 
+def located(path: str | os.PathLike[str]) -> Path:
+    """Return the file of exactly this name, or else the one with .safetensors at its end."""
+    exact = Path(path)
+    return exact if exact.is_file() else with_suffix(path)
+
+
 def check_target(path: str | os.PathLike[str]) -> Path:
     """Return where `write` will put the file, after a look at whether it can."""
     target = with_suffix(path)
@@ -56,27 +64,9 @@ def write(file: File, kind: str, header: Mapping[str, Any], arrays: Arrays) -> N
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     content = serialise(contiguous, metadata={"safecf": text})
     if isinstance(file, str | os.PathLike):
-        _replace(check_target(file), content)
+        replace_file(check_target(file), content)
     else:
         file.write(content)
-
-
-def _replace(target: Path, content: bytes) -> None:
-    """Put `content` in the place of `target`, all of it or nothing."""
-    target = target.resolve()
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException as problem:
-        temporary.unlink(missing_ok=True)
-        if isinstance(problem, OSError):
-            reason = f"{problem.strerror or problem}; what was there before is untouched"
-            raise OSError(problem.errno, f"cannot write the file: {reason}", str(target)) from None
-        raise
 
 
 @contextlib.contextmanager
@@ -85,13 +75,13 @@ def naming(file: File) -> Iterator[None]:
     try:
         yield
     except FileFormatError as problem:
-        name = with_suffix(file) if isinstance(file, str | os.PathLike) else "the file"
+        name = located(file) if isinstance(file, str | os.PathLike) else "the file"
         raise FileFormatError(f"{name}: {str(problem)[:LONGEST_COMPLAINT]}") from problem.__cause__
 
 
 def read(file: File, kind: str) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a file of the given kind."""
-    content = with_suffix(file).read_bytes() if isinstance(file, str | os.PathLike) else file.read()
+    content = located(file).read_bytes() if isinstance(file, str | os.PathLike) else file.read()
     foreign = "it is damaged, or no safetensors file; copy it again, or save the model again"
     try:
         arrays = parse(content)
@@ -150,6 +140,44 @@ def array(
     if not np.isfinite(found).all():
         raise FileFormatError(f"the array {name!r} holds values that are not finite; save it again")
     return np.require(found, requirements=["C", "A", "W"])
+
+
+def pack_ids(name: str, ids: IdArray | None) -> Arrays:
+    """Return ids as arrays: numbers as they are, strings as UTF-8 with the places they start at."""
+    if ids is None:
+        return {}
+    if ids.dtype != object:
+        return {name: np.asarray(ids, dtype=np.int64)}
+    encoded = [str(value).encode() for value in ids.tolist()]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    return {
+        f"{name}.utf8": np.frombuffer(b"".join(encoded), dtype=np.uint8),
+        f"{name}.offsets": offsets,
+    }
+
+
+def unpack_ids(arrays: Arrays, name: str, fewest: int, most: int) -> IdArray | None:
+    """Undo `pack_ids`; there have to be `fewest` to `most` ids, none of them twice."""
+    damaged = f"the ids {name!r} are damaged; save it again"
+    if f"{name}.utf8" in arrays:
+        text = array(arrays, f"{name}.utf8", (None,), np.uint8)
+        offsets = array(arrays, f"{name}.offsets", (None,), np.int64)
+        ends = [offsets.size > 0 and offsets[0] == 0 and offsets[-1] == text.size]
+        if name in arrays or not all(ends) or (np.diff(offsets) < 0).any():
+            raise FileFormatError(damaged)
+        content, places = text.tobytes(), offsets.tolist()
+        try:
+            strings = [content[begin:end].decode() for begin, end in pairwise(places)]
+        except UnicodeDecodeError as problem:
+            raise FileFormatError(damaged) from problem
+        ids: IdArray = np.array(strings, dtype=object)
+    elif name in arrays:
+        ids = array(arrays, name, (None,), np.int64)
+    else:
+        return None
+    if not fewest <= ids.size <= most or find_repeated(ids) is not None:
+        raise FileFormatError(damaged)
+    return ids
 
 
 def plain(value: Any) -> Any:

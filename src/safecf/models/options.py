@@ -88,7 +88,7 @@ RULES: dict[str, Callable[[str, object], None]] = {
     "factors": Integer(1, example=64),
     "iterations": Integer(1, example=30),
     "regularization": Number(0, math.inf, "[)", example=0.004),
-    "ridge_exponent": Number(-math.inf, math.inf, "()", example=1),
+    "ridge_exponent": Number(0, math.inf, "[)", example=1),
     "unobserved_weight": Number(0, math.inf, "[)", example=0.004),
     "tail": Number(0, 1, "(]", example=0.3),
     "kernel": Name(KERNELS),

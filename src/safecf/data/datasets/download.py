@@ -1,0 +1,152 @@
+"""Downloads into a cache: with a progress bar, resumed where they stopped, and checked."""
+
+import hashlib
+import http.client
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+BYTES_AT_ONCE = 2**18
+SECONDS_OF_SILENCE = 30
+SECONDS_BETWEEN_DRAWINGS = 0.1
+HTTP_PARTIAL, HTTP_RANGE_REFUSED = 206, 416
+
+
+def cache_folder() -> Path:
+    """Return the folder for downloads: SAFECF_CACHE, or the usual one of the system."""
+    chosen = os.environ.get("SAFECF_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "safecf"
+
+
+def fetch(url: str, target: Path, *, md5: str | None = None, show_progress: bool = True) -> Path:
+    """Download `url` to `target`, which is there only when all of it is and its sum is right.
+
+    What has come so far lies in a file with .part at its end, from which the next call goes on.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    try:
+        _receive(url, part, show_progress=show_progress)
+    except (OSError, http.client.HTTPException) as problem:
+        of_network = isinstance(problem, urllib.error.URLError | http.client.HTTPException)
+        if not of_network and getattr(problem, "filename", None) is not None:
+            raise
+        reason = getattr(problem, "reason", None) or problem
+        raise ConnectionError(
+            f"cannot download {url} ({reason}); try again to go on from where it stopped, or get "
+            f"the file in another way and pass path=..., or put it at {target}"
+        ) from problem
+    if md5 is not None:
+        with part.open("rb") as file:
+            found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False))
+        if found.hexdigest() != md5:
+            part.unlink()
+            raise ValueError(
+                f"the download of {url} is damaged: its md5 sum is {found.hexdigest()}, not {md5}; "
+                "it was removed, try again"
+            )
+    part.replace(target)
+    return target
+
+
+def _receive(url: str, part: Path, *, show_progress: bool) -> None:
+    """Add what is missing of `url` to `part`."""
+    start = part.stat().st_size if part.exists() else 0
+    try:
+        answer = _ask(url, start)
+    except urllib.error.HTTPError as problem:
+        problem.close()
+        if problem.code != HTTP_RANGE_REFUSED:
+            raise
+        if problem.headers.get("Content-Range") == f"bytes */{start}":
+            return  # all of it had come
+        start, answer = 0, _ask(url, 0)
+    with answer:
+        if answer.status != HTTP_PARTIAL or not _continues(answer, start):
+            start = 0
+        length = answer.headers.get("Content-Length")
+        total = None if length is None else start + int(length)
+        done = start
+        with (
+            part.open("ab" if start else "wb") as file,
+            progress_bar(Path(part.stem).name, start, total, show=show_progress) as draw,
+        ):
+            while block := answer.read(BYTES_AT_ONCE):
+                file.write(block)
+                done += len(block)
+                draw(done)
+            file.flush()
+            os.fsync(file.fileno())
+    if total is not None and done != total:
+        raise ConnectionError(f"the connection ended after {done:,} of {total:,} bytes")
+
+
+def _ask(url: str, start: int) -> Any:
+    headers = {"User-Agent": "safecf", "Accept-Encoding": "identity"}
+    if start:
+        headers["Range"] = f"bytes={start}-"
+    request = urllib.request.Request(url, headers=headers)
+    return urllib.request.urlopen(request, timeout=SECONDS_OF_SILENCE)
+
+
+def _continues(answer: Any, start: int) -> bool:
+    """Whether the answer begins where our part ends; otherwise the server mistook us."""
+    if answer.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
+        return True
+    raise ConnectionError(f"the server does not continue at byte {start:,}")
+
+
+@contextmanager
+def progress_bar(
+    title: str, done: int, total: int | None, *, show: bool
+) -> Iterator[Callable[[int], None]]:
+    """Yield what is to be called with the number of bytes so far; the bar goes to stderr."""
+    if not show:
+        yield lambda done: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
+    # Without ipywidgets, rich draws nothing in a notebook and warns; as plain text it does better.
+    console = Console(stderr=True, force_jupyter=None if find_spec("ipywidgets") else False)
+    bar = Progress(*columns, console=console, auto_refresh=False)
+    task = bar.add_task(title, completed=done, total=total)
+    drawn = 0.0
+
+    def draw(done: int) -> None:
+        nonlocal drawn
+        bar.update(task, completed=done)
+        if time.monotonic() - drawn >= SECONDS_BETWEEN_DRAWINGS:
+            with suppress(OSError, ValueError):
+                bar.refresh()
+            drawn = time.monotonic()
+
+    # A stderr that is closed or missing only ends the drawing.
+    with suppress(OSError, ValueError):
+        bar.start()
+    try:
+        yield draw
+    finally:
+        with suppress(OSError, ValueError):
+            bar.stop()

@@ -1,0 +1,163 @@
+"""`Comparison`: two or more models on the same users, pair by pair."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safecf.errors import choose
+from safecf.evaluation.bootstrap import check_confidence, check_resamples
+from safecf.evaluation.difference import Difference, paired_differences
+from safecf.evaluation.records import to_json
+from safecf.evaluation.result import Evaluation
+from safecf.evaluation.verdict import sentence
+
+__all__ = ["Comparison", "Difference", "compare"]
+
+Floats = NDArray[np.float64]
+Key = str | int | Evaluation
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Models beside a baseline, with paired bootstrap intervals; made by `compare`.
+
+    Every interval comes from `resamples` draws of users with replacement, the same users for both
+    models, and is the range of the middle share `confidence` of the draws. It tells how the
+    result depends on the users; that training has chance of its own, other seeds tell.
+    """
+
+    baseline: Evaluation
+    others: list[Evaluation]
+    resamples: int = 2000
+    confidence: float = 0.95
+    seed: int = 0
+    _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that all models were evaluated by."""
+        return tuple(
+            metric
+            for metric in self.baseline.metrics
+            if all(metric in other.scores for other in self.others)
+        )
+
+    def differences(
+        self, other: Key, metric: str, levels: Iterable[float] | None = None
+    ) -> list[Difference]:
+        """Return one difference per level (default: the baseline's `tails`)."""
+        evaluation = self._find(other)
+        wanted = self.baseline.tails if levels is None else tuple(float(each) for each in levels)
+        key = (evaluation.model, metric, wanted)
+        if key not in self._cache:
+            self._cache[key] = paired_differences(
+                self.baseline,
+                evaluation,
+                metric,
+                wanted,
+                resamples=self.resamples,
+                confidence=self.confidence,
+                seed=self.seed,
+            )
+        return list(self._cache[key])
+
+    def difference(self, other: Key, metric: str, level: float) -> Difference:
+        """Return the difference at one level."""
+        tails = self.baseline.tails
+        if level in tails:
+            return self.differences(other, metric)[tails.index(level)]
+        return self.differences(other, metric, [level])[0]
+
+    def relative_curve(
+        self, other: Key, metric: str, levels: Iterable[float] | None = None
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return levels, lift in percent, and the low and high ends of its interval."""
+        found = self.differences(other, metric, levels)
+        lift, low, high = np.array([each.relative for each in found]).T
+        return np.array([each.level for each in found]), lift, low, high
+
+    def verdict(self, other: Key, metric: str = "recall@20", level: float = 0.3) -> str:
+        """Say in one sentence what the other model does for the worst-off, and on average."""
+        name = self._find(other).model
+        tail, mean = (self.difference(other, metric, each) for each in (level, 1.0))
+        return sentence(name, self.baseline.model, tail, mean)
+
+    def summary(self, metric: str = "recall@20", level: float = 0.3) -> str:
+        """Return the verdicts on all other models, one per line."""
+        return "\n".join(self.verdict(other, metric, level) for other in self.others)
+
+    def to_dict(self, metrics: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return everything as JSON values: evaluations, settings, differences (of `metrics`).
+
+        The differences of all metrics, the default, take a moment.
+        """
+        chosen = self.metrics if metrics is None else metrics
+        found: dict[str, Any] = to_json(
+            {
+                "baseline": self.baseline.model,
+                "resamples": self.resamples,
+                "confidence": self.confidence,
+                "seed": self.seed,
+                "evaluations": [each.to_dict() for each in (self.baseline, *self.others)],
+                "differences": {
+                    other.model: {m: self.differences(other, m) for m in chosen}
+                    for other in self.others
+                },
+            }
+        )
+        return found
+
+    def __repr__(self) -> str:
+        others = ", ".join(repr(other.model) for other in self.others)
+        return f"Comparison({others} beside {self.baseline.model!r})"
+
+    def _find(self, other: Key) -> Evaluation:
+        if isinstance(other, Evaluation):
+            other = other.model
+        if isinstance(other, int):
+            return self.others[other]
+        return choose("model", other, {each.model: each for each in self.others})
+
+
+def compare(
+    evaluations: Sequence[Evaluation],
+    baseline: int | str = 0,
+    resamples: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Comparison:
+    """Compare evaluations of the same users with one of them, given by place or by name.
+
+    >>> comparison = compare([evaluate(ials, split), evaluate(safer2, split)])
+    >>> print(comparison.verdict("SAFER2"))
+    """
+    check_confidence(confidence)
+    check_resamples(resamples)
+    if len(evaluations) < 2:
+        raise ValueError(f"there are {len(evaluations)} evaluations; give at least 2 to compare")
+    names = [each.model for each in evaluations]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two evaluations are called {name!r}; give evaluate a name for each")
+    if isinstance(baseline, str):
+        choose("baseline", baseline, dict.fromkeys(names))
+        baseline = names.index(baseline)
+    elif not -len(names) <= baseline < len(names):
+        raise ValueError(f"baseline is {baseline}, but there are {len(names)} evaluations")
+    chosen = evaluations[baseline]
+    others = [each for each in evaluations if each is not chosen]
+    for other in others:
+        if other.data != chosen.data or not np.array_equal(
+            other.users.target_count, chosen.users.target_count
+        ):
+            raise ValueError(
+                f"{other.model!r} and {chosen.model!r} were not evaluated on the same users and "
+                "held-out items, so there are no pairs; evaluate both on the same split"
+            )
+    comparison = Comparison(chosen, others, resamples, confidence, seed)
+    if not comparison.metrics:
+        raise ValueError("the evaluations have no metric in common; use the same k and metrics")
+    return comparison

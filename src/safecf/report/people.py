@@ -1,0 +1,170 @@
+"""The sections about users: who gains, who loses, who is among the worst-off."""
+
+import math
+
+from safecf.evaluation.profile import Spread
+from safecf.report import distributions
+from safecf.report.content import Bin, Content, Panel
+from safecf.report.figures import (
+    Of,
+    by_metric,
+    figure,
+    folded,
+    level_name,
+    readout,
+    section,
+    shown,
+    table,
+    with_interval,
+)
+from safecf.report.text import FORMATS, count, name, percent, tag
+
+PROPERTIES = {  # name, how its values are written
+    "history_length": ("items in the history", "count"),
+    "popularity": ("popularity of their items", "percent"),
+    "target_count": ("held-out items", "count"),
+    "weight": ("weight in training", "short"),
+    "loss": ("loss", "short"),
+}
+# Weights and losses are on scales of each model's own, which no chart of all models can share.
+CHARTED = ("history_length", "popularity", "target_count")
+
+
+def gains(content: Content) -> str:
+    """Wins and losses, and who they are."""
+    if content.baseline is None or not content.panels:
+        return ""
+    parts = {metric: _gains(content, panel) for metric, panel in content.panels.items()}
+    lede = (
+        f"Every user is compared with the same user under {name(content.baseline)}. Many small "
+        "losses can pay for fewer, larger gains: the sorted curves show how large they are."
+    )
+    return section("gains", "Who gains and who loses", lede, by_metric(parts, content.metric))
+
+
+def _gains(content: Content, panel: Panel) -> str:
+    ordered = [(other, panel.gains[other]) for other in content.others]
+    limit = max((abs(v) for _, g in ordered for v in g.curve.series[0].y), default=1) or 1.0
+    every = [each for _, g in ordered for found in g.bins.values() for each in found]
+    ends = [abs(v) for each in every for v in each.gain if math.isfinite(v)]
+    bin_limit = 1.1 * max(ends, default=1) or 1.0
+    blocks, lines = [], []
+    for other, gain in ordered:
+        label = f"Differences in {panel.metric} between {other} and the baseline, sorted"
+        drawing = distributions.gain_chart(
+            gain.curve, label=label, y_label=f"difference in {panel.metric}", limit=1.08 * limit
+        )
+        path = ("panels", panel.metric, "gains", other, "curve")
+        above = readout(gain.curve, swatches=False)
+        figures = [figure("User by user", drawing, chart=path, above=above)]
+        for key, found in gain.bins.items():
+            if found:
+                figures.append(_bin_figure(found, content.styles[other], key, bin_limit))
+                lines += _bin_rows(found, other, key)
+        blocks.append(tag("h3", name(other)) + _balance(content, panel, other))
+        blocks.append(tag("div", "".join(figures), class_="row"))
+    head = ["", "property", "from, to", "users", "mean difference"]
+    fallback = folded("Show as a table", table(head, lines, label="Differences by property"))
+    return "".join(blocks) + (fallback if lines else "")
+
+
+def _bin_figure(bins: list[Bin], style: int, key: str, limit: float) -> str:
+    label, write = PROPERTIES[key]
+    drawing = distributions.bin_chart(
+        bins,
+        style,
+        label=f"Mean difference by {label}: {_bins_spoken(bins, write)}",
+        x_label=label + (", %" if write == "percent" else ""),
+        x_format=write,
+        limit=limit,
+    )
+    note = tag("p", "Quarters of the users, 95 % intervals", class_="readout")
+    return figure(f"By {label}", drawing, above=note)
+
+
+def _bin_rows(bins: list[Bin], model: str, key: str) -> list[list[str]]:
+    label, style = PROPERTIES[key]
+    write = FORMATS[style]
+    return [
+        [
+            name(model),
+            label,
+            f"{write(each.low)} to {write(each.high)}",
+            count(each.users),
+            with_interval(each.gain, FORMATS["signed"](each.gain[0]), "signed"),
+        ]
+        for each in bins
+    ]
+
+
+def _bins_spoken(bins: list[Bin], style: str) -> str:
+    write = FORMATS[style]
+    return "; ".join(
+        f"{write(b.low)} to {write(b.high)}: {FORMATS['signed'](b.gain[0])}" for b in bins
+    )
+
+
+def _balance(content: Content, panel: Panel, other: str) -> str:
+    gain, style = panel.gains[other], content.styles[other]
+    total = max(gain.wins + gain.ties + gain.losses, 1)
+    label = f"{other}: {gain.wins} users better, {gain.ties} the same, {gain.losses} worse"
+    bar = distributions.gain_bar(gain.wins, gain.ties, gain.losses, style, label=label)
+    items = []
+    for stat, class_, word in (
+        ("wins", "gain strong", "better off"),
+        ("ties", "same", "the same"),
+        ("losses", "loss", "worse off"),
+    ):
+        value = getattr(gain, stat)
+        square = f'<rect x=".5" y=".5" width="11" height="11" class="{class_}"/>'
+        key = tag("svg", square, viewBox="0 0 12 12", class_="key", aria_hidden="true")
+        written = shown(value, Of(panel.metric, 1.0, other), stat, "count")
+        items.append(tag("li", f"{key}{written} {word} ({percent(round(value / total, 3))})"))
+    shares = tag("ul", "".join(items), class_=f"shares s{style % 8}")
+    return tag("figure", bar + shares)
+
+
+def tail(content: Content) -> str:
+    """Who the worst-off users are."""
+    if not content.panels:
+        return ""
+    parts = {metric: _profile(content, panel) for metric, panel in content.panels.items()}
+    lede = (
+        f"The {level_name(content.level)} of each model (filled) beside all other users (open): "
+        "median, middle half and middle 80 %."
+    )
+    return section("tail", "Who the worst-off users are", lede, by_metric(parts, content.metric))
+
+
+def _profile(content: Content, panel: Panel) -> str:
+    figures, lines = [], []
+    for key, (label, style) in PROPERTIES.items():
+        rows: list[tuple[str, int, Spread, Spread]] = []
+        for model, number in content.styles.items():
+            found = panel.profiles[model].properties.get(key)
+            if found is None or not math.isfinite(found[0].median):
+                continue
+            rows.append((model, number, *found))
+            medians = [FORMATS[style](each.median) for each in found]
+            halves = [f"{FORMATS[style](s.q25)} to {FORMATS[style](s.q75)}" for s in found]
+            lines.append([label, name(model), medians[0], halves[0], medians[1], halves[1]])
+        if rows and key in CHARTED:
+            drawing = distributions.spread_chart(
+                rows,
+                label=f"{label} of the worst-off and the others",
+                x_label=label,
+                x_format=style,
+            )
+            figures.append(figure(label[0].upper() + label[1:], drawing))
+    head = ["", "model", "worst-off: median", "middle half", "others: median", "middle half"]
+    fallback = folded("Show as a table", table(head, lines, label="Users of the tail"))
+    inside = panel.profiles[content.headline].inside
+    note = ""
+    if inside > round(content.level * panel.users) + 1:
+        note = tag(
+            "p",
+            f"Many users tie at the boundary: {count(inside)} of {count(panel.users)} are counted "
+            f"among the worst-off of {name(content.headline)} here.",
+            class_="fine",
+        )
+    return tag("div", "".join(figures), class_="row") + note + (fallback if lines else "")

@@ -1,0 +1,103 @@
+"""Text of the page: escaping, and one way to write each kind of number."""
+
+import html
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+MISSING = "\u2013"
+MINUS = "\u2212"
+SPACE = "\u00a0"  # between a number and its unit, where a line must not break
+
+
+def escape(text: object) -> str:
+    """Make any text safe inside an element or a quoted attribute."""
+    return html.escape(str(text), quote=True)
+
+
+def name(text: object) -> str:
+    """Escape a name that the user chose, and keep its writing direction to itself."""
+    return f"<bdi>{escape(text)}</bdi>"
+
+
+def tag(element: str, content: str = "", /, **attributes: object) -> str:
+    """Write an element; `class_` becomes `class`, `data_level` `data-level`, None is left out.
+
+    >>> tag("td", "0.5", class_="number", data_level=0.3)
+    '<td class="number" data-level="0.3">0.5</td>'
+    """
+    written = "".join(
+        f' {key.strip("_").replace("_", "-")}="{escape(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return f"<{element}{written}>{content}</{element}>"
+
+
+def to_json(value: Any) -> str:
+    """Write JSON that no text inside can end early, wherever it stands in a page."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def number(value: float) -> str:
+    """Write a score: `0.1269`."""
+    return f"{value:.4f}".replace("-", MINUS) if math.isfinite(value) else MISSING
+
+
+def short(value: float) -> str:
+    """Write a value of unknown size with three digits: `0.127`, `31.6`, `1.2e-05`."""
+    if not math.isfinite(value):
+        return MISSING
+    if value != 0 and not 1e-3 <= abs(value) < 1e5:
+        return f"{value:.1e}".replace("-", MINUS)
+    digits = 0 if value == 0 else max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{digits}f}".replace("-", MINUS)
+
+
+def lift(value: float) -> str:
+    """Write a relative difference in percent: `+8.6 %`."""
+    return f"{value:+.1f}{SPACE}%".replace("-", MINUS) if math.isfinite(value) else MISSING
+
+
+def signed(value: float) -> str:
+    """Write an absolute difference: `+0.0101`."""
+    return f"{value:+.4f}".replace("-", MINUS) if math.isfinite(value) else MISSING
+
+
+def percent(value: float) -> str:
+    """Write a share: `30 %`, `2.5 %`."""
+    return f"{100 * value:.3g}{SPACE}%" if math.isfinite(value) else MISSING
+
+
+def count(value: float) -> str:
+    """Write a number of things: `10,000`."""
+    return f"{value:,.0f}".replace("-", MINUS) if math.isfinite(value) else MISSING
+
+
+FORMATS: dict[str, Callable[[float], str]] = {
+    "number": number,
+    "short": short,
+    "lift": lift,
+    "signed": signed,
+    "percent": percent,
+    "count": count,
+}
+
+
+def interval(low: float, high: float, style: str) -> str:
+    """Write an interval without its unit: `[5.1, 12.0]`; nothing where there is none."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    ends = [FORMATS[style](end).removesuffix(f"{SPACE}%") for end in (low, high)]
+    return f"[{', '.join(ends)}]"
+
+
+def p_value(value: float) -> str:
+    """Write a probability: `0.013`, `< 0.001`."""
+    if not math.isfinite(value):
+        return MISSING
+    return f"<{SPACE}0.001" if value < 0.001 else f"{value:.3f}"

@@ -1,0 +1,102 @@
+"""`safecf data`: summaries, and the paper's six files."""
+
+import hashlib
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from safecf import cli, datasets
+from safecf.data import split_files
+from safecf.data.split_files import NAMES
+from tests.data.official import ml_1m_text, random_rows
+from tests.data.test_split import ML1M_SUMS, files_of
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli.app, ["data", *map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture
+def ratings(tmp_path):
+    path = tmp_path / "ratings.dat"
+    path.write_text(ml_1m_text(random_rows()))
+    return path
+
+
+@pytest.fixture
+def small(monkeypatch):
+    dataset = replace(datasets.DATASETS["ml-1m"], heldout=5)
+    monkeypatch.setitem(datasets.DATASETS, "ml-1m", dataset)
+
+
+def test_summary_of_a_text_file(ratings):
+    options = ("--separator", "::", "--no-header", "--user", 0, "--item", 1)
+    lines = run("summary", ratings, *options).splitlines()
+    count = len(random_rows())
+    assert lines[0].split() == ["users", "40"]
+    assert lines[1].split() == ["items", "30"]
+    assert lines[2].split() == ["interactions", str(count)]
+    liked = run("summary", ratings, *options, "--rating", 2, "--min-rating", 4)
+    assert liked.splitlines()[2].split()[1] != str(count)
+
+
+def test_summary_of_a_data_set(ratings, monkeypatch):
+    monkeypatch.setenv("SAFECF_DATA", str(ratings.parent))
+    assert "users" in run("summary", "ml-1m")
+
+
+def test_split_writes_what_the_slow_twin_writes(tmp_path, ratings, small):
+    out = tmp_path / "some" / "folder"
+    said = run("split", "ml-1m", "--path", ratings, "--out", out, "--seed", 7)
+    assert "5 validation and 5 test users" in said
+    log = datasets.load("ml-1m", ratings)
+    users, items = log.user_ids[log.users], log.item_ids[log.items]
+    expected = files_of(datasets.paper_split("ml-1m", ratings, seed=7), users, items)
+    assert {path.name: path.read_bytes().decode() for path in out.iterdir()} == expected
+    assert os.listdir(out.parent) == ["folder"]
+    run("split", "ml-1m", "--path", ratings, "--out", out)
+    assert sorted(os.listdir(out)) == sorted(NAMES)
+    assert (out / "train.csv").read_bytes().decode() != expected["train.csv"]
+
+
+def test_split_of_movielens_1m_is_the_papers(tmp_path, real_data):
+    run("split", "ml-1m", "--path", real_data, "--out", tmp_path)
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in tmp_path.iterdir()}
+    assert sums == ML1M_SUMS
+
+
+def test_nothing_half_done_is_left(tmp_path, ratings, small, monkeypatch):
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", fail)
+        with pytest.raises(OSError, match="No space left"):
+            run("split", "ml-1m", "--path", ratings, "--out", out)
+    assert os.listdir(tmp_path) == ["ratings.dat"]
+    with monkeypatch.context() as patch:
+        patch.setattr(split_files, "_write_pairs", fail)
+        with pytest.raises(OSError, match="No space left"):
+            run("split", "ml-1m", "--path", ratings, "--out", out)
+    assert os.listdir(tmp_path) == ["ratings.dat"]
+    with pytest.raises(NotADirectoryError, match=r"ratings\.dat is a file; give a folder"):
+        run("split", "ml-1m", "--path", ratings, "--out", ratings)
+
+
+def test_what_a_person_sees_of_an_error(tmp_path, ratings, monkeypatch, capsys):
+    given = ["data", "split", "ml-1m", "--path", ratings, "--out", tmp_path / "out"]
+    monkeypatch.setattr(sys, "argv", ["safecf", *map(str, given)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code != 0
+    assert "heldout is 1000, twice, but only" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["ratings.dat"]

@@ -1,0 +1,142 @@
+"""Original ids: kept by `fit`, asked by `recommend_frame`, stored in files."""
+
+import io
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import safecf
+from safecf import Interactions
+
+LETTERS = np.array([f"user-{n:02d}é" for n in range(24)][::-1], dtype=object)
+NUMBERS = np.arange(15) * 10 + 7
+
+
+@pytest.fixture(params=["strings", "integers", "none"])
+def named(request, data):
+    if request.param == "none":
+        return Interactions.from_csr(data)
+    users, items = (LETTERS, NUMBERS) if request.param == "strings" else (NUMBERS, LETTERS)
+    if request.param == "integers":
+        return Interactions.from_csr(data.T.tocsr(), users, items)
+    return Interactions.from_csr(data, users, items)
+
+
+def ids_of(interactions):
+    users, items = interactions.user_ids, interactions.item_ids
+    if users is None:
+        return np.arange(interactions.num_users), np.arange(interactions.num_items)
+    return users, items
+
+
+def rows_of(table):
+    assert table.column_names == ["user", "item", "score", "rank"]
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def expected_rows(model, interactions, numbers, **options):
+    users, items = ids_of(interactions)
+    ids, scores = model.recommend(numbers, interactions.to_csr()[numbers], **options)
+    return [
+        (users[numbers[at]], items[ids[at, rank]], scores[at, rank], rank + 1)
+        for at in range(len(numbers))
+        for rank in range(ids.shape[1])
+        if ids[at, rank] >= 0
+    ]
+
+
+def test_fit_keeps_the_ids(make, named):
+    model = make().fit(named, show_progress=False)
+    for ours, theirs in ((model.user_ids, named.user_ids), (model.item_ids, named.item_ids)):
+        assert (ours is None) == (theirs is None)
+        np.testing.assert_array_equal(ours, theirs)
+    model.fit(named.to_csr(), show_progress=False)
+    assert model.user_ids is None
+    assert model.item_ids is None
+
+
+def test_frames_are_recommend_with_names(make, named):
+    model = make().fit(named, show_progress=False)
+    users, items = ids_of(named)
+    everybody = np.arange(named.num_users)
+    table = model.recommend_frame(N=4, user_items=named)
+    assert rows_of(table) == expected_rows(model, named, everybody, N=4)
+    some = np.array([3, 0, 3])
+    table = model.recommend_frame(users[some], user_items=named)
+    assert rows_of(table) == expected_rows(model, named, some)
+    table = model.recommend_frame(users[2], 3, filter_already_liked_items=False)
+    expected = expected_rows(model, named, np.array([2]), N=3, filter_already_liked_items=False)
+    assert rows_of(table) == expected
+    table = model.recommend_frame(users[some], user_items=named, items=items[[1, 4, 5]])
+    assert rows_of(table) == expected_rows(model, named, some, items=[1, 4, 5])
+    table = model.recommend_frame(users[some], user_items=named, filter_items=items[[0, 2]])
+    assert rows_of(table) == expected_rows(model, named, some, filter_items=[0, 2])
+
+
+def test_new_users_by_their_histories(make, data):
+    model = make().fit(Interactions.from_csr(data, LETTERS, NUMBERS), show_progress=False)
+    # Other users, and the items in another order with one that the model does not know.
+    columns = np.array([3, 0, 5, 1, 2])
+    history = sp.csr_matrix(np.array([[1, 2, 0, 1, 0, 3], [0, 1, 1, 0, 1, 0]], dtype=np.float32))
+    new = Interactions.from_csr(history, ["new", "newer"], [*NUMBERS[columns], 9999])
+    table = model.recommend_frame(user_items=new, recalculate_user=True, N=3)
+    known = sp.lil_matrix((2, 15), dtype=np.float32)
+    known[:, columns] = history[:, :5]
+    ids, scores = model.recommend([0, 1], known.tocsr(), N=3, recalculate_user=True)
+    assert table["user"].to_pylist() == ["new"] * 3 + ["newer"] * 3
+    assert table["item"].to_pylist() == NUMBERS[ids].ravel().tolist()
+    np.testing.assert_array_equal(table["score"].to_numpy(), scores.ravel())
+    assert table["rank"].to_pylist() == [1, 2, 3] * 2
+
+
+def test_unknown_ids_are_named(make, data):
+    named = Interactions.from_csr(data, LETTERS, NUMBERS)
+    model = make().fit(named, show_progress=False)
+    options = {"filter_already_liked_items": False}
+    with pytest.raises(KeyError, match="unknown user 'nobody': 24 are known"):
+        model.recommend_frame([LETTERS[0], "nobody"], **options)
+    with pytest.raises(KeyError, match="unknown user 3"):
+        model.recommend_frame(3, **options)
+    with pytest.raises(KeyError, match="unknown item 8"):
+        model.recommend_frame(items=[7, 8], **options)
+    with pytest.raises(KeyError, match="unknown item 'x'"):
+        model.recommend_frame(filter_items=["x"], **options)
+    few = Interactions.from_csr(data[:3], LETTERS[:3], NUMBERS)
+    with pytest.raises(KeyError, match=r"unknown user \(in user_items\) 'user-20"):
+        model.recommend_frame(user_items=few)
+    with pytest.raises(TypeError, match="NoneType, not Interactions; pass what the users already"):
+        model.recommend_frame()
+    with pytest.raises(safecf.NotFittedError):
+        make().recommend_frame(**options)
+
+
+def test_what_a_partial_fit_adds_has_no_name_until_it_gets_one(make, data):
+    named = Interactions.from_csr(data, LETTERS, NUMBERS)
+    model = make().fit(named, show_progress=False)
+    model.partial_fit_items([15], data.T.tocsr()[0])
+    model.partial_fit_users([24], data[0])
+    options = {"filter_already_liked_items": False, "N": 16}
+    table = model.recommend_frame(**options)
+    assert set(table["user"].to_pylist()) == set(LETTERS)
+    assert set(table["item"].to_pylist()) == set(NUMBERS.tolist())
+    model.user_ids = np.append(model.user_ids, "late")
+    model.item_ids = np.append(model.item_ids, 1)
+    table = model.recommend_frame("late", **options)
+    assert set(table["item"].to_pylist()) == {*NUMBERS.tolist(), 1}
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    assert safecf.load(file).user_ids.tolist() == [*LETTERS, "late"]
+
+
+def test_files_hold_the_ids(make, named, tmp_path):
+    model = make().fit(named, show_progress=False)
+    model.save(tmp_path / "model")
+    other = safecf.load(tmp_path / "model")
+    for ours, theirs in ((other.user_ids, model.user_ids), (other.item_ids, model.item_ids)):
+        assert (ours is None) == (theirs is None)
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours is None or ours.dtype == theirs.dtype
+    tables = [each.recommend_frame(user_items=named) for each in (model, other)]
+    assert tables[0].equals(tables[1])
