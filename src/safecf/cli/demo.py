@@ -22,7 +22,7 @@ def demo(
 ) -> None:
     """Train iALS, ERM-MF and SAFER2 on synthetic people, and see who is left behind."""
     console = Console()
-    split = load_split("demo")
+    split = load_split("demo", heldout=1000)
     facts = describe(split, "synthetic, shape 'demo'")
     console.print(", ".join(f"{name}: {value}" for name, value in facts.items()), highlight=False)
     models: dict[str, Recommender] = {

@@ -103,7 +103,7 @@ SHAPES: dict[str, Recipe] = {
 }
 
 
-# The best of 64 random settings of each model, by the recall@20 of the worst-off 30 % of the
+# Rounded from the best of 64 random settings per model, by recall@20 of the worst-off 30 % of the
 # validation users of "demo" with the seeds 100 to 102. There are fewer factors than tastes, as with
 # any large catalogue, so that a model has to choose whom to serve.
 DEMO_SETTINGS: dict[str, dict[str, Any]] = {
