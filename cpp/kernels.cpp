@@ -41,15 +41,21 @@ void scores(const float* rows, int64_t count, const float* query, int64_t width,
 }
 
 int64_t next_above(const float* scores, int64_t from, int64_t count, float threshold) {
-  int64_t i = from;
-  for (; i + kLanes <= count; i += kLanes) {
-    const auto above = load(scores + i) > threshold;
-    int any = 0;
-    for (int lane = 0; lane < kLanes; ++lane) any |= above[lane];
-    if (any) break;
+  constexpr int64_t kStride = 4 * kLanes;  // scores looked at together
+  for (int64_t i = from; i < count;) {
+    if (i + kStride <= count) {
+      const Vec low = larger(load(scores + i), load(scores + i + kLanes));
+      const Vec high = larger(load(scores + i + 2 * kLanes), load(scores + i + 3 * kLanes));
+      if (!any_above(larger(low, high), threshold)) {
+        i += kStride;
+        continue;
+      }
+    }
+    while (i + kLanes <= count && !any_above(load(scores + i), threshold)) i += kLanes;
+    const int64_t end = min_of(i + kLanes, count);
+    for (; i < end; ++i)
+      if (scores[i] > threshold) return i;
   }
-  for (; i < count; ++i)
-    if (scores[i] > threshold) return i;
   return count;
 }
 

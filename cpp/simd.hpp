@@ -42,6 +42,18 @@ SAFECF_INLINE float sum(Vec v) {
   return (total[0] + total[2]) + (total[1] + total[3]);
 }
 
+// The larger of the two; b where one of them is NaN.
+SAFECF_INLINE Vec larger(Vec a, Vec b) { return a > b ? a : b; }
+
+SAFECF_INLINE bool any_above(Vec v, float threshold) {
+  typedef int64_t Wide __attribute__((vector_size(4 * kLanes)));
+  const Wide above = reinterpret_cast<Wide>(v > threshold);
+  int64_t any = 0;
+  SAFECF_UNROLL
+  for (int i = 0; i < kLanes / 2; ++i) any |= above[i];
+  return any != 0;
+}
+
 SAFECF_INLINE float dot(const float* a, const float* b, int64_t width) {
   Vec even = {}, odd = {};
   int64_t i = 0;
