@@ -23,11 +23,14 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """Name the commit, with a mark when the tree has changed since."""
-    result = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
-    )
-    return result.stdout.strip() or "unknown"
+    """Name the commit, with a mark when anything but the results has changed since."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", ".", ":!docs/results")
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
