@@ -22,14 +22,13 @@ struct Scratch {
 // Solves every row with solve(system, x, scratch) -> bool.
 template <class Solve>
 int64_t solve_rows(const Kernels& kernels, const Execution& execution, const Rows& rows,
-                   const Fixed& fixed, bool warm, int64_t solver_scratch, Solution out,
-                   Solve solve) {
+                   const Fixed& fixed, bool warm, int64_t longest, int64_t solver_scratch,
+                   Solution out, Solve solve) {
   constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   const int64_t d = fixed.factors, width = fixed.width;
   const Packed into(kernels, execution, {fixed.basis, d, 1}, d, d);
   const Packed back(kernels, execution, {fixed.basis, 1, d}, d, d);
   const std::vector<Block> blocks = row_blocks(rows.matrix);
-  const int64_t longest = longest_row(rows.matrix);
   std::atomic<int64_t> failed{kNone};
 
   const auto make_scratch = [&] {
@@ -91,7 +90,8 @@ int64_t solve_rows(const Kernels& kernels, const Execution& execution, const Row
 
 int64_t solve_rows_cg(const Kernels& kernels, const Execution& execution, const Rows& rows,
                       const Fixed& fixed, const CgOptions& options, Solution out) {
-  return solve_rows(kernels, execution, rows, fixed, true, kCgScratch * fixed.width, out,
+  return solve_rows(kernels, execution, rows, fixed, true, longest_row(rows.matrix),
+                    kCgScratch * fixed.width, out,
                     [&](const RowSystem& system, float* x, float* scratch) {
                       return kernels.solve_cg(system, options, x, scratch);
                     });
@@ -99,8 +99,9 @@ int64_t solve_rows_cg(const Kernels& kernels, const Execution& execution, const 
 
 int64_t solve_rows_exact(const Kernels& kernels, const Execution& execution, const Rows& rows,
                          const Fixed& fixed, Solution out) {
-  const int64_t scratch_size = kernels.exact_scratch(fixed.factors, longest_row(rows.matrix));
-  return solve_rows(kernels, execution, rows, fixed, false, scratch_size, out,
+  const int64_t longest = longest_row(rows.matrix);
+  return solve_rows(kernels, execution, rows, fixed, false, longest,
+                    kernels.exact_scratch(fixed.factors, longest), out,
                     [&](const RowSystem& system, float* x, float* scratch) {
                       return kernels.solve_exact(system, fixed.factors, x, scratch);
                     });

@@ -1,6 +1,5 @@
 """`Split` and `HeldOut`, what every split returns, and what splits have in common."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from safecf.errors import ParameterWarning
+from safecf.errors import ParameterWarning, warn
 
 Integers = NDArray[np.integer[Any]]
 Ids = Integers | NDArray[np.object_]
@@ -63,11 +62,10 @@ def first_of_pairs(users: Integers, items: Integers) -> NDArray[np.bool_]:
     repeated[order[1:]] = (np.diff(users[order]) == 0) & (np.diff(items[order]) == 0)
     if repeated.any():
         at = int(np.argmax(repeated))
-        warnings.warn(
+        warn(
             f"{np.count_nonzero(repeated)} interactions repeat an earlier one and are dropped, "
             f"the first is user {users[at]} with item {items[at]}; drop duplicates beforehand",
             ParameterWarning,
-            stacklevel=3,
         )
     return ~repeated
 

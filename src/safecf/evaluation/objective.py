@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from safecf.als.quantile import conditional_value_at_risk, value_at_risk
 from safecf.data.matrix import Csr, check_matrix
 from safecf.evaluation.records import to_json
-from safecf.models.factorization import Factors32
 from safecf.models.fold_in import FoldIn
 from safecf.models.recommender import Recommender
 
@@ -24,7 +23,7 @@ def user_losses(model: Any, history: Any, batch: int) -> Floats | None:
     for start in range(0, history.shape[0], batch):
         rows = history[start : start + batch]
         shown = check_matrix(rows, name="history", allow_empty=True)
-        parts.append(_losses(model, shown, model.fold_in(rows)))
+        parts.append(model.user_losses(shown, model.fold_in(rows)))
     return np.concatenate(parts)
 
 
@@ -61,17 +60,8 @@ def describe_training(model: Any, train: Csr) -> dict[str, Any]:
     users = model.user_factors
     if users is not None and len(users) == train.num_rows:
         active = np.diff(train.indptr) > 0
-        losses = np.where(active, _losses(model, train, users), np.nan)
+        losses = np.where(active, model.user_losses(train, users), np.nan)
         found["losses"], found["weights"] = losses, model.user_weights.copy()
         found["var"] = value_at_risk(losses[active], tail)
         found["cvar"] = conditional_value_at_risk(losses[active], tail)
     return found
-
-
-def _losses(model: FoldIn, shown: Csr, users: Factors32) -> Floats:
-    """loss_u = a_u/2 sum_{i in V_u} c_ui (1 - x_u.y_i)^2 + b/2 x_u' (Y'Y) x_u."""
-    backend, loss = model._make_backend(), model._compose().loss
-    items = np.asarray(model.item_factors, dtype=backend.dtype)
-    fixed = backend.prepare(items, loss.unobserved_weight * backend.gram(items))
-    factors = np.ascontiguousarray(users, dtype=backend.dtype)
-    return backend.losses(shown, loss.pair_weight(shown.row_mass()), factors, fixed)

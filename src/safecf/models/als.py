@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
+from rich.progress import TextColumn, TimeRemainingColumn
 
 from safecf.als.loop import Epoch, State, Training
 from safecf.als.rows import Problem
@@ -23,10 +24,16 @@ from safecf.models.checkpoint import (
 )
 from safecf.models.fold_in import FoldIn
 from safecf.models.options import check_options, draw_seed
-from safecf.models.progress import progress_bar
 from safecf.models.recommender import Callback
+from safecf.progress import progress_bar
 
 Path = str | os.PathLike[str]
+
+COLUMNS = (
+    TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+    TextColumn("{task.fields[numbers]}"),
+    TimeRemainingColumn(elapsed_when_finished=True),
+)
 
 
 class ALSModel(FoldIn):
@@ -133,10 +140,17 @@ class ALSModel(FoldIn):
 
         with (
             self._restored_on_error(),
-            progress_bar(run.model, state.epoch, self.iterations, show=show_progress) as draw,
+            progress_bar(
+                run.model, state.epoch, self.iterations, *COLUMNS, show=show_progress, numbers=""
+            ) as draw,
         ):
+
+            def show(record: Epoch) -> None:
+                numbers = f"objective {record.objective:.4g}  CVaR {record.cvar:.4g}"
+                draw(record.epoch, numbers=numbers)
+
             self._remember(training, history)
-            interrupt = self._train(training, state, (save, draw, ask))
+            interrupt = self._train(training, state, (save, show, ask))
             self._publish(state)
         # from here on there is a full epoch, which nothing takes back
         self.user_factors = self._solve_users(training.problem.unit_user_rows)

@@ -10,6 +10,7 @@ from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.risk import Risk
 from safecf.als.rows import Rows, item_rows, user_rows
 from safecf.als.solvers import Exact, Solver
+from safecf.backends import Backend
 from safecf.data.matrix import Csr
 from safecf.models.factorization import Factors32, MatrixFactorization
 from safecf.models.queries import check_ids, check_new_ids
@@ -51,6 +52,13 @@ class FoldIn(MatrixFactorization):
         (2, 64)
         """
         return self._fold_in_users(self._check_user_items(user_items, None))
+
+    def user_losses(self, history: Csr, factors: Factors32) -> Vector:
+        """loss_u = a_u/2 sum_{i in V_u} c_ui (1 - x_u.y_i)^2 + b/2 x_u' (Y'Y) x_u, by row."""
+        backend, loss = self._make_backend(), self._compose().loss
+        items = self._prepared(backend, "items", self._factors()[1], None)
+        users = np.ascontiguousarray(factors, dtype=backend.dtype)
+        return backend.losses(history, loss.pair_weight(history.row_mass()), users, items)
 
     def recalculate_user(self, userid: ArrayLike, user_items: Any) -> Factors32:
         """Return the factors of one user (1-D) or an array of users, from `user_items` alone."""
@@ -111,17 +119,24 @@ class FoldIn(MatrixFactorization):
 
     def _solve(self, rows: Rows, side: str, fixed: Factors32, weight: Vector | None) -> Factors32:
         """Solve rows exactly, given the factors of the other side."""
-        backend, unobserved_weight = self._make_backend(), self._compose().loss.unobserved_weight
+        backend = self._make_backend()
+        factors = np.zeros((rows.matrix.num_rows, fixed.shape[1]), dtype=backend.dtype)
+        if len(factors):
+            prepared = self._prepared(backend, side, fixed, weight)
+            backend.solve_rows(rows, prepared, factors, Exact())
+        return factors.astype(np.float32, copy=False)
+
+    def _prepared(
+        self, backend: Backend, side: str, fixed: Factors32, weight: Vector | None
+    ) -> Any:
+        """Return the fixed side, ready for the backend; it is kept until the factors change."""
+        unobserved_weight = self._compose().loss.unobserved_weight
 
         def prepare() -> Any:
             factors = fixed.astype(backend.dtype, copy=False)
             return backend.prepare(factors, unobserved_weight * backend.gram(factors, weight))
 
-        factors = np.zeros((rows.matrix.num_rows, fixed.shape[1]), dtype=backend.dtype)
-        if len(factors):
-            key = (side, backend.name, unobserved_weight)
-            backend.solve_rows(rows, self._cached(key, fixed, prepare), factors, Exact())
-        return factors.astype(np.float32, copy=False)
+        return self._cached((side, backend.name, unobserved_weight), fixed, prepare)
 
 
 def _grown(array: NDArray[Number], size: int) -> NDArray[Number]:

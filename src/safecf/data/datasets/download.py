@@ -4,21 +4,17 @@ import hashlib
 import http.client
 import os
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+from rich.progress import DownloadColumn, TransferSpeedColumn
+
+from safecf.progress import progress_bar
 
 BYTES_AT_ONCE = 2**18
 SECONDS_OF_SILENCE = 30
-SECONDS_BETWEEN_DRAWINGS = 0.1
 HTTP_PARTIAL, HTTP_RANGE_REFUSED = 206, 416
 
 
@@ -87,7 +83,14 @@ def _receive(url: str, part: Path, *, show_progress: bool) -> None:
         done = start
         with (
             part.open("ab" if start else "wb") as file,
-            progress_bar(Path(part.stem).name, start, total, show=show_progress) as draw,
+            progress_bar(
+                Path(part.stem).name,
+                start,
+                total,
+                DownloadColumn(),
+                TransferSpeedColumn(),
+                show=show_progress,
+            ) as draw,
         ):
             while block := answer.read(BYTES_AT_ONCE):
                 file.write(block)
@@ -112,41 +115,3 @@ def _continues(answer: Any, start: int) -> bool:
     if answer.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
         return True
     raise ConnectionError(f"the server does not continue at byte {start:,}")
-
-
-@contextmanager
-def progress_bar(
-    title: str, done: int, total: int | None, *, show: bool
-) -> Iterator[Callable[[int], None]]:
-    """Yield what is to be called with the number of bytes so far; the bar goes to stderr."""
-    if not show:
-        yield lambda done: None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
-    # Without ipywidgets, rich draws nothing in a notebook and warns; as plain text it does better.
-    console = Console(stderr=True, force_jupyter=None if find_spec("ipywidgets") else False)
-    bar = Progress(*columns, console=console, auto_refresh=False)
-    task = bar.add_task(title, completed=done, total=total)
-    drawn = 0.0
-
-    def draw(done: int) -> None:
-        nonlocal drawn
-        bar.update(task, completed=done)
-        if time.monotonic() - drawn >= SECONDS_BETWEEN_DRAWINGS:
-            with suppress(OSError, ValueError):
-                bar.refresh()
-            drawn = time.monotonic()
-
-    # A stderr that is closed or missing only ends the drawing.
-    with suppress(OSError, ValueError):
-        bar.start()
-    try:
-        yield draw
-    finally:
-        with suppress(OSError, ValueError):
-            bar.stop()

@@ -1,0 +1,64 @@
+"""Progress bars: on stderr, and never a reason for the work to fail."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+
+SECONDS_BETWEEN_DRAWINGS = 0.1
+
+
+class Draw(Protocol):
+    """What is to be called as the work goes on."""
+
+    def __call__(self, done: int, **fields: Any) -> None:
+        """Show how much is done, and the fields that the columns know."""
+
+
+class QuietlyBroken(Console):
+    """A console that falls silent when nobody reads it any more; rich's own ends the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Write nothing from here on."""
+        self.quiet = True
+
+
+@contextmanager
+def progress_bar(
+    title: str, done: int, total: int | None, *columns: ProgressColumn, show: bool, **fields: Any
+) -> Iterator[Draw]:
+    """Show a title, a bar and the `columns`, whose `fields` start as given.
+
+    The bar is drawn by the caller's thread alone, when it reports. A stderr that is closed or
+    missing only ends the drawing.
+    """
+    if not show:
+        yield lambda done, **fields: None
+        return
+    # Without ipywidgets, rich draws nothing in a notebook and warns; as plain text it does better.
+    console = QuietlyBroken(stderr=True, force_jupyter=None if find_spec("ipywidgets") else False)
+    heading = TextColumn("{task.description}"), BarColumn(bar_width=20)
+    bar = Progress(*heading, *columns, console=console, auto_refresh=False)
+    task = bar.add_task(title, completed=done, total=total, **fields)
+    drawn = 0.0
+
+    def draw(done: int, **fields: Any) -> None:
+        nonlocal drawn
+        bar.update(task, completed=done, **fields)
+        now = time.monotonic()
+        if now - drawn >= SECONDS_BETWEEN_DRAWINGS:
+            with suppress(OSError, ValueError):
+                bar.refresh()
+            drawn = now
+
+    with suppress(OSError, ValueError):
+        bar.start()
+    try:
+        yield draw
+    finally:
+        with suppress(OSError, ValueError):
+            bar.stop()
