@@ -12,7 +12,8 @@ import typer
 from benchmarks import report
 from benchmarks.matrices import SHAPES, long_tailed
 from safecf.als.kernels import KERNELS
-from safecf.als.loop import State, Training
+from safecf.als.loop import Training
+from safecf.als.sweeps import State
 from safecf.als.loss import Normalised, Ridge
 from safecf.als.risk import SmoothedCVaR
 from safecf.als.rows import Problem

@@ -1,35 +1,24 @@
-"""The one loop: losses -> xi -> weights -> user rows -> weighted Gramian -> item rows."""
+"""The one loop: losses -> xi -> weights -> a sweep over users and items."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from safecf.als.loss import Vector
 from safecf.als.quantile import conditional_value_at_risk, value_at_risk
 from safecf.als.risk import Risk
-from safecf.als.rows import Problem, Rows
+from safecf.als.rows import Problem
 from safecf.als.solvers import Solver
-from safecf.backends.base import Backend, Factors, Solved
-from safecf.errors import ConvergenceWarning, SolveError, warn
+from safecf.als.sweeps import State, make_sweep
+from safecf.backends.base import Backend
+from safecf.errors import ConvergenceWarning, warn
 
 # Share of vanishing users that is taken for a collapse: on MovieLens-1M they are 35 % to 60 % at
 # bandwidths that are too small, and none at bandwidths that work.
 VANISHED = 0.25
-
-
-@dataclass
-class State:
-    """What an epoch starts from; enough to go on with the same bits."""
-
-    users: Factors
-    items: Factors
-    weights: Vector
-    xi: float | None = None
-    epoch: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,14 +71,12 @@ class Training:
         An epoch that does not end (an error, Ctrl-C) leaves `state.items` and `state.epoch` as
         they were before it.
         """
-        problem, risk, backend = self.problem, self.risk, self.backend
-        users, active = problem.interactions.users, problem.active_users
-        unobserved_weight = problem.loss.unobserved_weight
-        clock, warned = _Clock(), False
+        problem, risk = self.problem, self.risk
+        active, clock, warned = problem.active_users, _Clock(), False
+        sweep = make_sweep(problem, self.backend, self.solver)
 
         with clock("losses"):
-            items = backend.prepare(state.items, unobserved_weight * backend.gram(state.items))
-            losses = backend.losses(users, problem.pair_weight, state.users, items)[active]
+            losses = sweep.losses(state)[active]
 
         while state.epoch < iterations:
             kept = state.items.copy()
@@ -100,21 +87,11 @@ class Training:
                     xi = risk.quantile(losses, start, rng)
                     weights = np.zeros_like(state.weights)
                     weights[active] = risk.weights(losses, xi)
-                with clock("users"):
-                    user_rows = problem.user_rows(weights)
-                    solved_users = self._solve("user", user_rows, items, state.users)
-                del items  # its memory goes to the rotated users
-                with clock("items"):
-                    gram = unobserved_weight * backend.gram(state.users, weights)
-                    item_rows = problem.item_rows(weights)
-                    fixed_users = backend.prepare(state.users, gram)
-                    solved_items = self._solve("item", item_rows, fixed_users, state.items)
-                    del fixed_users
+                users, items = sweep.run(state, weights, clock)
                 with clock("losses"):
-                    gram = unobserved_weight * backend.gram(state.items)
-                    items = backend.prepare(state.items, gram)
-                    losses = backend.losses(users, problem.pair_weight, state.users, items)[active]
-                ridge = user_rows.ridge @ solved_users.norm + item_rows.ridge @ solved_items.norm
+                    losses = sweep.losses(state)[active]
+                ridge = problem.unit_user_rows.ridge @ users.norm
+                ridge += problem.unit_item_rows.ridge @ items.norm
                 scale = risk.tail * problem.num_users
                 record = Epoch(
                     epoch=state.epoch + 1,
@@ -124,24 +101,17 @@ class Training:
                     cvar=conditional_value_at_risk(losses, risk.tail),
                     xi=xi,
                     mean_weight=float(weights[active].mean()),
-                    residual_users=float(np.sqrt(solved_users.change.sum())),
-                    residual_items=float(np.sqrt(solved_items.change.sum())),
+                    residual_users=float(np.sqrt(users.change.sum())),
+                    residual_items=float(np.sqrt(items.change.sum())),
                     residual_weights=float(np.linalg.norm(weights - state.weights)),
                     seconds=clock.lap(),
                 )
-                warned = warned or _warn_if_collapsed(record, solved_users.norm[active], risk.tail)
+                warned = warned or _warn_if_collapsed(record, users.norm[active], risk.tail)
             except BaseException:
                 state.items[:] = kept
                 raise
             state.weights, state.xi, state.epoch = weights, xi, record.epoch
             yield record
-
-    def _solve(self, side: str, rows: Rows, fixed: Any, factors: Factors) -> Solved:
-        """Solve the rows of one side, which is named when that fails."""
-        try:
-            return self.backend.solve_rows(rows, fixed, factors, self.solver)
-        except SolveError as problem:
-            raise SolveError(f"{side} {problem}") from None
 
 
 def _warn_if_collapsed(record: Epoch, norms: Vector, tail: float) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from safecf.als.loss import Loss, Ridge, Vector
@@ -96,6 +97,18 @@ class Problem:
     def pair_weight(self) -> Vector:
         """a_u."""
         return self.loss.pair_weight(self.interactions.users.row_mass())
+
+    @cached_property
+    def positions(self) -> NDArray[np.uint32]:
+        """Where the items' interactions, in their order, stand among those of the users."""
+        users = self.interactions.users
+        if users.nnz > np.iinfo(np.uint32).max:
+            raise ValueError(
+                f"{users.nnz} interactions are too many for the subspace solver; try another one"
+            )
+        place = np.arange(users.nnz, dtype=np.uint32)
+        by_user = scipy.sparse.csr_array((place, users.indices, users.indptr), shape=users.shape)
+        return np.asarray(by_user.tocsc().data)
 
     @cached_property
     def unit_user_rows(self) -> Rows:

@@ -1,4 +1,4 @@
-"""Row solvers: frozen records of options; the backends carry them out, one method each."""
+"""Solvers: frozen records of options; the backends carry them out, one method each."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -45,9 +45,27 @@ class SpectralCG:
     name: ClassVar[str] = "spectral-cg"
 
 
-Solver = Exact | CG | SpectralCG
+@dataclass(frozen=True)
+class Subspace:
+    """Newton steps on blocks of `block_size` coordinates, users then items, as in SAFER2++.
 
-SOLVERS: dict[str, type[Solver]] = {
+    The objective is quadratic in the block pi of a row, so that the step solves it given the
+    other coordinates: with the scores s_j = x.y_j,
+
+        ( g G_pipi + sum_j p_j y_jpi y_jpi' + ridge I ) step
+            = sum_j p_j (1 - s_j) y_jpi - g G_pi. x - ridge x_pi ,   x_pi += step .
+
+    One block is the exact solver.
+    """
+
+    block_size: int
+    name: ClassVar[str] = "subspace"
+
+
+RowSolver = Exact | CG | SpectralCG
+Solver = RowSolver | Subspace
+
+SOLVERS: dict[str, type[RowSolver]] = {
     "auto": SpectralCG,
     "exact": Exact,
     "cg": CG,

@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 
 from safecf.als.loss import Vector
 from safecf.als.rows import Rows
-from safecf.als.solvers import Solver
+from safecf.als.solvers import RowSolver
 from safecf.data.matrix import Csr
 
 Factors = NDArray[Any]
 Ids = NDArray[np.int32]
+Positions = NDArray[np.uint32]
 
 
 class Solved(NamedTuple):
@@ -31,13 +32,15 @@ class Backend(Protocol):
     name: str
     dtype: np.dtype[Any]
 
-    def gram(self, factors: Factors, weight: Vector | None = None) -> Factors:
-        """Return F' diag(weight) F."""
+    def gram(
+        self, factors: Factors, weight: Vector | None = None, block: slice | None = None
+    ) -> Factors:
+        """Return F' diag(weight) F, or only its columns `block`."""
 
     def prepare(self, factors: Factors, gram: Factors) -> Any:
         """Get the fixed side of a half-step ready: its factors and G."""
 
-    def solve_rows(self, rows: Rows, fixed: Any, factors: Factors, solver: Solver) -> Solved:
+    def solve_rows(self, rows: Rows, fixed: Any, factors: Factors, solver: RowSolver) -> Solved:
         """Solve every row of `rows` and write the solutions into `factors`, in place.
 
         What `factors` holds is the starting point of the iterative solvers. A row whose
@@ -47,6 +50,32 @@ class Backend(Protocol):
 
     def losses(self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: Any) -> Vector:
         """Return a_r/2 sum_j c_rj (1 - x_r.y_j)^2 + 1/2 x_r' G x_r for every row."""
+
+    def scores(self, matrix: Csr, factors: Factors, others: Factors) -> Factors:
+        """Return x_r.y_j for every entry (r, j) of the matrix, in its order."""
+
+    def scored_losses(
+        self, matrix: Csr, pair_weight: Vector, scores: Factors, factors: Factors, gram: Factors
+    ) -> Vector:
+        """Return the losses, given the scores x_r.y_j of the matrix's entries, and G."""
+
+    def update_block(
+        self,
+        rows: Rows,
+        block: slice,
+        others: Factors,
+        gram: Factors,
+        factors: Factors,
+        scores: Factors,
+        positions: Positions | None = None,
+    ) -> Solved:
+        """Solve every row for the coordinates `block`, given the rest; see `Subspace`.
+
+        `gram` holds the columns `block` of G. Both `factors` and `scores`, those of the matrix's
+        entries, are updated in place; entry e has its score at positions[e], or at e. What is
+        reported is about the block alone, so that the sums over the blocks are about the rows.
+        Raises `SolveError` with the first row that cannot be solved.
+        """
 
     def topk(
         self,

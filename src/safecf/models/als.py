@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 from rich.progress import TextColumn, TimeRemainingColumn
 
-from safecf.als.loop import Epoch, State, Training
+from safecf.als.loop import Epoch, Training
 from safecf.als.rows import Problem
+from safecf.als.sweeps import State
 from safecf.data.interactions import Interactions
 from safecf.errors import FileFormatError
 from safecf.models import files

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from safecf.als.loop import Epoch, State
+from safecf.als.loop import Epoch
+from safecf.als.sweeps import State
 from safecf.data.interactions import Interactions
 from safecf.errors import FileFormatError
 from safecf.models import files
