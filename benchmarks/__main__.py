@@ -2,13 +2,16 @@
 
 import typer
 
-from benchmarks import epoch, evaluation, memory, ml1m, synthetic
+from benchmarks import baselines, epoch, evaluation, memory, ml1m, parquet, solvers, synthetic
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
+app.command("baselines")(baselines.main)
 app.command("epoch")(epoch.main)
 app.command("evaluation")(evaluation.main)
 app.command("memory")(memory.main)
 app.command("ml-1m")(ml1m.main)
+app.command("parquet")(parquet.main)
+app.command("solvers")(solvers.main)
 app.command("synthetic")(synthetic.main)
 
 if __name__ == "__main__":

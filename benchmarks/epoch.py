@@ -13,11 +13,12 @@ from benchmarks import report
 from benchmarks.matrices import SHAPES, long_tailed
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Training
-from safecf.als.sweeps import State
 from safecf.als.loss import Normalised, Ridge
+from safecf.als.quantile import Population
 from safecf.als.risk import SmoothedCVaR
 from safecf.als.rows import Problem
 from safecf.als.solvers import Exact, SpectralCG
+from safecf.als.sweeps import State
 from safecf.backends import CpuBackend
 from safecf.data.interactions import Interactions
 
@@ -51,8 +52,9 @@ class Ours:
         gram = UNOBSERVED * backend.gram(state.items)
         items = backend.prepare(state.items, gram)
         losses = backend.losses(problem.interactions.users, problem.pair_weight, state.users, items)
-        xi = self.training.risk.quantile(losses, state.xi or 0.0, None)
-        weights = self.training.risk.weights(losses, xi)
+        population = Population(losses)
+        xi = self.training.risk.quantile(population, state.xi or 0.0, None)
+        weights = self.training.risk.weights(population, xi)
 
         def both(rows: Any, fixed: Any, start: Any) -> tuple[Any, Any]:
             exact, inexact = start.copy(), start.copy()

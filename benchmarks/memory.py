@@ -1,9 +1,6 @@
 """Peak memory of training beside the formula of docs/memory.md."""
 
-import subprocess
-import sys
 import tempfile
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -11,6 +8,7 @@ import scipy.sparse
 import typer
 
 from benchmarks import report
+from benchmarks.apart import Cost, apart, cost
 from benchmarks.matrices import long_tailed
 from safecf.models import SAFER2
 
@@ -41,38 +39,24 @@ def expected_bytes(users: int, items: int, interactions: int, factors: int, thre
 def rise(users: int, items: int, interactions: int, factors: int, threads: int) -> tuple[int, int]:
     """Return the number of interactions, and by how many bytes training raises the peak.
 
-    A process of its own trains on a matrix that it has read from a file, so that no memory which
-    was freed before is used again.
+    The training reads its matrix from a file, in a process of its own.
     """
     matrix = long_tailed(users, items, interactions)
     with tempfile.TemporaryDirectory() as folder:
         for name in ("data", "indices", "indptr"):
             np.save(f"{folder}/{name}.npy", getattr(matrix, name))
-        case = (folder, matrix.shape, factors, threads)
-        code = f"import benchmarks.memory as m; print(m.train_and_measure(*{case}))"
-        root = Path(__file__).resolve().parents[1]
-        done = subprocess.run(
-            [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, cwd=root
-        )
-    return matrix.nnz, int(done.stdout)
+        found = apart("benchmarks.memory", "train", folder, matrix.shape, factors, threads)
+    return matrix.nnz, found.rise
 
 
-def train_and_measure(folder: str, shape: tuple[int, int], factors: int, threads: int) -> int:
-    """Train, and return how far the peak of this process rises above what it was before."""
+def train(folder: str, shape: tuple[int, int], factors: int, threads: int) -> Cost:
+    """Train, and return what it took."""
     small = long_tailed(200, 100, 2000)
     SAFER2(factors=8, iterations=1, random_state=0).fit(small, show_progress=False)  # loads code
     arrays = tuple(np.load(f"{folder}/{name}.npy") for name in ("data", "indices", "indptr"))
     matrix = scipy.sparse.csr_matrix(arrays, shape=shape, copy=False)
-    before = _status("VmRSS:")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     model = SAFER2(factors=factors, iterations=2, num_threads=threads, random_state=0)
-    model.fit(matrix, show_progress=False)
-    return _status("VmHWM:") - before
-
-
-def _status(key: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
+    return cost(lambda: model.fit(matrix, show_progress=False))
 
 
 def main(

@@ -13,7 +13,7 @@ from safecf.data import datasets
 from safecf.data.split import Split
 from safecf.evaluation.metrics import recall
 from safecf.evaluation.tail import tail_mean
-from safecf.models import ERMMF, IALS, SAFER2
+from safecf.models import ERMMF, IALS, SAFER2, CVaRMF, Recommender
 from safecf.models.als import ALSModel
 
 TAIL = 0.3
@@ -27,6 +27,19 @@ def _ials(seed: int) -> ALSModel:
 def _erm_mf(seed: int) -> ALSModel:
     return ERMMF(
         32, iterations=50, unobserved_weight=0.004, regularization=0.005, random_state=seed
+    )
+
+
+def cvar_mf(seed: int, iterations: int = 1000) -> ALSModel:
+    """Return CVaR-MF, which takes many more epochs than the others."""
+    return CVaRMF(
+        32,
+        iterations=iterations,
+        unobserved_weight=0.008,
+        regularization=0.002,
+        tail=TAIL,
+        step_size=0.4,
+        random_state=seed,
     )
 
 
@@ -47,6 +60,7 @@ def _safer2(kernel: str, bandwidth: float) -> Callable[[int], ALSModel]:
 SYSTEMS: dict[str, tuple[Callable[[int], ALSModel], tuple[float, ...]]] = {
     "iALS": (_ials, (0.3459, 0.4710, 0.1168, 0.2364)),
     "ERM-MF": (_erm_mf, (0.3473, 0.4655, 0.1181, 0.2254)),
+    "CVaR-MF": (cvar_mf, (0.3330, 0.4560, 0.1086, 0.2318)),
     "SAFER2, Gaussian": (_safer2("gaussian", 0.15), (0.3524, 0.4797, 0.1269, 0.2437)),
     "SAFER2, Epanechnikov": (_safer2("epanechnikov", 0.7), (0.3517, 0.4742, 0.1267, 0.2356)),
 }
@@ -57,7 +71,7 @@ def load_split(path: str | os.PathLike[str] | None = None) -> Split:
     return datasets.paper_split("ml-1m", path)
 
 
-def quality(make: Callable[[int], ALSModel], split: Split, seeds: range) -> NDArray[np.float64]:
+def quality(make: Callable[[int], Recommender], split: Split, seeds: range) -> NDArray[np.float64]:
     """Train on the training users and rank for the test users; one row of `COLUMNS` per seed."""
     rows = []
     for seed in seeds:
@@ -89,9 +103,10 @@ def main(
     page = report.write(
         "ml-1m",
         "Ranking quality on MovieLens-1M",
-        f"The paper's split, 1,000 test users, d = 32, 50 epochs, the authors' settings, default "
-        f"solver; mean and standard deviation of {seeds} seeds. The authors' C++ was run with the "
-        "same settings (mean of 3 to 10 seeds, standard deviation 0.001 to 0.003).",
+        "The paper's split, 1,000 test users, d = 32, 50 epochs (CVaR-MF: 1,000), the authors' "
+        f"settings, default solver; mean and standard deviation of {seeds} seeds. The authors' C++ "
+        "was run with the same settings (mean of 3 to 10 seeds, standard deviation 0.001 to "
+        "0.003).",
         report.table(["", *COLUMNS], rows),
     )
     print(page.read_text())

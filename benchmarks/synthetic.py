@@ -1,28 +1,18 @@
 """How long synthetic data takes, and how much memory."""
 
-import subprocess
-import sys
-import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from benchmarks import report
-from benchmarks.memory import _status
+from benchmarks.apart import Cost, apart, cost
 from safecf.data.synthetic import SHAPES, synthetic
 
 
-def measure(name: str, seed: int) -> tuple[float, float, int, int]:
-    """Return seconds of wall and of CPU time, bytes of the matrix and the peak's rise."""
+def measure(name: str, seed: int) -> Cost:
+    """Return what it takes to draw a named shape."""
     synthetic(200, 100, 2000)  # loads code
-    before = _status("VmRSS:")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-    begin, begin_cpu = time.perf_counter(), time.process_time()
-    matrix = synthetic(name, seed=seed).matrix
-    seconds, cpu = time.perf_counter() - begin, time.process_time() - begin_cpu
-    size = matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
-    return seconds, cpu, size, _status("VmHWM:") - before
+    return cost(lambda: synthetic(name, seed=seed))
 
 
 def main(
@@ -31,15 +21,11 @@ def main(
     """Draw every named shape, each in a process of its own."""
     rows = []
     for name, shape in SHAPES.items():
-        code = f"import benchmarks.synthetic as s; print(*s.measure({name!r}, {seed}))"
-        root = Path(__file__).resolve().parents[1]
-        done = subprocess.run(
-            [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, cwd=root
-        )
-        seconds, cpu, size, peak = (float(value) for value in done.stdout.split())
+        found = apart("benchmarks.synthetic", "measure", name, seed)
+        size = 8 * (shape.users + 1) + 8 * shape.interactions
         sizes = [name, f"{shape.users:,} x {shape.items:,}", f"{shape.interactions:,}"]
-        found = [f"{seconds:.1f}", f"{cpu:.1f}", f"{size / 2**20:.0f}", f"{peak / 2**20:.0f}"]
-        rows.append(sizes + found)
+        taken = [f"{found.seconds:.1f}", f"{found.cpu:.1f}"]
+        rows.append([*sizes, *taken, f"{size / 2**20:.0f}", f"{found.rise / 2**20:.0f}"])
         print(rows[-1], flush=True)
     header = ["shape", "matrix", "interactions", "seconds", "CPU seconds"]
     page = report.write(

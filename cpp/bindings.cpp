@@ -149,6 +149,29 @@ NB_MODULE(_core, m) {
       "Solve all rows by Cholesky; the first row that failed, or -1.");
 
   m.def(
+      "gradients",
+      [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
+         In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
+         In2<float> rotated, In1<float> values, In2<float> basis, In2<float> factors,
+         Out2<float> gradients, int threads, const std::string& isa) {
+        const auto csr = matrix(indptr, indices, weights);
+        const auto side = fixed(rotated, values, basis);
+        const auto systems = rows(csr, row_weight, col_weight, gram_weight, ridge, rotated);
+        const auto n = static_cast<size_t>(csr.rows), d = static_cast<size_t>(side.factors);
+        require(factors.shape(0) == n && gradients.shape(0) == n && factors.shape(1) == d &&
+                    gradients.shape(1) == d,
+                "one row of factors and one gradient per row of the matrix are needed");
+        const auto run = execution(threads);
+        released([&] {
+          safecf::gradients(safecf::kernels_named(isa), run, systems, side, factors.data(),
+                            gradients.data());
+        });
+      },
+      "indptr"_a, "indices"_a, "weights"_a.none(), "row_weight"_a, "col_weight"_a, "gram_weight"_a,
+      "ridge"_a, "rotated"_a, "values"_a, "basis"_a, "factors"_a, "gradients"_a.noconvert(),
+      "threads"_a, "isa"_a, "Write the gradient of every row's objective.");
+
+  m.def(
       "losses",
       [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
          In1<float> pair_weight, In2<float> rotated, In1<float> values, In2<float> basis,
@@ -170,6 +193,86 @@ NB_MODULE(_core, m) {
       "Write the loss of every row.");
 
   m.def(
+      "update_block",
+      [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
+         In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
+         In2<float> rotated, In1<float> values, In2<float> basis, In2<float> gram, int64_t first,
+         Out2<float> factors, Out1<float> change, Out1<float> norm, Out1<float> scores,
+         std::optional<In1<uint32_t>> positions, int threads, const std::string& isa) {
+        const auto csr = matrix(indptr, indices, weights);
+        const auto side = fixed(rotated, values, basis);
+        const auto systems = rows(csr, row_weight, col_weight, gram_weight, ridge, rotated);
+        const auto n = static_cast<size_t>(csr.rows);
+        const auto d = static_cast<int64_t>(factors.shape(1));
+        require(factors.shape(0) == n && change.size() == n && norm.size() == n,
+                "one row of factors per row of the matrix is needed");
+        require(0 <= first && first + side.factors <= d, "the block is not among the factors");
+        require(static_cast<int64_t>(gram.shape(0)) == d &&
+                    static_cast<int64_t>(gram.shape(1)) == side.factors,
+                "gram is not factors x block");
+        require(
+            scores.size() == indices.size() && (!positions || positions->size() == indices.size()),
+            "one score and one position per entry are needed");
+        const safecf::Solution out{factors.data(), change.data(), norm.data()};
+        const auto run = execution(threads);
+        return released([&] {
+          return safecf::update_block(safecf::kernels_named(isa), run, systems, {side, gram.data()},
+                                      first, d, out, scores.data(),
+                                      positions ? positions->data() : nullptr);
+        });
+      },
+      "indptr"_a, "indices"_a, "weights"_a.none(), "row_weight"_a, "col_weight"_a, "gram_weight"_a,
+      "ridge"_a, "rotated"_a, "values"_a, "basis"_a, "gram"_a, "first"_a, "factors"_a.noconvert(),
+      "change"_a.noconvert(), "norm"_a.noconvert(), "scores"_a.noconvert(), "positions"_a.none(),
+      "threads"_a, "isa"_a,
+      "Solve a block of coordinates of all rows; the first row that failed, or -1.");
+
+  m.def(
+      "scores",
+      [](In1<int64_t> indptr, In1<int32_t> indices, In2<float> factors, In2<float> others,
+         Out1<float> scores, int threads, const std::string& isa) {
+        const auto csr = matrix(indptr, indices, std::nullopt);
+        const auto width = static_cast<int64_t>(factors.shape(1));
+        require(
+            static_cast<int64_t>(factors.shape(0)) == csr.rows && scores.size() == indices.size(),
+            "one row of factors per row and one score per entry of the matrix are needed");
+        require(others.shape(1) == factors.shape(1) && width == safecf::padded_width(width),
+                "rows are not padded");
+        const auto run = execution(threads);
+        released([&] {
+          safecf::scores(safecf::kernels_named(isa), run, csr, factors.data(), others.data(), width,
+                         scores.data());
+        });
+      },
+      "indptr"_a, "indices"_a, "factors"_a, "others"_a, "scores"_a.noconvert(), "threads"_a,
+      "isa"_a, "Write the score of every entry of the matrix.");
+
+  m.def(
+      "scored_losses",
+      [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
+         In1<float> pair_weight, In1<float> scores, In2<float> factors, In2<float> gram,
+         Out1<float> losses, int threads, const std::string& isa) {
+        const auto csr = matrix(indptr, indices, weights);
+        const auto n = static_cast<size_t>(csr.rows);
+        const auto width = static_cast<int64_t>(factors.shape(1));
+        const auto d = static_cast<int64_t>(gram.shape(0));
+        require(pair_weight.size() == n && losses.size() == n && factors.shape(0) == n &&
+                    scores.size() == indices.size(),
+                "one weight, loss and row of factors per row of the matrix is needed");
+        require(gram.shape(1) == gram.shape(0) && width == safecf::padded_width(d),
+                "rows are not padded");
+        const auto run = execution(threads);
+        released([&] {
+          safecf::scored_losses(safecf::kernels_named(isa), run, csr, pair_weight.data(),
+                                scores.data(), factors.data(), width, gram.data(), d,
+                                losses.data());
+        });
+      },
+      "indptr"_a, "indices"_a, "weights"_a.none(), "pair_weight"_a, "scores"_a, "factors"_a,
+      "gram"_a, "losses"_a.noconvert(), "threads"_a, "isa"_a,
+      "Write the loss of every row, given the scores of the matrix's entries.");
+
+  m.def(
       "gram",
       [](In2<float> factors, std::optional<In1<float>> weight, Out2<float> gram, int threads,
          const std::string& isa) {
@@ -186,24 +289,40 @@ NB_MODULE(_core, m) {
       "Write F' diag(weight) F.");
 
   m.def(
+      "gram_block",
+      [](In2<float> factors, std::optional<In1<float>> weight, int64_t first, Out2<float> gram,
+         int threads, const std::string& isa) {
+        const int64_t d = factors.shape(1), size = gram.shape(1);
+        require(static_cast<int64_t>(gram.shape(0)) == d && 0 <= first && first + size <= d,
+                "gram is not factors x block");
+        require(!weight || weight->size() == factors.shape(0), "one weight per row is needed");
+        const auto run = execution(threads);
+        released([&] {
+          safecf::gram_block(safecf::kernels_named(isa), run, factors.data(), factors.shape(0), d,
+                             weight ? weight->data() : nullptr, first, size, gram.data());
+        });
+      },
+      "factors"_a, "weight"_a.none(), "first"_a, "gram"_a.noconvert(), "threads"_a, "isa"_a,
+      "Write the columns of F' diag(weight) F from `first` on.");
+
+  m.def(
       "rotate",
-      [](In2<float> factors, In2<float> basis, Out2<float> rotated, int threads,
+      [](In2<float> factors, int64_t first, In2<float> basis, Out2<float> rotated, int threads,
          const std::string& isa) {
-        const int64_t d = factors.shape(1);
-        require(
-            static_cast<int64_t>(basis.shape(0)) == d && static_cast<int64_t>(basis.shape(1)) == d,
-            "basis is not factors x factors");
+        const int64_t d = factors.shape(1), size = basis.shape(0);
+        require(static_cast<int64_t>(basis.shape(1)) == size, "basis is not square");
+        require(0 <= first && first + size <= d, "the block is not among the factors");
         require(rotated.shape(0) == factors.shape(0) &&
-                    static_cast<int64_t>(rotated.shape(1)) == safecf::padded_width(d),
+                    static_cast<int64_t>(rotated.shape(1)) == safecf::padded_width(size),
                 "rotated rows are not padded");
         const auto run = execution(threads);
         released([&] {
           safecf::rotate(safecf::kernels_named(isa), run, factors.data(), factors.shape(0), d,
-                         basis.data(), rotated.data());
+                         first, size, basis.data(), rotated.data());
         });
       },
-      "factors"_a, "basis"_a, "rotated"_a.noconvert(), "threads"_a, "isa"_a,
-      "Write F basis, rows padded with zeros.");
+      "factors"_a, "first"_a, "basis"_a, "rotated"_a.noconvert(), "threads"_a, "isa"_a,
+      "Write F_block basis, F_block being columns of F from `first` on, rows padded with zeros.");
 
   m.def(
       "topk",

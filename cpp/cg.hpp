@@ -42,7 +42,7 @@ inline bool solve_cg(const safecf::RowSystem& a, const safecf::CgOptions& option
     if (dot(residual, residual, width) <= goal) break;
     for (int64_t i = 0; i < width; i += kLanes)
       store(image + i, load(a.shared + i) * load(step + i));
-    apply_pairs(a, step, image);
+    apply_pairs<false>(a, step, 0.0f, image);
     const float curvature = dot(step, image, width);
     if (!(curvature > 0.0f)) return false;
     const float length = energy / curvature;

@@ -8,32 +8,39 @@ namespace {
 
 constexpr int64_t kBlock = 32;
 
-// L of the leading size x size block of `a` and its inverse, both by rows of kBlock floats.
-inline bool factor_block(const float* a, int64_t a_row, int64_t size, float* lower,
-                         float* inverse) {
-  for (int64_t i = 0; i < kBlock; ++i)
-    for (int64_t j = 0; j < kBlock; ++j)
-      lower[i * kBlock + j] = i < size && j <= i ? a[i * a_row + j] : (i == j ? 1.0f : 0.0f);
-  float column[kBlock];
+// U = L' of the leading size x size block of `a`, by rows of kBlock floats, filled up with those of
+// the identity. What stands left of the diagonal means nothing.
+inline bool factor_block(const float* a, int64_t a_row, int64_t size, float* upper) {
+  for (int64_t j = size; j < kBlock; ++j)
+    for (int64_t i = j; i < kBlock; ++i) upper[j * kBlock + i] = i == j ? 1.0f : 0.0f;
   for (int64_t j = 0; j < size; ++j) {
-    const float pivot = lower[j * kBlock + j];
-    if (!(pivot > 0.0f)) return false;
-    const float root = __builtin_sqrtf(pivot);
-    for (int64_t i = 0; i < kBlock; ++i) column[i] = i > j ? lower[i * kBlock + j] / root : 0.0f;
-    lower[j * kBlock + j] = root;
-    for (int64_t i = j + 1; i < size; ++i) {
-      axpy(-column[i], column, lower + i * kBlock, kBlock);
-      lower[i * kBlock + j] = column[i];
-    }
+    for (int64_t i = j; i < size; ++i) upper[j * kBlock + i] = a[i * a_row + j];
+    for (int64_t i = size; i < kBlock; ++i) upper[j * kBlock + i] = 0.0f;
   }
+  for (int64_t j = 0; j < size; ++j) {
+    float* const row = upper + j * kBlock;
+    if (!(row[j] > 0.0f)) return false;
+    const float scale = 1.0f / __builtin_sqrtf(row[j]);
+    for (int64_t i = j / kLanes * kLanes; i < kBlock; i += kLanes)
+      store(row + i, scale * load(row + i));
+    for (int64_t i = j + 1; i < size; ++i)
+      for (int64_t k = i / kLanes * kLanes; k < kBlock; k += kLanes) {
+        float* const to = upper + i * kBlock + k;
+        store(to, load(to) - row[i] * load(row + k));
+      }
+  }
+  return true;
+}
+
+// L^-1, by rows of kBlock floats.
+inline void invert_block(const float* upper, float* inverse) {
   for (int64_t i = 0; i < kBlock; ++i) {
     float* const row = inverse + i * kBlock;
     for (int64_t j = 0; j < kBlock; ++j) row[j] = i == j ? 1.0f : 0.0f;
-    for (int64_t t = 0; t < i; ++t) axpy(-lower[i * kBlock + t], inverse + t * kBlock, row, kBlock);
-    const float scale = 1.0f / lower[i * kBlock + i];
+    for (int64_t t = 0; t < i; ++t) axpy(-upper[t * kBlock + i], inverse + t * kBlock, row, kBlock);
+    const float scale = 1.0f / upper[i * kBlock + i];
     for (int64_t j = 0; j < kBlock; ++j) row[j] *= scale;
   }
-  return true;
 }
 
 inline int64_t cholesky_scratch(int64_t size) {
@@ -42,19 +49,20 @@ inline int64_t cholesky_scratch(int64_t size) {
 
 // A = L L' in place, lower triangle by rows. False: not positive definite.
 inline bool cholesky(float* a, int64_t size, int64_t a_row, float* scratch) {
-  float* const lower = scratch;
-  float* const inverse = lower + kBlock * kBlock;
+  float* const upper = scratch;
+  float* const inverse = upper + kBlock * kBlock;
   float* const packed = inverse + kBlock * kBlock;
   float* const below = packed + packed_size(kBlock, kBlock);
   float* const rest = below + size * kBlock;
   for (int64_t k = 0; k < size; k += kBlock) {
     const int64_t width = min_of(kBlock, size - k), left = size - k - width;
     float* const corner = a + k * a_row + k;
-    if (!factor_block(corner, a_row, width, lower, inverse)) return false;
+    if (!factor_block(corner, a_row, width, upper)) return false;
     for (int64_t i = 0; i < width; ++i)
-      for (int64_t j = 0; j <= i; ++j) corner[i * a_row + j] = lower[i * kBlock + j];
+      for (int64_t j = 0; j <= i; ++j) corner[i * a_row + j] = upper[j * kBlock + i];
     if (left == 0) break;
     // L21 = A21 L11^-T, then A22 -= L21 L21'
+    invert_block(upper, inverse);
     float* const panel = corner + width * a_row;
     pack({inverse, 1, kBlock}, kBlock, kBlock, nullptr, 0, (kBlock + kColumns - 1) / kColumns,
          packed);
@@ -97,52 +105,99 @@ inline void gather_scaled(const safecf::RowSystem& a, int64_t first, int64_t cou
   }
 }
 
-// With B = P^1/2 Y D^-1/2:  x = D^-1/2 (I + B'B)^-1 B' P^1/2 1   for count >= factors,
-//                           x = D^-1/2 B' (I + BB')^-1 P^1/2 1   for count < factors.
-inline bool solve_exact(const safecf::RowSystem& a, int64_t factors, float* x, float* scratch) {
-  const int64_t width = a.width;
-  const bool dual = a.count < factors;
-  const int64_t size = dual ? a.count : factors, row = round_up(size, safecf::kPad);
-  const int64_t gathered = dual ? a.count : kDepth;
-  float* const scale = scratch;
-  float* const right = scale + width;
-  float* const root = right + width;
-  float* const rows = root + round_up(gathered, safecf::kPad);
-  float* const matrix = rows + gathered * width;
-  float* const rest = matrix + size * row;
+// One row's matrix in the scaled form I + B'B (primal) or I + BB' (dual), B = P^1/2 Y D^-1/2,
+// and its Cholesky factor. The dual is taken where it is smaller: count < factors.
+struct Factorised {
+  bool dual;
+  int64_t size, row;  // of the matrix, and floats per row
+  float* scale;       // D^-1/2
+  float* right;       // room for a right-hand side
+  float* root;        // P^1/2, of a chunk when primal
+  float* rows;        // B, of a chunk when primal
+  float* matrix;
+  float* rest;
+};
 
-  fill(x, 0.0f, width);
-  if (a.count == 0) return true;
+// Calls see(chunk) with chunks of B in `rows` and of P^1/2 in `root`, all of it when dual. False:
+// not positive definite.
+template <class See>
+inline bool factorise(const safecf::RowSystem& a, int64_t factors, float* scratch, Factorised& f,
+                      See see) {
+  f.dual = a.count < factors;
+  f.size = f.dual ? a.count : factors;
+  f.row = round_up(f.size, safecf::kPad);
+  const int64_t gathered = f.dual ? a.count : kDepth;
+  f.scale = scratch;
+  f.right = f.scale + a.width;
+  f.root = f.right + a.width;
+  f.rows = f.root + round_up(gathered, safecf::kPad);
+  f.matrix = f.rows + gathered * a.width;
+  f.rest = f.matrix + f.size * f.row;
+
   for (int64_t i = 0; i < factors; ++i) {
     if (!(a.shared[i] > 0.0f)) return false;
-    scale[i] = 1.0f / __builtin_sqrtf(a.shared[i]);
+    f.scale[i] = 1.0f / __builtin_sqrtf(a.shared[i]);
   }
-  fill(scale + factors, 0.0f, width - factors);
+  fill(f.scale + factors, 0.0f, a.width - factors);
 
-  if (dual) {
-    gather_scaled(a, 0, a.count, scale, rows, root);
-    gram({rows, width, 1}, size, factors, nullptr, Write::kSet, matrix, row, rest);
-    for (int64_t j = 0; j < size; ++j) right[j] = root[j];
+  if (f.dual) {
+    gather_scaled(a, 0, a.count, f.scale, f.rows, f.root);
+    gram({f.rows, a.width, 1}, f.size, factors, nullptr, Write::kSet, f.matrix, f.row, f.rest);
+    see(a.count);
   } else {
-    fill(right, 0.0f, width);
     for (int64_t j = 0; j < a.count; j += kDepth) {
       const int64_t chunk = min_of(kDepth, a.count - j);
-      gather_scaled(a, j, chunk, scale, rows, root);
-      gram({rows, 1, width}, size, chunk, nullptr, j == 0 ? Write::kSet : Write::kAdd, matrix, row,
-           rest);
-      for (int64_t t = 0; t < chunk; ++t) axpy(root[t], rows + t * width, right, width);
+      gather_scaled(a, j, chunk, f.scale, f.rows, f.root);
+      gram({f.rows, 1, a.width}, f.size, chunk, nullptr, j == 0 ? Write::kSet : Write::kAdd,
+           f.matrix, f.row, f.rest);
+      see(chunk);
     }
   }
-  for (int64_t i = 0; i < size; ++i) matrix[i * row + i] += 1.0f;
-  if (!cholesky(matrix, size, row, rest)) return false;
-  substitute(matrix, size, row, right);
+  for (int64_t i = 0; i < f.size; ++i) f.matrix[i * f.row + i] += 1.0f;
+  return cholesky(f.matrix, f.size, f.row, f.rest);
+}
 
-  if (dual)
-    for (int64_t j = 0; j < size; ++j) axpy(right[j], rows + j * width, x, width);
-  else
-    for (int64_t i = 0; i < factors; ++i) x[i] = right[i];
-  for (int64_t i = 0; i < width; i += kLanes) store(x + i, load(x + i) * load(scale + i));
+// x := D^-1/2 x; false: not finite
+inline bool unscale(const Factorised& f, int64_t width, float* x) {
+  for (int64_t i = 0; i < width; i += kLanes) store(x + i, load(x + i) * load(f.scale + i));
   return is_finite(dot(x, x, width));
+}
+
+// The right-hand side Y'p:  x = D^-1/2 (I + B'B)^-1 B' P^1/2 1   primal,
+//                           x = D^-1/2 B' (I + BB')^-1 P^1/2 1   dual.
+inline bool solve_exact(const safecf::RowSystem& a, int64_t factors, float* x, float* scratch) {
+  fill(x, 0.0f, a.width);
+  if (a.count == 0) return true;
+  Factorised f;
+  const bool positive = factorise(a, factors, scratch, f, [&](int64_t chunk) {
+    if (!f.dual)
+      for (int64_t t = 0; t < chunk; ++t) axpy(f.root[t], f.rows + t * a.width, x, a.width);
+  });
+  if (!positive) return false;
+  if (f.dual) {
+    for (int64_t j = 0; j < f.size; ++j) f.right[j] = f.root[j];
+    substitute(f.matrix, f.size, f.row, f.right);
+    for (int64_t j = 0; j < f.size; ++j) axpy(f.right[j], f.rows + j * a.width, x, a.width);
+  } else {
+    substitute(f.matrix, f.size, f.row, x);
+  }
+  return unscale(f, a.width, x);
+}
+
+// x := A^-1 x, any right-hand side:  D^-1/2 (I + B'B)^-1 t ,  t = D^-1/2 x   primal,
+//                                    D^-1/2 (t - B' (I + BB')^-1 B t)        dual.
+inline bool solve_general(const safecf::RowSystem& a, int64_t factors, float* x, float* scratch) {
+  Factorised f;
+  if (!factorise(a, factors, scratch, f, [](int64_t) {})) return false;
+  for (int64_t i = 0; i < a.width; i += kLanes) store(x + i, load(x + i) * load(f.scale + i));
+  if (f.dual) {
+    for (int64_t j = 0; j < f.size; ++j) f.right[j] = dot(f.rows + j * a.width, x, a.width);
+    substitute(f.matrix, f.size, f.row, f.right);
+    for (int64_t j = 0; j < f.size; ++j) axpy(-f.right[j], f.rows + j * a.width, x, a.width);
+  } else {
+    substitute(f.matrix, f.size, f.row, x);
+  }
+  return unscale(f, a.width, x);
 }
 
 }  // namespace

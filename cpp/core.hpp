@@ -35,6 +35,12 @@ struct Rows {
   const float* col_weight;
   const float* gram_weight;
   const float* ridge;
+
+  // p_rj of the matrix's entry `entry`, which is in row `row`
+  float pair(int64_t row, int64_t entry) const {
+    const float weight = matrix.weights ? matrix.weights[entry] : 1.0f;
+    return row_weight[row] * col_weight[matrix.columns[entry]] * weight;
+  }
 };
 
 struct Solution {
@@ -50,17 +56,49 @@ int64_t solve_rows_cg(const Kernels&, const Execution&, const Rows&, const Fixed
                       Solution);
 int64_t solve_rows_exact(const Kernels&, const Execution&, const Rows&, const Fixed&, Solution);
 
+// gradients_r = ( gram_weight_r G + sum_j p_rj y_j y_j' + ridge_r I ) x_r - sum_j p_rj y_j
+void gradients(const Kernels&, const Execution&, const Rows&, const Fixed&, const float* factors,
+               float* gradients);
+
 // losses_r = pair_weight_r/2 sum_j c_rj (1 - x_r.y_j)^2 + 1/2 x_r' G x_r
 void losses(const Kernels&, const Execution&, const Csr&, const float* pair_weight, const Fixed&,
             const float* factors, float* losses);
+
+// The fixed side of a block update: its block of coordinates in the eigenbasis of G's diagonal
+// block, and the block's columns of G in that basis.
+struct FixedBlock {
+  Fixed side;
+  const float* gram;  // factors x side.factors
+};
+
+// Solves every row for the coordinates from `first` on, given the others, and updates the scores
+// of the matrix's entries: entry e has its score at positions[e], or at e where positions is null.
+// `out` reports on the block alone. Returns the first row that could not be solved, or -1.
+int64_t update_block(const Kernels&, const Execution&, const Rows&, const FixedBlock&,
+                     int64_t first, int64_t factors, Solution out, float* scores,
+                     const uint32_t* positions);
+
+// scores_e = x_r.y_j for every entry e = (r, j) of the matrix; rows of `width` floats, padded.
+void scores(const Kernels&, const Execution&, const Csr&, const float* factors, const float* others,
+            int64_t width, float* scores);
+
+// The losses, given the scores of the matrix's entries and G, gram_size x gram_size.
+void scored_losses(const Kernels&, const Execution&, const Csr&, const float* pair_weight,
+                   const float* scores, const float* factors, int64_t width, const float* gram,
+                   int64_t gram_size, float* losses);
 
 // gram = F' diag(weight) F, factors x factors; weight may be null for ones.
 void gram(const Kernels&, const Execution&, const float* rows, int64_t count, int64_t factors,
           const float* weight, float* gram);
 
-// rotated = F basis, rows padded to padded_width(factors).
+// Its columns [first, first + size), factors x size.
+void gram_block(const Kernels&, const Execution&, const float* rows, int64_t count, int64_t factors,
+                const float* weight, int64_t first, int64_t size, float* gram);
+
+// rotated = F_block basis, with F_block the columns [first, first + size) of F; rows are padded to
+// padded_width(size).
 void rotate(const Kernels&, const Execution&, const float* rows, int64_t count, int64_t factors,
-            const float* basis, float* rotated);
+            int64_t first, int64_t size, const float* basis, float* rotated);
 
 // What topk must leave out: columns per row, and columns for every row, both in ascending order.
 struct Excluded {

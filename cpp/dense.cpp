@@ -8,47 +8,88 @@ namespace {
 constexpr int64_t kGramRows = 1024;       // at least, per partial sum
 constexpr int64_t kGramFloats = 1 << 26;  // at most, in all partial sums
 constexpr int64_t kRotatedRows = 192;     // per task
+
+// The rows are cut into parts by their number and the size of a Gramian alone, and the partial
+// Gramians are added in order: the same bits for every number of threads.
+struct Parts {
+  int64_t rows, count, share;
+
+  Parts(int64_t rows, int64_t floats)
+      : rows(rows),
+        count(std::clamp<int64_t>(rows / kGramRows, 1,
+                                  std::clamp<int64_t>(kGramFloats / floats, 2, 32))),
+        share((rows + count - 1) / count) {}
+  int64_t first(int64_t part) const { return std::min(rows, part * share); }
+  int64_t last(int64_t part) const { return std::min(rows, (part + 1) * share); }
+};
+
 }  // namespace
 
-// The rows are cut into parts by their number and that of the factors alone, and the partial
-// Gramians are added in order: the same bits for every number of threads.
 void gram(const Kernels& kernels, const Execution& execution, const float* rows, int64_t count,
           int64_t factors, const float* weight, float* gram) {
   const int64_t d = factors, square = d * d;
-  const int64_t fit = std::clamp<int64_t>(kGramFloats / square, 2, 32);
-  const int64_t parts = std::clamp<int64_t>(count / kGramRows, 1, fit);
-  const int64_t share = (count + parts - 1) / parts;
-  Buffer partial(parts * square, 0.0f);
+  const Parts parts(count, square);
+  Buffer partial(parts.count * square, 0.0f);
   parallel_for(
-      parts, execution, [&] { return Buffer(kernels.gram_scratch(d)); },
+      parts.count, execution, [&] { return Buffer(kernels.gram_scratch(d)); },
       [&](int64_t part, Buffer& scratch) {
-        const int64_t first = std::min(count, part * share), last = std::min(count, first + share);
+        const int64_t first = parts.first(part), last = parts.last(part);
         kernels.gram({rows + first * d, 1, d}, d, last - first, weight ? weight + first : nullptr,
                      Write::kAdd, partial.data() + part * square, d, scratch.data());
       });
   for (int64_t i = 0; i < d; ++i) {
     for (int64_t j = 0; j <= i; ++j) {
       double total = 0;
-      for (int64_t part = 0; part < parts; ++part) total += partial[part * square + i * d + j];
+      for (int64_t part = 0; part < parts.count; ++part)
+        total += partial[part * square + i * d + j];
       gram[i * d + j] = gram[j * d + i] = static_cast<float>(total);
     }
   }
 }
 
+void gram_block(const Kernels& kernels, const Execution& execution, const float* rows,
+                int64_t count, int64_t factors, const float* weight, int64_t first, int64_t size,
+                float* gram) {
+  const int64_t d = factors, area = d * size;
+  const Parts parts(count, area);
+  Buffer partial(parts.count * area, 0.0f);
+  struct Scratch {
+    Buffer packed, product;
+  };
+  const auto make_scratch = [&] {
+    return Scratch{Buffer(kernels.packed_size(kGramRows, size)), Buffer(kernels.multiply_scratch)};
+  };
+  parallel_for(parts.count, execution, make_scratch, [&](int64_t part, Scratch& scratch) {
+    for (int64_t row = parts.first(part); row < parts.last(part); row += kGramRows) {
+      const int64_t depth = std::min(kGramRows, parts.last(part) - row);
+      const float* const from = rows + row * d;
+      kernels.pack({from + first, d, 1}, depth, size, weight ? weight + row : nullptr, 0,
+                   (size + kernels.panel - 1) / kernels.panel, scratch.packed.data());
+      kernels.multiply({from, 1, d}, d, depth, scratch.packed.data(), size, 0, size, Write::kAdd,
+                       partial.data() + part * area, size, scratch.product.data());
+    }
+  });
+  for (int64_t i = 0; i < area; ++i) {
+    double total = 0;
+    for (int64_t part = 0; part < parts.count; ++part) total += partial[part * area + i];
+    gram[i] = static_cast<float>(total);
+  }
+}
+
 void rotate(const Kernels& kernels, const Execution& execution, const float* rows, int64_t count,
-            int64_t factors, const float* basis, float* rotated) {
-  const int64_t d = factors, width = padded_width(d);
-  const Packed packed(kernels, execution, {basis, d, 1}, d, d);
+            int64_t factors, int64_t first, int64_t size, const float* basis, float* rotated) {
+  const int64_t width = padded_width(size);
+  const Packed packed(kernels, execution, {basis, size, 1}, size, size);
   parallel_for((count + kRotatedRows - 1) / kRotatedRows, execution,
                [&] { return Buffer(kernels.multiply_scratch); },
                [&](int64_t task, Buffer& scratch) {
-                 const int64_t first = task * kRotatedRows;
-                 const int64_t last = std::min(count, first + kRotatedRows);
-                 float* const out = rotated + first * width;
-                 packed.multiply(kernels, {rows + first * d, d, 1}, last - first, 0, d, out, width,
-                                 scratch.data());
-                 for (int64_t row = 0; row < last - first; ++row)
-                   std::fill(out + row * width + d, out + (row + 1) * width, 0.0f);
+                 const int64_t begin = task * kRotatedRows;
+                 const int64_t end = std::min(count, begin + kRotatedRows);
+                 float* const out = rotated + begin * width;
+                 packed.multiply(kernels, {rows + begin * factors + first, factors, 1}, end - begin,
+                                 0, size, out, width, scratch.data());
+                 for (int64_t row = 0; row < end - begin; ++row)
+                   std::fill(out + row * width + size, out + (row + 1) * width, 0.0f);
                });
 }
 

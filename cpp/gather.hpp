@@ -62,21 +62,28 @@ SAFECF_INLINE void for_groups(const float* fixed, int64_t width, const int32_t* 
   }
 }
 
-// image += sum_j p_j y_j (y_j . x)
-inline void apply_pairs(const safecf::RowSystem& a, const float* x, float* image) {
-  for_groups<false>(a.fixed, a.width, a.columns, a.pairs, a.count,
-                    [&](const Group& y, const float* p) {
-                      float c[kGroup];
-                      scores_of(y, x, a.width, c);
-                      SAFECF_UNROLL
-                      for (int g = 0; g < kGroup; ++g) c[g] *= p[g];
-                      for (int64_t i = 0; i < a.width; i += kLanes) {
-                        Vec total = load(image + i);
-                        SAFECF_UNROLL
-                        for (int g = 0; g < kGroup; ++g) total += c[g] * load(y.rows[g] + i);
-                        store(image + i, total);
-                      }
-                    });
+// image += sum_j p_j (y_j . x - target) y_j
+template <bool kPrefetch>
+inline void apply_pairs(const safecf::RowSystem& a, const float* x, float target, float* image) {
+  for_groups<kPrefetch>(a.fixed, a.width, a.columns, a.pairs, a.count,
+                        [&](const Group& y, const float* p) {
+                          float c[kGroup];
+                          scores_of(y, x, a.width, c);
+                          SAFECF_UNROLL
+                          for (int g = 0; g < kGroup; ++g) c[g] = p[g] * (c[g] - target);
+                          for (int64_t i = 0; i < a.width; i += kLanes) {
+                            Vec total = load(image + i);
+                            SAFECF_UNROLL
+                            for (int g = 0; g < kGroup; ++g) total += c[g] * load(y.rows[g] + i);
+                            store(image + i, total);
+                          }
+                        });
+}
+
+// out = (diag(shared) + sum_j p_j y_j y_j') x - sum_j p_j y_j
+inline void gradient(const safecf::RowSystem& a, const float* x, float* out) {
+  for (int64_t i = 0; i < a.width; i += kLanes) store(out + i, load(a.shared + i) * load(x + i));
+  apply_pairs<true>(a, x, 1.0f, out);
 }
 
 // The fused first pass: b += sum_j p_j y_j, residual += sum_j p_j (1 - y_j.x) y_j and
@@ -103,6 +110,30 @@ inline void first_pass(const safecf::RowSystem& a, const float* x, float* b, flo
                        store(diagonal + i, m_i);
                      }
                    });
+}
+
+// sum += sum_j weight_j y_j
+inline void add_rows(const float* fixed, int64_t width, const int32_t* columns, const float* weight,
+                     int64_t count, float* sum) {
+  for_groups<true>(fixed, width, columns, weight, count, [&](const Group& y, const float* w) {
+    for (int64_t i = 0; i < width; i += kLanes) {
+      Vec total = load(sum + i);
+      SAFECF_UNROLL
+      for (int g = 0; g < kGroup; ++g) total += w[g] * load(y.rows[g] + i);
+      store(sum + i, total);
+    }
+  });
+}
+
+// scores_j = x.y_j
+inline void gather_scores(const float* fixed, int64_t width, const int32_t* columns, int64_t count,
+                          const float* x, float* scores) {
+  int64_t j = 0;
+  for_groups<true>(fixed, width, columns, nullptr, count, [&](const Group& y, const float*) {
+    float found[kGroup];
+    scores_of(y, x, width, found);
+    for (int g = 0; g < kGroup && j < count; ++g) scores[j++] = found[g];
+  });
 }
 
 // sum_j weight_j (1 - x.y_j)^2

@@ -19,11 +19,6 @@ float dot3(const float* a, const float* b, const float* c, int64_t width) {
   return sum(total);
 }
 
-void pack_all(Strided b, int64_t depth, int64_t columns, int64_t first_panel, int64_t last_panel,
-              float* out) {
-  pack(b, depth, columns, nullptr, first_panel, last_panel, out);
-}
-
 void scores(const float* rows, int64_t count, const float* query, int64_t width, float* scores) {
   const int64_t whole = width / kLanes * kLanes;
   for (int64_t r = 0; r < count; r += kGroup) {
@@ -40,23 +35,62 @@ void scores(const float* rows, int64_t count, const float* query, int64_t width,
   }
 }
 
-int64_t next_above(const float* scores, int64_t from, int64_t count, float threshold) {
-  constexpr int64_t kStride = 4 * kLanes;  // scores looked at together
-  for (int64_t i = from; i < count;) {
-    if (i + kStride <= count) {
-      const Vec low = larger(load(scores + i), load(scores + i + kLanes));
-      const Vec high = larger(load(scores + i + 2 * kLanes), load(scores + i + 3 * kLanes));
-      if (!any_above(larger(low, high), threshold)) {
-        i += kStride;
-        continue;
-      }
-    }
-    while (i + kLanes <= count && !any_above(load(scores + i), threshold)) i += kLanes;
-    const int64_t end = min_of(i + kLanes, count);
-    for (; i < end; ++i)
-      if (scores[i] > threshold) return i;
+// Calls see(i) for the scores above the threshold, in order.
+template <class See>
+SAFECF_INLINE void for_above(const float* scores, int64_t count, float threshold, See see) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (uint32_t bits = above(load(scores + i), threshold); bits; bits &= bits - 1)
+      see(i + __builtin_ctz(bits));
+  for (; i < count; ++i)
+    if (scores[i] > threshold) see(i);
+}
+
+int64_t collect(const float* scores, int64_t count, float threshold, int32_t first,
+                safecf::Hits hits) {
+  int64_t found = 0;
+  for_above(scores, count, threshold, [&](int64_t i) {
+    hits.scores[found] = scores[i];
+    hits.columns[found++] = first + static_cast<int32_t>(i);
+  });
+  return found;
+}
+
+int64_t count_above(const float* scores, int64_t count, float threshold) {
+  int64_t found = 0, i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    found += __builtin_popcount(above(load(scores + i), threshold));
+  for (; i < count; ++i) found += scores[i] > threshold;
+  return found;
+}
+
+// Floats and integers in the same order.
+SAFECF_INLINE int64_t place_of(float x) {
+  const auto bits = __builtin_bit_cast(int32_t, x);
+  return bits < 0 ? static_cast<int64_t>(INT32_MIN) - bits : bits;
+}
+SAFECF_INLINE float at_place(int64_t place) {
+  return __builtin_bit_cast(float, static_cast<int32_t>(place < 0 ? INT32_MIN - place : place));
+}
+
+int64_t prune(safecf::Hits hits, int64_t count, int64_t k, float* threshold) {
+  float highest = hits.scores[0];
+  for (int64_t i = 1; i < count; ++i) highest = hits.scores[i] > highest ? hits.scores[i] : highest;
+  // more than `low` are k hits at least, more than `high` are fewer
+  int64_t low = place_of(*threshold), high = place_of(highest);
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    const int64_t found = count_above(hits.scores, count, at_place(middle));
+    (found >= k ? low : high) = middle;
+    if (k <= found && found <= k + k / 8) break;
   }
-  return count;
+  *threshold = at_place(low);
+  int64_t kept = 0;
+  for_above(hits.scores, count, *threshold, [&](int64_t i) {
+    hits.scores[kept] = hits.scores[i];
+    hits.columns[kept++] = hits.columns[i];
+  });
+  return kept;
 }
 
 }  // namespace
@@ -67,19 +101,24 @@ extern const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA);
 constinit const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
     .name = SAFECF_TEXT(SAFECF_ISA),
     .solve_cg = solve_cg,
+    .gradient = gradient,
     .solve_exact = solve_exact,
+    .solve_general = solve_general,
     .exact_scratch = exact_scratch,
+    .add_rows = add_rows,
+    .gather_scores = gather_scores,
     .missed = missed,
     .dot3 = dot3,
     .panel = kColumns,
     .packed_size = packed_size,
-    .pack = pack_all,
+    .pack = pack,
     .multiply = multiply,
     .multiply_scratch = kMultiplyScratch,
     .gram = gram,
     .gram_scratch = gram_scratch,
     .scores = scores,
-    .next_above = next_above,
+    .collect = collect,
+    .prune = prune,
 };
 
 }  // namespace safecf

@@ -39,6 +39,12 @@ struct Strided {
 
 enum class Write { kSet, kAdd, kSubtract };
 
+// Columns with their scores.
+struct Hits {
+  float* scores;
+  int32_t* columns;
+};
+
 struct Kernels {
   const char* name;
 
@@ -46,9 +52,22 @@ struct Kernels {
   // definite.
   bool (*solve_cg)(const RowSystem&, const CgOptions&, float* x, float* scratch);
 
+  // out = A x - b
+  void (*gradient)(const RowSystem&, const float* x, float* out);
+
   // x = A^-1 b by Cholesky, primal or dual by the shape. False: not positive definite.
   bool (*solve_exact)(const RowSystem&, int64_t factors, float* x, float* scratch);
+  // x := A^-1 x, the same for any right-hand side.
+  bool (*solve_general)(const RowSystem&, int64_t factors, float* x, float* scratch);
   int64_t (*exact_scratch)(int64_t factors, int64_t longest_row);
+
+  // sum += sum_j weight_j y_j
+  void (*add_rows)(const float* fixed, int64_t width, const int32_t* columns, const float* weight,
+                   int64_t count, float* sum);
+
+  // scores_j = x.y_j
+  void (*gather_scores)(const float* fixed, int64_t width, const int32_t* columns, int64_t count,
+                        const float* x, float* scores);
 
   // sum_j weight_j (1 - x.y_j)^2; weight may be null for ones.
   float (*missed)(const float* fixed, int64_t width, const int32_t* columns, const float* weight,
@@ -57,11 +76,12 @@ struct Kernels {
   // sum_i a_i b_i c_i over `width` floats.
   float (*dot3)(const float* a, const float* b, const float* c, int64_t width);
 
-  // Packed right operands: all columns of B (depth x columns) in panels of `panel` columns.
+  // Packed right operands: all columns of diag(scale) B (depth x columns) in panels of `panel`
+  // columns; scale may be null for ones.
   int64_t panel;
   int64_t (*packed_size)(int64_t depth, int64_t columns);
-  void (*pack)(Strided b, int64_t depth, int64_t columns, int64_t first_panel, int64_t last_panel,
-               float* out);
+  void (*pack)(Strided b, int64_t depth, int64_t columns, const float* scale, int64_t first_panel,
+               int64_t last_panel, float* out);
 
   // C (rows x [first, last)) := or += or -= A B, `first` a multiple of `panel`; C points at
   // column `first`. Each element is summed in the same order wherever it stands.
@@ -79,8 +99,13 @@ struct Kernels {
   void (*scores)(const float* rows, int64_t count, const float* query, int64_t width,
                  float* scores);
 
-  // The first index in [from, count) with scores[index] > threshold, or count.
-  int64_t (*next_above)(const float* scores, int64_t from, int64_t count, float threshold);
+  // Writes a hit for every score above the threshold, in order, and returns their number; score i
+  // is that of the column first + i.
+  int64_t (*collect)(const float* scores, int64_t count, float threshold, int32_t first, Hits hits);
+
+  // Raises the threshold, which all hits exceed, so that k or a few more of them still do, ties
+  // aside, and keeps those, in order; returns their number. There are at least k hits.
+  int64_t (*prune)(Hits hits, int64_t count, int64_t k, float* threshold);
 };
 
 }  // namespace safecf

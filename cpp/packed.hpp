@@ -16,7 +16,7 @@ class Packed {
     parallel_for((panels + kPanels - 1) / kPanels, execution, [] { return 0; },
                  [&](int64_t task, int) {
                    const int64_t last = std::min(panels, (task + 1) * kPanels);
-                   kernels.pack(b, depth, columns, task * kPanels, last, data_.data());
+                   kernels.pack(b, depth, columns, nullptr, task * kPanels, last, data_.data());
                  });
   }
 

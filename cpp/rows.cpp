@@ -1,10 +1,9 @@
-// Half-steps and losses: rows are taken in blocks, rotated into the eigenbasis of G, solved there
-// one by one, and rotated back.
+// Half-steps, gradients and losses: rows are taken in blocks, rotated into the eigenbasis of G,
+// dealt with there one by one, and rotated back.
 #include <algorithm>
-#include <atomic>
-#include <limits>
 
 #include "blocks.hpp"
+#include "first_failure.hpp"
 #include "packed.hpp"
 
 namespace safecf {
@@ -14,76 +13,87 @@ struct Scratch {
   Buffer inside;   // a block in the eigenbasis
   Buffer outside;  // the same block, rotated back
   Buffer product;  // for the matrix products
+  std::vector<int32_t> columns;
   Buffer pairs;
   Buffer shared;
   Buffer solver;
 };
+
+// Takes the rows in blocks. each(row, system, x, scratch) sees a row in the eigenbasis, without its
+// pairs of weight zero, where x is the row of `start`, if there is one, and replaces x; done(block,
+// found) gets what it put there, rotated back.
+template <class Each, class Done>
+void for_rows(const Kernels& kernels, const Execution& execution, const Rows& rows,
+              const Fixed& fixed, const float* start, int64_t longest, int64_t solver_scratch,
+              Each each, Done done) {
+  const int64_t d = fixed.factors, width = fixed.width;
+  const Packed into(kernels, execution, {fixed.basis, d, 1}, d, d);
+  const Packed back(kernels, execution, {fixed.basis, 1, d}, d, d);
+  const std::vector<Block> blocks = row_blocks(rows.matrix);
+
+  const auto make_scratch = [&] {
+    return Scratch{
+        Buffer(kBlockRows * width),    Buffer(kBlockRows * d), Buffer(kernels.multiply_scratch),
+        std::vector<int32_t>(longest), Buffer(longest),        Buffer(width, 1.0f),
+        Buffer(solver_scratch)};
+  };
+  parallel_for(static_cast<int64_t>(blocks.size()), execution, make_scratch,
+               [&](int64_t task, Scratch& scratch) {
+                 const Block block = blocks[task];
+                 if (start)
+                   into.multiply(kernels, {start + block.first * d, d, 1}, block.rows(), 0, d,
+                                 scratch.inside.data(), width, scratch.product.data());
+                 for (int64_t row = block.first; row < block.last; ++row) {
+                   const int64_t begin = rows.matrix.begin(row);
+                   int64_t count = 0;
+                   for (int64_t entry = begin; entry < begin + rows.matrix.length(row); ++entry) {
+                     scratch.columns[count] = rows.matrix.columns[entry];
+                     scratch.pairs[count] = rows.pair(row, entry);
+                     count += scratch.pairs[count] != 0.0f;
+                   }
+                   for (int64_t i = 0; i < d; ++i)
+                     scratch.shared[i] = rows.gram_weight[row] * fixed.values[i] + rows.ridge[row];
+                   const RowSystem system{fixed.rotated,        width, scratch.columns.data(),
+                                          scratch.pairs.data(), count, scratch.shared.data()};
+                   each(row, system, scratch.inside.data() + (row - block.first) * width,
+                        scratch.solver.data());
+                 }
+                 back.multiply(kernels, {scratch.inside.data(), width, 1}, block.rows(), 0, d,
+                               scratch.outside.data(), d, scratch.product.data());
+                 done(block, scratch.outside.data());
+               });
+}
 
 // Solves every row with solve(system, x, scratch) -> bool.
 template <class Solve>
 int64_t solve_rows(const Kernels& kernels, const Execution& execution, const Rows& rows,
                    const Fixed& fixed, bool warm, int64_t longest, int64_t solver_scratch,
                    Solution out, Solve solve) {
-  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-  const int64_t d = fixed.factors, width = fixed.width;
-  const Packed into(kernels, execution, {fixed.basis, d, 1}, d, d);
-  const Packed back(kernels, execution, {fixed.basis, 1, d}, d, d);
-  const std::vector<Block> blocks = row_blocks(rows.matrix);
-  std::atomic<int64_t> failed{kNone};
-
-  const auto make_scratch = [&] {
-    return Scratch{Buffer(kBlockRows * width),
-                   Buffer(kBlockRows * d),
-                   Buffer(kernels.multiply_scratch),
-                   Buffer(longest),
-                   Buffer(width, 1.0f),
-                   Buffer(solver_scratch)};
+  const int64_t d = fixed.factors;
+  FirstFailure failure;
+  const auto each = [&](int64_t row, const RowSystem& system, float* x, float* scratch) {
+    if (system.count == 0) {
+      std::fill_n(x, system.width, 0.0f);
+    } else if (!solve(system, x, scratch)) {
+      failure.at(row);
+    }
   };
-  parallel_for(
-      static_cast<int64_t>(blocks.size()), execution, make_scratch,
-      [&](int64_t task, Scratch& scratch) {
-        const Block block = blocks[task];
-        float* const factors = out.factors + block.first * d;
-        if (warm)
-          into.multiply(kernels, {factors, d, 1}, block.rows(), 0, d, scratch.inside.data(), width,
-                        scratch.product.data());
-        for (int64_t row = block.first; row < block.last; ++row) {
-          const int64_t begin = rows.matrix.begin(row), count = rows.matrix.length(row);
-          const int32_t* const columns = rows.matrix.columns + begin;
-          const float* const weights = rows.matrix.weights ? rows.matrix.weights + begin : nullptr;
-          for (int64_t j = 0; j < count; ++j)
-            scratch.pairs[j] =
-                rows.row_weight[row] * rows.col_weight[columns[j]] * (weights ? weights[j] : 1.0f);
-          for (int64_t i = 0; i < d; ++i)
-            scratch.shared[i] = rows.gram_weight[row] * fixed.values[i] + rows.ridge[row];
-          const RowSystem system{fixed.rotated,        width, columns,
-                                 scratch.pairs.data(), count, scratch.shared.data()};
-          float* const x = scratch.inside.data() + (row - block.first) * width;
-          const bool empty = std::all_of(scratch.pairs.data(), scratch.pairs.data() + count,
-                                         [](float p) { return p == 0.0f; });
-          if (empty) {
-            std::fill_n(x, width, 0.0f);
-          } else if (!solve(system, x, scratch.solver.data())) {
-            for (int64_t seen = failed; row < seen && !failed.compare_exchange_weak(seen, row);) {
-            }
-          }
-        }
-        back.multiply(kernels, {scratch.inside.data(), width, 1}, block.rows(), 0, d,
-                      scratch.outside.data(), d, scratch.product.data());
-        for (int64_t row = 0; row < block.rows(); ++row) {
-          float* const old = factors + row * d;
-          const float* const x = scratch.outside.data() + row * d;
-          float change = 0.0f, norm = 0.0f;
-          for (int64_t i = 0; i < d; ++i) {
-            change += (x[i] - old[i]) * (x[i] - old[i]);
-            norm += x[i] * x[i];
-            old[i] = x[i];
-          }
-          out.change[block.first + row] = change;
-          out.norm[block.first + row] = norm;
-        }
-      });
-  return failed == kNone ? -1 : failed.load();
+  const auto done = [&](const Block& block, const float* found) {
+    for (int64_t row = block.first; row < block.last; ++row, found += d) {
+      float* const old = out.factors + row * d;
+      float change = 0.0f, norm = 0.0f;
+      for (int64_t i = 0; i < d; ++i) {
+        change += (found[i] - old[i]) * (found[i] - old[i]);
+        norm += found[i] * found[i];
+        old[i] = found[i];
+      }
+      out.change[row] = change;
+      out.norm[row] = norm;
+    }
+  };
+  for_rows(kernels, execution, rows, fixed, warm ? out.factors : nullptr, longest, solver_scratch,
+           each, done);
+  return failure.row();
 }
 
 }  // namespace
@@ -105,6 +115,20 @@ int64_t solve_rows_exact(const Kernels& kernels, const Execution& execution, con
                     [&](const RowSystem& system, float* x, float* scratch) {
                       return kernels.solve_exact(system, fixed.factors, x, scratch);
                     });
+}
+
+void gradients(const Kernels& kernels, const Execution& execution, const Rows& rows,
+               const Fixed& fixed, const float* factors, float* gradients) {
+  const int64_t d = fixed.factors;
+  for_rows(
+      kernels, execution, rows, fixed, factors, longest_row(rows.matrix), fixed.width,
+      [&](int64_t, const RowSystem& system, float* x, float* scratch) {
+        kernels.gradient(system, x, scratch);
+        std::copy_n(scratch, system.width, x);
+      },
+      [&](const Block& block, const float* found) {
+        std::copy_n(found, block.rows() * d, gradients + block.first * d);
+      });
 }
 
 void losses(const Kernels& kernels, const Execution& execution, const Csr& matrix,

@@ -7,6 +7,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
 
 // Loops over the lanes or the rows of a group live in registers only when they are unrolled.
 #define SAFECF_UNROLL _Pragma("GCC unroll 16")
@@ -42,16 +45,19 @@ SAFECF_INLINE float sum(Vec v) {
   return (total[0] + total[2]) + (total[1] + total[3]);
 }
 
-// The larger of the two; b where one of them is NaN.
-SAFECF_INLINE Vec larger(Vec a, Vec b) { return a > b ? a : b; }
-
-SAFECF_INLINE bool any_above(Vec v, float threshold) {
-  typedef int64_t Wide __attribute__((vector_size(4 * kLanes)));
-  const Wide above = reinterpret_cast<Wide>(v > threshold);
-  int64_t any = 0;
+// Bit i: lane i exceeds the threshold, which NaN does not.
+SAFECF_INLINE uint32_t above(Vec v, float threshold) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask(v, splat(threshold), _CMP_GT_OQ);
+#elif defined(__AVX__)
+  return static_cast<uint32_t>(_mm256_movemask_ps(v > threshold));
+#else
+  const auto lanes = v > threshold;
+  uint32_t bits = 0;
   SAFECF_UNROLL
-  for (int i = 0; i < kLanes / 2; ++i) any |= above[i];
-  return any != 0;
+  for (int i = 0; i < kLanes; ++i) bits |= static_cast<uint32_t>(lanes[i] & 1) << i;
+  return bits;
+#endif
 }
 
 SAFECF_INLINE float dot(const float* a, const float* b, int64_t width) {

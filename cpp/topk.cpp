@@ -1,6 +1,8 @@
 // The best columns of queries items' per row: scores in tiles, a buffer of hits per row.
 #include <algorithm>
+#include <bit>
 #include <cfloat>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -10,20 +12,23 @@ namespace safecf {
 namespace {
 
 constexpr int64_t kColumns = 1024;  // columns per tile of scores
+constexpr int64_t kSegment = 256;   // columns looked at with one threshold
 constexpr int64_t kSpare = 64;      // hits that a row may hold beyond 2k before the worst go
 constexpr int64_t kFew = 16;        // queries for which packing the items would take longer
 constexpr int64_t kFewRows = 2;     // rows per task then,
 constexpr int64_t kManyRows = 96;   // and otherwise
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-struct Hit {
-  float score;
-  int32_t id;
-};
-
-// "Better": the higher score, then the lower index.
-inline bool better(const Hit& a, const Hit& b) {
-  return a.score > b.score || (a.score == b.score && a.id < b.id);
+// A hit as one number: the better one, by the higher score and then by the lower column, is larger.
+uint64_t key(float score, int32_t column) {
+  const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // -0 and 0 are the same score
+  const uint32_t order = bits ^ (bits >> 31 ? 0xFFFFFFFFu : 0x80000000u);
+  return static_cast<uint64_t>(order) << 32 | ~static_cast<uint32_t>(column);
+}
+int32_t column_of(uint64_t key) { return static_cast<int32_t>(~static_cast<uint32_t>(key)); }
+float score_of(uint64_t key) {
+  const auto order = static_cast<uint32_t>(key >> 32);
+  return std::bit_cast<float>(order ^ (order >> 31 ? 0x80000000u : 0xFFFFFFFFu));
 }
 
 // Columns to leave out, in ascending order.
@@ -40,35 +45,51 @@ struct Banned {
 
 // What is known of a row's best columns after some tiles.
 struct Search {
-  std::vector<Hit> found;      // the best so far, and others
+  std::vector<float> scores;  // of the best so far, and of others, in front
+  std::vector<int32_t> columns;
+  int64_t found = 0;
   float threshold = kNothing;  // what a later column, at a higher index, has to exceed
   Banned own, everywhere;
 
-  void keep_best(int64_t k) {
-    if (static_cast<int64_t>(found.size()) <= k) return;
-    std::nth_element(found.begin(), found.begin() + (k - 1), found.end(), better);
-    found.resize(k);
-    threshold = found.back().score;
-  }
-
-  void look_at(const Kernels& kernels, int64_t first, int64_t last, int64_t k, float* scores) {
-    own.strike(first, last, scores);
-    everywhere.strike(first, last, scores);
-    const int64_t count = last - first, room = 2 * k + kSpare;
-    for (int64_t j = 0; (j = kernels.next_above(scores, j, count, threshold)) < count; ++j) {
-      found.push_back({scores[j], static_cast<int32_t>(first + j)});
-      if (static_cast<int64_t>(found.size()) == room) keep_best(k);
+  void look_at(const Kernels& kernels, int64_t first, int64_t last, int64_t k, float* tile) {
+    own.strike(first, last, tile);
+    everywhere.strike(first, last, tile);
+    for (int64_t from = first; from < last; from += kSegment) {
+      const int64_t count = std::min(kSegment, last - from);
+      if (found >= 2 * k + kSpare) found = kernels.prune(hits(0), found, k, &threshold);
+      if (found >= 2 * k + kSpare) keep_best(k);
+      if (static_cast<int64_t>(scores.size()) < found + count) {
+        scores.resize(2 * (found + count));
+        columns.resize(2 * (found + count));
+      }
+      found += kernels.collect(tile + (from - first), count, threshold, static_cast<int32_t>(from),
+                               hits(found));
     }
   }
 
-  void write(int64_t k, int32_t* ids, float* scores) {
+  void write(int64_t k, int32_t* ids, float* out) {
     keep_best(k);
-    std::sort(found.begin(), found.end(), better);
     for (int64_t i = 0; i < k; ++i) {
-      const bool there = i < static_cast<int64_t>(found.size());
-      ids[i] = there ? found[i].id : -1;
-      scores[i] = there ? found[i].score : -FLT_MAX;
+      ids[i] = i < found ? columns[i] : -1;
+      out[i] = i < found ? scores[i] : -FLT_MAX;
     }
+  }
+
+ private:
+  Hits hits(int64_t from) { return {scores.data() + from, columns.data() + from}; }
+
+  // Sorts the k best to the front, exactly, and forgets the others.
+  void keep_best(int64_t k) {
+    std::vector<uint64_t> keys(found);
+    for (int64_t i = 0; i < found; ++i) keys[i] = key(scores[i], columns[i]);
+    const int64_t kept = std::min(k, found);
+    std::partial_sort(keys.begin(), keys.begin() + kept, keys.end(), std::greater<>());
+    for (int64_t i = 0; i < kept; ++i) {
+      columns[i] = column_of(keys[i]);
+      scores[i] = score_of(keys[i]);
+    }
+    found = kept;
+    if (kept == k) threshold = scores[k - 1];
   }
 };
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from safecf.als.loss import Loss, Normalised, Plain, Ridge
+from safecf.als.loss import LOSSES, Loss, Ridge
 from safecf.als.rows import Problem
 from safecf.data.interactions import Interactions
 from safecf.data.matrix import Csr
 
-LOSSES: dict[str, type[Loss]] = {"plain": Plain, "normalised": Normalised}
+__all__ = ["LOSSES", "dense", "gradient", "matrix_of", "objective", "problem_of", "user_losses"]
 
 
 def matrix_of(lengths, num_columns, rng, *, weighted=False) -> Csr:
@@ -19,10 +19,12 @@ def matrix_of(lengths, num_columns, rng, *, weighted=False) -> Csr:
     return Csr(indptr, indices, weights, (len(lengths), num_columns))
 
 
-def problem_of(users: Csr, loss: Loss, regularization=0.05, tail=0.3, exponent=1.0) -> Problem:
+def problem_of(
+    users: Csr, loss: Loss, regularization=0.05, tail=0.3, exponent=1.0, counts=None
+) -> Problem:
     """Return the problem on the interactions of `users`."""
     ridge = Ridge(regularization, exponent)
-    return Problem(Interactions(users, users.transpose()), loss, ridge, tail)
+    return Problem(Interactions(users, users.transpose()), loss, ridge, tail, counts)
 
 
 def dense(matrix: Csr) -> np.ndarray:
@@ -43,11 +45,12 @@ def user_losses(users: Csr, loss: Loss, x, y) -> np.ndarray:
 
 
 def objective(problem: Problem, weights, x, y) -> float:
-    """sum_u w_u loss_u + 1/2 sum_u ridge_u |x_u|^2 + 1/2 sum_i ridge_i |y_i|^2, dense."""
+    """sum_u count_u (w_u loss_u + ridge_u/2 |x_u|^2) + 1/2 sum_i ridge_i |y_i|^2, dense."""
     losses = user_losses(problem.interactions.users, problem.loss, x, y)
-    ridge_users = problem.unit_user_rows.ridge @ (x**2).sum(axis=1)
+    ridge_users = problem.unit_user_rows.ridge / 2 * (x**2).sum(axis=1)
     ridge_items = problem.unit_item_rows.ridge @ (y**2).sum(axis=1)
-    return weights @ losses + ridge_users / 2 + ridge_items / 2
+    counts = np.ones(len(x)) if problem.user_count is None else problem.user_count
+    return counts @ (weights * losses + ridge_users) + ridge_items / 2
 
 
 def gradient(function, at, step=1e-5) -> np.ndarray:

@@ -4,37 +4,61 @@
 >>> ids, scores = model.recommend(7, user_items[7])
 """
 
+import sys
+from importlib import import_module
 from importlib.metadata import version
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from safecf.data import datasets, split
-from safecf.data.interactions import Interactions
 from safecf.errors import (
     ConvergenceWarning,
+    DivergenceError,
     FileFormatError,
     ModelFitError,
     NotFittedError,
     ParameterWarning,
     SolveError,
 )
-from safecf.evaluation import Comparison, Evaluation, compare, evaluate
-from safecf.models import ERMMF, IALS, SAFER2, SAFER2CG, Recommender
-from safecf.report import report
+
+if TYPE_CHECKING:
+    from safecf import datasets, split
+    from safecf.data.interactions import Interactions
+    from safecf.evaluation import Comparison, Evaluation, compare, evaluate
+    from safecf.models import (
+        EASE,
+        ERMMF,
+        IALS,
+        IALSPP,
+        SAFER2,
+        SAFER2CG,
+        SAFER2PP,
+        CVaRMF,
+        MultVAE,
+        Recommender,
+    )
+    from safecf.report import report
+
+    load = Recommender.load
 
 __version__ = version("safecf")
 
-load = Recommender.load
-
 __all__ = [
+    "EASE",
     "ERMMF",
     "IALS",
+    "IALSPP",
     "SAFER2",
     "SAFER2CG",
+    "SAFER2PP",
+    "CVaRMF",
     "Comparison",
     "ConvergenceWarning",
+    "DivergenceError",
     "Evaluation",
     "FileFormatError",
     "Interactions",
     "ModelFitError",
+    "MultVAE",
     "NotFittedError",
     "ParameterWarning",
     "Recommender",
@@ -47,3 +71,42 @@ __all__ = [
     "report",
     "split",
 ]
+
+# Where the public names live, each importing those before it. They are imported when they are
+# asked for: the command line shows its help, and ends by Ctrl-C, without numpy, scipy and pyarrow.
+_HOMES = ("safecf.data.interactions", "safecf.models", "safecf.evaluation", "safecf.report")
+
+
+class _Package(ModuleType):
+    """`safecf.report` is the function, though a folder has its name and is bound when imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name == "report" and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+def _find(name: str) -> Any:
+    if name == "load":
+        return _find("Recommender").load
+    if name in __all__:
+        for home in map(import_module, _HOMES):
+            if hasattr(home, name):
+                return getattr(home, name)
+    try:
+        return import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as problem:
+        if problem.name != f"{__name__}.{name}":
+            raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+if not TYPE_CHECKING:
+    sys.modules[__name__].__class__ = _Package
+
+    def __getattr__(name: str) -> Any:
+        found = _find(name)
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -33,6 +33,10 @@ class SolveError(ModelFitError):
         )
 
 
+class DivergenceError(SolveError):
+    """Gradient steps lead away from every solution: the step size is too large."""
+
+
 class NotFittedError(ValueError, AttributeError):
     """The model was asked for a result before `fit`."""
 

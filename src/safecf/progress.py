@@ -7,9 +7,22 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 SECONDS_BETWEEN_DRAWINGS = 0.1
+
+# Columns of a training: epochs done of all, the field `numbers`, and how long it still takes.
+EPOCHS = (
+    TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+    TextColumn("{task.fields[numbers]}"),
+    TimeRemainingColumn(elapsed_when_finished=True),
+)
 
 
 class Draw(Protocol):

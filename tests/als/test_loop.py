@@ -8,7 +8,7 @@ import pytest
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Training
 from safecf.als.loss import Normalised, Plain, Ridge
-from safecf.als.quantile import conditional_value_at_risk, value_at_risk
+from safecf.als.quantile import Population, conditional_value_at_risk, value_at_risk
 from safecf.als.risk import Mean, SmoothedCVaR
 from safecf.als.rows import Problem
 from safecf.als.solvers import CG, Exact, SpectralCG
@@ -83,13 +83,13 @@ def test_history_states_what_the_factors_say(loss, risk):
     state, history = run(training, 3)
     problem = training.problem
     losses = user_losses(problem.interactions.users, loss, state.users, state.items)
-    last = history[-1]
+    users, last = Population(losses), history[-1]
     assert last.epoch == 3
     assert last.mean_loss == pytest.approx(losses.mean())
-    assert last.var == pytest.approx(value_at_risk(losses, risk.tail))
-    assert last.cvar == pytest.approx(conditional_value_at_risk(losses, risk.tail))
+    assert last.var == pytest.approx(value_at_risk(users, risk.tail))
+    assert last.cvar == pytest.approx(conditional_value_at_risk(users, risk.tail))
     ridges = objective(problem, np.zeros(len(losses)), state.users, state.items)
-    total = (risk.total(losses, last.xi) + ridges) / (risk.tail * len(losses))
+    total = (risk.total(users, last.xi) + ridges) / (risk.tail * len(losses))
     assert last.objective == pytest.approx(total)
     assert last.mean_weight == pytest.approx(state.weights.mean())
     assert set(last.seconds) == {"quantile", "users", "items", "losses"}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from safecf.als.kernels import KERNELS
 from safecf.als.quantile import (
     ARMIJO,
+    Population,
     Psi,
     bisection,
     conditional_value_at_risk,
@@ -49,9 +50,9 @@ def skewed_losses(n=2000, seed=0):
 @example(np.array([1.7e308]), 0.3, KERNELS["logistic"], 1e300, 0.0)
 @example(np.array([1.0, 1.0]), 1.0, KERNELS["gaussian"], 1e-20, 0.0)
 def test_the_mean_weight_is_the_tail(losses, tail, kernel, bandwidth, start):
-    xi = smoothed_quantile(losses, tail, kernel, bandwidth, start=start, steps=200)
+    xi = smoothed_quantile(Population(losses), tail, kernel, bandwidth, start=start, steps=200)
     with np.errstate(over="ignore"):
-        lower, upper = Psi(losses, tail, kernel, bandwidth).bracket()
+        lower, upper = Psi(Population(losses), tail, kernel, bandwidth).bracket()
     assert np.isfinite(xi)
     assert lower <= xi <= upper
     # The mean weight moves by at most k(0) / h per unit of xi, and xi by one ulp at least.
@@ -59,15 +60,64 @@ def test_the_mean_weight_is_the_tail(losses, tail, kernel, bandwidth, start):
     assert mean_weight(losses, xi, kernel, bandwidth) == pytest.approx(tail, abs=1e-6 + resolution)
 
 
+populations = st.lists(st.tuples(st.floats(-3, 3), st.integers(1, 5)), min_size=1, max_size=12)
+
+
+@settings(max_examples=200)
+@given(populations, tails, st.sampled_from(list(KERNELS.values())), st.floats(0.01, 10))
+@example([(0.0, 1), (1.0, 3), (0.5, 2)], 0.5, KERNELS["gaussian"], 0.3)
+def test_a_user_who_counts_twice_is_two_users(pairs, tail, kernel, bandwidth):
+    losses, counts = map(np.array, zip(*pairs, strict=True))
+    short, long = Population(losses, counts), Population(np.repeat(losses, counts))
+    assert short.size == long.size
+    assert short.mean(losses) == pytest.approx(long.losses.mean(), abs=1e-12)
+    assert value_at_risk(short, tail) == value_at_risk(long, tail)
+    cvar = conditional_value_at_risk(long, tail)
+    assert conditional_value_at_risk(short, tail) == pytest.approx(cvar, rel=1e-12, abs=1e-12)
+    one, other = (Psi(users, tail, kernel, bandwidth) for users in (short, long))
+    assert one.bracket() == other.bracket()
+    for xi in (-1.0, 0.2, 2.0):
+        assert one.value(xi) == pytest.approx(other.value(xi), rel=1e-12)
+        assert one.slope(xi) == pytest.approx(other.slope(xi), abs=1e-12 / tail)
+        assert one.curvature(xi) == pytest.approx(other.curvature(xi), rel=1e-12)
+    for steps in (1, 5, 200):
+        found, expected = (
+            smoothed_quantile(users, tail, kernel, bandwidth, start=0.1, steps=steps)
+            for users in (short, long)
+        )
+        assert one.slope(found) == pytest.approx(one.slope(expected), abs=1e-9 / tail)
+
+
+@given(populations, tails, st.floats(0.1, 100))
+def test_only_the_proportions_of_the_counts_matter(pairs, tail, scale):
+    losses, counts = map(np.array, zip(*pairs, strict=True))
+    users, more = Population(losses, counts), Population(losses, scale * counts)
+    assert more.mean(losses) == pytest.approx(users.mean(losses), rel=1e-12, abs=1e-12)
+    cvar = conditional_value_at_risk(users, tail)
+    assert conditional_value_at_risk(more, tail) == pytest.approx(cvar, rel=1e-9, abs=1e-9)
+
+
+def test_draws_keep_the_counts():
+    users = Population(np.arange(50.0), 10 * np.arange(50.0) + 1)
+    drawn = users.draw(20, np.random.default_rng(0))
+    assert np.unique(drawn.losses).size == 20
+    np.testing.assert_array_equal(drawn.counts, 10 * drawn.losses + 1)
+    same = Population(users.losses).draw(20, np.random.default_rng(0))
+    np.testing.assert_array_equal(same.losses, drawn.losses)
+    assert same.counts is None
+
+
 @every_kernel
 @pytest.mark.parametrize("bandwidth", [0.01, 0.15, 0.7, 10.0, 1e16])
 def test_five_steps_do_from_the_mean_loss_and_three_when_warm(kernel, bandwidth, monkeypatch):
     monkeypatch.setattr("safecf.als.quantile.bisection", None)  # Newton alone
     losses = skewed_losses()
-    cold = smoothed_quantile(losses, 0.3, kernel, bandwidth, start=losses.mean(), steps=5)
+    cold = smoothed_quantile(
+        Population(losses), 0.3, kernel, bandwidth, start=losses.mean(), steps=5
+    )
     assert mean_weight(losses, cold, kernel, bandwidth) == pytest.approx(0.3, abs=1e-9)
     later = 0.97 * losses + 0.01 * skewed_losses(seed=1)
-    warm = smoothed_quantile(later, 0.3, kernel, bandwidth, start=cold, steps=3)
+    warm = smoothed_quantile(Population(later), 0.3, kernel, bandwidth, start=cold, steps=3)
     assert mean_weight(later, warm, kernel, bandwidth) == pytest.approx(0.3, abs=1e-6)
 
 
@@ -76,7 +126,7 @@ def test_newton_converges_to_the_last_digits_although_psi_is_rounded(kernel, mon
     monkeypatch.setattr("safecf.als.quantile.bisection", None)
     for seed in range(60):
         losses = skewed_losses(seed=seed)
-        xi = smoothed_quantile(losses, 0.3, kernel, 0.15, start=losses.mean(), steps=20)
+        xi = smoothed_quantile(Population(losses), 0.3, kernel, 0.15, start=losses.mean(), steps=20)
         assert mean_weight(losses, xi, kernel, 0.15) == pytest.approx(0.3, abs=1e-15)
 
 
@@ -85,16 +135,16 @@ def test_newton_converges_to_the_last_digits_although_psi_is_rounded(kernel, mon
 def test_newton_agrees_with_bisection(kernel, tail):
     losses = skewed_losses()
     for bandwidth in (0.02, 0.2, 5.0):
-        psi = Psi(losses, tail, kernel, bandwidth)
-        xi = smoothed_quantile(losses, tail, kernel, bandwidth, start=0.1, steps=50)
+        psi = Psi(Population(losses), tail, kernel, bandwidth)
+        xi = smoothed_quantile(Population(losses), tail, kernel, bandwidth, start=0.1, steps=50)
         assert xi == pytest.approx(bisection(psi, *psi.bracket()), rel=1e-9)
 
 
 @every_kernel
 def test_value_slope_and_curvature_of_psi(kernel):
-    psi, step = Psi(skewed_losses(50), 0.3, kernel, 0.2), 1e-5
+    psi, step = Psi(Population(skewed_losses(50)), 0.3, kernel, 0.2), 1e-5
     for xi in (0.05, 0.3, 0.45):
-        ramp = kernel.smoothed_check(psi.losses - xi, 0.2, 1.0)
+        ramp = kernel.smoothed_check(psi.population.losses - xi, 0.2, 1.0)
         assert psi.value(xi) == pytest.approx(xi + ramp.sum() / (0.3 * 50), rel=1e-12)
         slope = (psi.value(xi + step) - psi.value(xi - step)) / (2 * step)
         curvature = (psi.slope(xi + step) - psi.slope(xi - step)) / (2 * step)
@@ -106,7 +156,7 @@ def test_value_slope_and_curvature_of_psi(kernel):
 @pytest.mark.parametrize("armijo", [ARMIJO, 0.45])  # the second tells the two slopes apart
 def test_a_step_takes_the_largest_gamma_that_satisfies_armijo(kernel, armijo, monkeypatch):
     monkeypatch.setattr("safecf.als.quantile.ARMIJO", armijo)
-    psi = Psi(np.r_[np.zeros(9), np.linspace(0.3, 2.7, 12), 3.0], 0.3, kernel, 0.4)
+    psi = Psi(Population(np.r_[np.zeros(9), np.linspace(0.3, 2.7, 12), 3.0]), 0.3, kernel, 0.4)
     lower, upper = psi.bracket()
     gammas = set()
     for xi in np.linspace(lower, upper, 40):
@@ -128,7 +178,7 @@ def test_a_step_takes_the_largest_gamma_that_satisfies_armijo(kernel, armijo, mo
 
 
 def test_a_step_stays_in_the_bracket():
-    psi = Psi(skewed_losses(), 0.3, KERNELS["gaussian"], 0.15)
+    psi = Psi(Population(skewed_losses()), 0.3, KERNELS["gaussian"], 0.15)
     full = newton_step(psi, 0.1, *psi.bracket())
     half = newton_step(psi, 0.1, 0.0, 0.1 + 0.6 * (full - 0.1))
     assert half - 0.1 == pytest.approx((full - 0.1) / 2)
@@ -137,23 +187,23 @@ def test_a_step_stays_in_the_bracket():
 @pytest.mark.parametrize("kernel", ["epanechnikov", "uniform", "triangular", "gaussian"])
 def test_a_vanishing_curvature_is_left_by_bisection(kernel):
     losses = np.array([0.0, 0.0, 0.0, 100.0])
-    psi = Psi(losses, 0.6, KERNELS[kernel], 0.1)
+    psi = Psi(Population(losses), 0.6, KERNELS[kernel], 0.1)
     assert psi.curvature(50.0) == 0
     assert newton_step(psi, 50.0, *psi.bracket()) is None
-    xi = smoothed_quantile(losses, 0.6, KERNELS[kernel], 0.1, start=50.0, steps=1)
+    xi = smoothed_quantile(Population(losses), 0.6, KERNELS[kernel], 0.1, start=50.0, steps=1)
     assert mean_weight(losses, xi, KERNELS[kernel], 0.1) == pytest.approx(0.6, abs=1e-12)
 
 
 def test_a_minimum_is_kept_even_where_the_curvature_vanishes():
     losses, kernel = np.array([0.0, 0.0, 100.0, 100.0]), KERNELS["uniform"]
-    assert smoothed_quantile(losses, 0.5, kernel, 0.1, start=37.0, steps=5) == 37.0
+    assert smoothed_quantile(Population(losses), 0.5, kernel, 0.1, start=37.0, steps=5) == 37.0
 
 
 @every_kernel
 def test_the_whole_tail_gives_everybody_weight_one(kernel):
     for losses in (skewed_losses(), np.array([3.0]), np.array([1e-9, 1e9])):
         for bandwidth in (1e-30, 0.15, 1e16):
-            xi = smoothed_quantile(losses, 1.0, kernel, bandwidth, start=0.0, steps=1)
+            xi = smoothed_quantile(Population(losses), 1.0, kernel, bandwidth, start=0.0, steps=1)
             weights = 1 - kernel.cdf((xi - losses) / bandwidth)
             np.testing.assert_allclose(weights, 1, rtol=1e-15)
 
@@ -162,14 +212,16 @@ def test_the_whole_tail_gives_everybody_weight_one(kernel):
 @pytest.mark.parametrize("tail", [0.01, 0.5, 1.0])
 def test_the_end_of_the_floating_point_range_is_still_finite(kernel, tail):
     for loss in ([-1.79e308], [1.79e308]):
-        assert np.isfinite(smoothed_quantile(loss, tail, kernel, 1e307, start=0.0, steps=5))
+        assert np.isfinite(
+            smoothed_quantile(Population(loss), tail, kernel, 1e307, start=0.0, steps=5)
+        )
 
 
 @every_kernel
 def test_a_growing_bandwidth_makes_all_weights_equal(kernel):
     losses = skewed_losses()
     for bandwidth in (1e2, 1e6, 1e16, 1e100, 1e300):
-        xi = smoothed_quantile(losses, 0.3, kernel, bandwidth, start=0.0, steps=50)
+        xi = smoothed_quantile(Population(losses), 0.3, kernel, bandwidth, start=0.0, steps=50)
         weights = 1 - kernel.cdf((xi - losses) / bandwidth)
         np.testing.assert_allclose(weights, 0.3, atol=0.5 / bandwidth + 1e-12)
 
@@ -178,10 +230,12 @@ def test_a_growing_bandwidth_makes_all_weights_equal(kernel):
 def test_a_shrinking_bandwidth_leads_to_the_exact_quantile_and_cvar(kernel):
     losses = skewed_losses(1001)
     for bandwidth in (1e-4, 1e-7, 1e-12):
-        xi = smoothed_quantile(losses, 0.3, kernel, bandwidth, start=0.0, steps=50)
-        value = Psi(losses, 0.3, kernel, bandwidth).value(xi)
-        assert xi == pytest.approx(value_at_risk(losses, 0.3), abs=10 * bandwidth)
-        assert value == pytest.approx(conditional_value_at_risk(losses, 0.3), abs=10 * bandwidth)
+        xi = smoothed_quantile(Population(losses), 0.3, kernel, bandwidth, start=0.0, steps=50)
+        value = Psi(Population(losses), 0.3, kernel, bandwidth).value(xi)
+        assert xi == pytest.approx(value_at_risk(Population(losses), 0.3), abs=10 * bandwidth)
+        assert value == pytest.approx(
+            conditional_value_at_risk(Population(losses), 0.3), abs=10 * bandwidth
+        )
 
 
 @every_kernel
@@ -190,7 +244,9 @@ def test_sub_samples_are_drawn_by_the_generator_and_come_close(kernel):
 
     def step(seed):
         rng = np.random.default_rng(seed)
-        return smoothed_quantile(losses, 0.3, kernel, 0.15, start=0.1, steps=5, sample=0.1, rng=rng)
+        return smoothed_quantile(
+            Population(losses), 0.3, kernel, 0.15, start=0.1, steps=5, sample=0.1, rng=rng
+        )
 
     assert step(1) == step(1)
     assert step(1) != step(2)
@@ -200,27 +256,36 @@ def test_sub_samples_are_drawn_by_the_generator_and_come_close(kernel):
 def test_sub_samples_are_drawn_without_replacement():
     losses, kernel, rng = skewed_losses(10), KERNELS["gaussian"], np.random.default_rng(0)
     others = [np.delete(losses, user) for user in range(10)]
-    known = [smoothed_quantile(some, 0.3, kernel, 0.15, start=0.3, steps=1) for some in others]
+    known = [
+        smoothed_quantile(Population(some), 0.3, kernel, 0.15, start=0.3, steps=1)
+        for some in others
+    ]
     for _ in range(20):
-        xi = smoothed_quantile(losses, 0.3, kernel, 0.15, start=0.3, steps=1, sample=0.9, rng=rng)
+        xi = smoothed_quantile(
+            Population(losses), 0.3, kernel, 0.15, start=0.3, steps=1, sample=0.9, rng=rng
+        )
         assert np.abs(np.array(known) - xi).min() < 1e-12
 
 
 def test_sub_samples_need_a_generator():
     with pytest.raises(ValueError, match=r"sample=0\.1 .* pass rng"):
-        smoothed_quantile(np.ones(50), 0.3, KERNELS["uniform"], 1.0, start=0, steps=1, sample=0.1)
+        smoothed_quantile(
+            Population(np.ones(50)), 0.3, KERNELS["uniform"], 1.0, start=0, steps=1, sample=0.1
+        )
 
 
 def test_a_tiny_sample_is_one_user():
     kernel, rng = KERNELS["gaussian"], np.random.default_rng(0)
     options = {"start": 0.0, "steps": 1, "sample": 1e-6, "rng": rng}
-    assert smoothed_quantile(np.full(50, 2.0), 0.5, kernel, 1.0, **options) == pytest.approx(2.0)
+    assert smoothed_quantile(
+        Population(np.full(50, 2.0)), 0.5, kernel, 1.0, **options
+    ) == pytest.approx(2.0)
 
 
 @settings(deadline=None)
 @given(some_losses, tails)
 def test_the_value_at_risk_is_a_quantile(losses, tail):
-    xi = value_at_risk(losses, tail)
+    xi = value_at_risk(Population(losses), tail)
     assert np.mean(losses > xi) <= tail + 1e-12
     assert np.mean(losses >= xi) >= tail - 1e-12
 
@@ -229,13 +294,15 @@ def test_the_value_at_risk_is_reached_by_the_tail_and_no_more():
     for n in (1, 3, 10, 100, 1000):
         losses = np.random.default_rng(n).permutation(n) + 1.0
         for count in range(1, n + 1):
-            assert value_at_risk(losses, count / n) == n - count + 1
+            assert value_at_risk(Population(losses), count / n) == n - count + 1
 
 
 def test_the_boundary_loss_counts_by_the_fraction_that_remains():
     expected = {1.0: 2.5, 0.5: 3.5, 0.6: (4 + 3 + 0.4 * 2) / 2.4, 0.1: 4.0}
     for tail, cvar in expected.items():
-        assert conditional_value_at_risk([4.0, 1.0, 3.0, 2.0], tail) == pytest.approx(cvar)
+        assert conditional_value_at_risk(Population([4.0, 1.0, 3.0, 2.0]), tail) == pytest.approx(
+            cvar
+        )
 
 
 @settings(deadline=None)
@@ -244,6 +311,6 @@ def test_the_conditional_value_at_risk_minimises_psi_without_a_kernel(losses, ta
     def psi(xi):
         return xi + np.mean(np.maximum(0, losses - xi)) / tail
 
-    cvar = conditional_value_at_risk(losses, tail)
-    assert cvar == pytest.approx(psi(value_at_risk(losses, tail)), abs=1e-9)
+    cvar = conditional_value_at_risk(Population(losses), tail)
+    assert cvar == pytest.approx(psi(value_at_risk(Population(losses), tail)), abs=1e-9)
     assert cvar == pytest.approx(min(psi(xi) for xi in losses), abs=1e-9)

@@ -1,41 +1,28 @@
 """`safecf evaluate`, `compare` and `demo`, as a person would call them."""
 
 import json
-import sys
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from safecf import IALS, SAFER2, Evaluation, cli
-from safecf.cli.sources import load_split, make_model
-from safecf.data.synthetic import synthetic
+from safecf import IALS, SAFER2, Evaluation, Interactions, datasets
+from safecf.cli.results import choose_metric
+from safecf.cli.sources import make_model, name_models
 
 SMALL = "factors=4,iterations=3"
+COLUMNS = ("--user", "visitor", "--item", "page")
 
 
-@pytest.fixture
-def clicks(tmp_path):
-    pairs = synthetic(300, 80, 6000, tastes=3).matrix.tocoo()
-    table = pa.table({"visitor": pairs.row, "page": [f"page {item}" for item in pairs.col]})
-    pyarrow.parquet.write_table(table, tmp_path / "clicks.parquet")
-    return tmp_path / "clicks.parquet"
+def row_of(output, model):
+    """Return the numbers that the table shows of a model."""
+    return next(line for line in output.splitlines() if f"│ {model}" in line).split("│")[2:]
 
 
-def run(monkeypatch, capsys, *arguments):
-    """Return the exit code, and what was written to stdout and stderr."""
-    monkeypatch.setattr(sys, "argv", ["safecf", *map(str, arguments)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    return end.value.code or 0, *capsys.readouterr()
-
-
-def test_compare_writes_what_it_prints(monkeypatch, capsys, clicks, tmp_path):
+def test_compare_writes_what_it_prints(run, clicks, tmp_path):
     files = "--report", tmp_path / "new" / "report.html", "--out", tmp_path / "results.json"
-    columns = "--user", "visitor", "--item", "page", "--heldout", 50, "--quiet"
     models = "-m", f"ials:{SMALL}", "-m", f"safer2:{SMALL},bandwidth=0.3"
-    code, out, err = run(monkeypatch, capsys, "compare", clicks, *models, *columns, *files)
+    code, out, err = run("compare", clicks, *models, *COLUMNS, "--heldout", 50, "-q", *files)
     assert (code, err) == (0, "")
     results = json.loads((tmp_path / "results.json").read_text())
     evaluations = [Evaluation.from_dict(record) for record in results["evaluations"]]
@@ -44,21 +31,32 @@ def test_compare_writes_what_it_prints(monkeypatch, capsys, clicks, tmp_path):
         for level in (1.0, 0.3):
             assert f"{each.tail('recall@20', level):.4f}" in out
         assert each.training["params"]["factors"] == 4
+        assert each.settings["seed of the split"] == 98765
+        assert each.settings["command"].startswith("safecf compare ")
     assert "SAFER2" in (tmp_path / "new" / "report.html").read_text()
 
 
-def test_evaluate_takes_a_saved_model(monkeypatch, capsys, clicks, tmp_path):
-    split = load_split(str(clicks), user="visitor", item="page", heldout=50)
-    model = IALS(4, iterations=3, random_state=0).fit(split.train, show_progress=False)
+def test_a_saved_model_counts_items_by_their_ids(run, clicks, tmp_path):
+    split = datasets.read(clicks, user="visitor", item="page").strong_generalization(heldout=50)
+    model = IALS(4, iterations=3, random_state=0).fit(split.training, show_progress=False)
     model.save(tmp_path / "mine.safetensors")
-    columns = "--user", "visitor", "--item", "page", "--heldout", 50
-    saved = run(
-        monkeypatch, capsys, "evaluate", clicks, "-m", tmp_path / "mine.safetensors", *columns
-    )
-    trained = run(monkeypatch, capsys, "evaluate", clicks, "-m", f"ials:{SMALL}", *columns, "-q")
+    table = pyarrow.parquet.read_table(clicks)
+    order = np.random.default_rng(0).permutation(len(table))
+    pyarrow.parquet.write_table(table.take(order), tmp_path / "shuffled.parquet")
+    fresh = Interactions.from_parquet(tmp_path / "shuffled.parquet", user="visitor", item="page")
+    everything = IALS(4, iterations=3, random_state=0).fit(fresh, show_progress=False)
+    everything.save(tmp_path / "everything.safetensors")
+
+    common = (*COLUMNS, "--heldout", 50, "-q")
+    saved = run("evaluate", clicks, "-m", tmp_path / "mine.safetensors", *common)
+    trained = run("evaluate", clicks, "-m", f"ials:{SMALL}", *common)
     assert saved[0] == trained[0] == 0
-    row = next(line for line in trained[1].splitlines() if "IALS" in line).split("│")[2:]
-    assert row == next(line for line in saved[1].splitlines() if "IALS" in line).split("│")[2:]
+    assert row_of(trained[1], "IALS") == row_of(saved[1], "IALS")
+    code, out, err = run("evaluate", clicks, "-m", tmp_path / "everything.safetensors", *common)
+    assert code == 0
+    assert err.startswith("safecf: warning: the model was trained on 50 of the 50 test users")
+    score = [float(row_of(text, "IALS")[0].split()[0]) for text in (out, trained[1])]
+    assert score[0] > 0.9 * score[1]
 
 
 @pytest.mark.parametrize(
@@ -68,17 +66,117 @@ def test_evaluate_takes_a_saved_model(monkeypatch, capsys, clicks, tmp_path):
         (["demo", "-m", "safer"], "did you mean 'safer2'"),
         (["demo", "-m", "ials:factor=3"], "did you mean 'factors'"),
         (["demo", "-m", "ials:factors"], "no option=value"),
-        (["demo", "-m", "ials:factors=0"], "factors=0"),
         (["demo", "-m", "nowhere.safetensors"], "nowhere.safetensors"),
         (["ml-1m", "--path", "nowhere", "-m", "ials"], "nowhere"),
+        (["demo", "-m", "ials", "--path", "x"], "--path means nothing for the synthetic data"),
+        (["ml-1m", "-m", "ials", "--separator", ";"], "--separator means nothing for the data"),
+        (["ml-1m", "-m", "ials", "--user", "foo"], "--user means nothing for the data set ml-1m"),
+        (["x.csv", "-m", "ials", "--path", "x"], "--path is for ml-1m, ml-20m, msd; give"),
+        (["x.csv", "-m", "ials", "--min-rating", "4"], "try --rating 'rating'"),
+        (["demo", "-m", "ials", "--heldout", "0"], "heldout is 0; hold out at least 1"),
+        (["demo", "-m", "ials", "--split", "time"], "known are 'strong', 'holdout', 'temporal'"),
+        (["demo", "-m", "ials", "--split", "temporal"], "no times; read it with --timestamp"),
+        (["demo", "-m", "ials", "--cutoff", "5"], "--cutoff means nothing for --split strong"),
+        (["demo", "-m", "ials", "--min-user-interactions", "0"], "has to be at least 1"),
     ],
 )
-def test_what_the_user_can_mend_is_one_line(monkeypatch, capsys, arguments, message):
-    code, out, err = run(monkeypatch, capsys, "evaluate", *arguments, "--quiet")
+def test_what_the_user_can_mend_is_one_line(run, arguments, message):
+    code, out, err = run("evaluate", *arguments, "--quiet")
     assert (code, out) == (2, "")
     assert message in err
     assert err.startswith("safecf: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-m", "ials:factors=0"], "factors=0"),
+        (["-m", "ials", "-m", "safer2:kernel=round"], "unknown kernel 'round'"),
+        (["-m", "ials", "--metric", "recal"], "did you mean 'recall'? known are 'recall', 'ndcg'"),
+        (["-m", "ials", "--metric", "recall@x"], "'x' is no cutoff; try recall@20"),
+        (["-m", "ials", "--k", "0"], "--k 0 has to be at least 1"),
+        (["-m", "ials", "--tail", "30"], "30"),
+        (["-m", "ials", "--report", "/proc/a.html"], "cannot write /proc/a.html"),
+        (["-m", "ials", "--out", "{file}/a.json"], "is a file; choose another place"),
+        (["-m", "ials", "--out", "{folder}"], "is a folder; name the file to write"),
+    ],
+)
+def test_arguments_are_checked_before_any_work(run, monkeypatch, tmp_path, arguments, message):
+    def fail(*_, **__):
+        raise AssertionError("work has begun")
+
+    monkeypatch.setattr("safecf.cli.sources.load_data", fail)
+    (tmp_path / "file").touch()
+    places = {"file": tmp_path / "file", "folder": tmp_path}
+    code, _, err = run("evaluate", "demo", *(each.format(**places) for each in arguments))
+    assert code == 2
+    assert message in err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_demo_looks_at_its_folder_first(run, tmp_path):
+    (tmp_path / "file").touch()
+    code, out, err = run("demo", "--out", tmp_path / "file")
+    assert (code, out) == (2, "")
+    assert f"{tmp_path / 'file'} is a file; choose another place" in err
+
+
+def test_one_model_cannot_be_compared(run, clicks):
+    code, _, err = run("compare", clicks, "-m", "ials", *COLUMNS)
+    assert code == 2
+    assert "add another one with -m, or use safecf evaluate" in err
+
+
+def test_ratings_times_groups_and_metrics(run, clicks, tmp_path):
+    common = (*COLUMNS, "-m", f"ials:{SMALL}", "-q", "--out", tmp_path / "results.json")
+
+    def evaluated(*options):
+        code, out, err = run("evaluate", clicks, *common, *options)
+        assert (code, err) == (0, "")
+        return Evaluation.from_dict(json.loads((tmp_path / "results.json").read_text())), out
+
+    liked, out = evaluated("--rating", "stars", "--min-rating", 4, "--k", 5, "--k", 10)
+    assert liked.k == (5, 10)
+    assert "recall@5 of" in out
+    log = datasets.read(clicks, user="visitor", item="page", rating="stars", min_rating=4)
+    split = log.strong_generalization()
+    assert liked.users.target_count.tolist() == split.test.target.getnnz(axis=1).tolist()
+
+    late, out = evaluated("--timestamp", "time", "--split", "temporal", "--cutoff", "1970-05-01")
+    log = datasets.read(clicks, user="visitor", item="page", timestamp="time")
+    split = log.temporal(cutoff=120 * 24 * 3600)
+    assert late.users.target_count.tolist() == split.test.target.getnnz(axis=1).tolist()
+    assert late.settings["cutoff"] == "1970-05-01"
+
+    half, out = evaluated(
+        "--split", "holdout", "--share", 0.5, "--group", "team", "--metric", "mrr"
+    )
+    assert "mrr@20 of 300 test users" in out
+    assert set(half.users.group.tolist()) == {"team 0", "team 1"}
+
+
+def test_several_text_files_by_position(run, tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        pairs = rng.integers(40, size=(400, 2))
+        lines = [f"{user};{item};{1 + user % 3}\n" for user, item in pairs]
+        (tmp_path / f"{name}.csv").write_text("".join(lines))
+    given = (tmp_path / "a.csv", tmp_path / "b.csv", "--separator", ";", "--no-header")
+    given += ("--user", 0, "--item", 1, "--weight", 2, "--duplicates", "max")
+    code, _, err = run("evaluate", *given, "-m", f"ials:{SMALL}", "-q")
+    assert (code, err) == (0, "")
+    code, _, err = run("evaluate", *given[:-1], "error", "-m", f"ials:{SMALL}", "-q")
+    assert code == 2
+    assert "rows repeat an earlier one, such as user" in err
+    assert "choose --duplicates 'sum'" in err
+
+
+def test_metrics_and_cutoffs():
+    assert choose_metric(None, None) == ("recall@20", (20, 50, 100))
+    assert choose_metric("ndcg@10", None) == ("ndcg@10", (10, 20, 50, 100))
+    assert choose_metric("ndcg", [5, 10]) == ("ndcg@5", (5, 10))
+    assert choose_metric("ndcg@20", [5]) == ("ndcg@20", (5, 20))
 
 
 def test_models_are_made_from_text():
@@ -88,8 +186,15 @@ def test_models_are_made_from_text():
     assert model.get_params() == wanted.get_params()
 
 
-def test_the_demo_shows_a_tail_gain(monkeypatch, capsys, tmp_path):
-    code, out, _ = run(monkeypatch, capsys, "demo", "--out", tmp_path / "demo")
+def test_models_of_one_class_are_told_apart():
+    names = name_models(["ials:factors=8", "ials:factors=9", "safer2", "ials:factors=9"], 0)
+    assert list(names) == [
+        "IALS (factors=8)", "IALS (factors=9)", "SAFER2", "IALS (factors=9) #2",
+    ]  # fmt: skip
+
+
+def test_the_demo_shows_a_tail_gain(run, tmp_path):
+    code, out, _ = run("demo", "--out", tmp_path / "demo")
     assert code == 0
     assert "SAFER2 lifts the worst-off 30 % by" in " ".join(out.split())
     results = json.loads((tmp_path / "demo" / "results.json").read_text())

@@ -1,4 +1,4 @@
-"""The contract: what every model in the catalogue promises, on every backend."""
+"""The contract: what every model in the catalogue promises, on every backend that it has."""
 
 import copy
 from functools import cache
@@ -7,9 +7,37 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from safecf.models import MODELS
+from safecf.models import MODELS, Recommender
+from tests.contract.quick import LEARNED, LIBRARIES, SIDES, quick_options, subjects
 
-BACKENDS = ("numpy", "cpu")
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "only(*kinds): run the test for models of these classes only"
+    )
+
+
+def pytest_generate_tests(metafunc):
+    """Run every test that has a model, for all models that it is about."""
+    if "subject" not in metafunc.fixturenames:
+        return
+    marker = metafunc.definition.get_closest_marker("only")
+    found = subjects(marker.args if marker else (Recommender,))
+    assert found, f"there is no model for {metafunc.definition.nodeid}"
+    if "side" in metafunc.fixturenames:
+        pairs = [
+            (subject, side)
+            for subject in found
+            for side, able in SIDES.items()
+            if issubclass(MODELS[subject[0]], able)
+        ]
+        metafunc.parametrize(("subject", "side"), pairs, ids=[_named(*pair) for pair in pairs])
+    else:
+        metafunc.parametrize("subject", found, ids=[_named(subject) for subject in found])
+
+
+def _named(subject, *more):
+    return "-".join([*filter(None, subject), *more])
 
 
 def make_checkerboard(size=20):
@@ -32,18 +60,23 @@ def make_data():
 
 @cache
 def _trained(name, backend, data):
-    options = {"factors": 4, "iterations": 8, "random_state": 3, "backend": backend}
-    return MODELS[name](**options).fit(data(), show_progress=False)
+    options = quick_options(name, backend)
+    if "iterations" in options:
+        options["iterations"] = 8
+    return MODELS[name](**(options | LEARNED.get(name, {}))).fit(data(), show_progress=False)
 
 
-@pytest.fixture(params=MODELS)
-def name(request):
-    return request.param
+@pytest.fixture
+def name(subject):
+    model, _ = subject
+    if model in LIBRARIES:
+        pytest.importorskip(LIBRARIES[model], reason=f"{model} needs {LIBRARIES[model]}")
+    return model
 
 
-@pytest.fixture(params=BACKENDS)
-def backend(request):
-    return request.param
+@pytest.fixture
+def backend(subject):
+    return subject[1]
 
 
 @pytest.fixture
@@ -51,8 +84,7 @@ def make(name, backend):
     """Return a function that makes a model: quick and repeatable, unless told otherwise."""
 
     def build(**options):
-        defaults = {"factors": 4, "iterations": 3, "random_state": 3, "backend": backend}
-        return MODELS[name](**(defaults | options))
+        return MODELS[name](**(quick_options(name, backend) | options))
 
     return build
 
@@ -79,15 +111,19 @@ def model(name, backend):
     return copy.deepcopy(_trained(name, backend, make_data))
 
 
+def _shown(value):
+    if isinstance(value, np.ndarray):
+        return value.shape, value.tobytes()
+    if isinstance(value, tuple):
+        return tuple(map(_shown, value))
+    return copy.deepcopy(value)
+
+
 @pytest.fixture
 def snapshot():
     """Return a function that shows everything a model holds, to be compared before and after."""
 
     def show(model):
-        held = {key: value for key, value in vars(model).items() if key != "_cache"}
-        return {
-            key: value.tobytes() if isinstance(value, np.ndarray) else copy.deepcopy(value)
-            for key, value in held.items()
-        }
+        return {key: _shown(value) for key, value in vars(model).items() if key != "_cache"}
 
     return show

@@ -1,64 +1,98 @@
 """fit: determinism, refitting, what it accepts, and that it refuses the rest without a trace."""
 
-import inspect
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from safecf import Interactions, ParameterWarning
+from safecf import EASE, Interactions, ParameterWarning
 from safecf.models import MODELS
+from safecf.models.als import ALSModel
+from safecf.models.factorization import MatrixFactorization
+from tests.contract.quick import LEARNED, only, options_of, quick_options
 
 
 def fitted(model, matrix):
     return model.fit(matrix, show_progress=False)
 
 
+def arrays_of(model):
+    """Return all arrays that training has found, by name."""
+    found = {}
+    for key, value in vars(model).items():
+        if isinstance(value, np.ndarray):
+            found[key] = value
+        elif isinstance(value, tuple):
+            parts = enumerate(value)
+            found |= {f"{key}.{at}": part for at, part in parts if isinstance(part, np.ndarray)}
+    return found
+
+
 def assert_same(one, other):
-    np.testing.assert_array_equal(one.user_factors, other.user_factors)
-    np.testing.assert_array_equal(one.item_factors, other.item_factors)
-    assert one.history == other.history
+    arrays, others = arrays_of(one), arrays_of(other)
+    assert arrays
+    assert arrays.keys() == others.keys()
+    for key, array in arrays.items():
+        np.testing.assert_array_equal(array, others[key], err_msg=key)
+    assert getattr(one, "history", None) == getattr(other, "history", None)
 
 
-def test_factors(make, data):
+def test_fit_returns_the_model(make, data):
     model = make()
+    assert model.shape == (0, 0)
+    assert not model.is_fitted
     assert model.fit(data, show_progress=False) is model
+    assert model.shape == (24, 15)
+    assert model.is_fitted
+    for array in arrays_of(model).values():
+        assert array.flags.c_contiguous
+        assert array.flags.writeable
+        assert np.isfinite(array).all()
+
+
+@only(MatrixFactorization)
+def test_factors(make, data):
+    model = fitted(make(), data)
     for factors, size in ((model.user_factors, 24), (model.item_factors, 15)):
         assert factors.shape == (size, 4)
         assert factors.dtype == np.float32
-        assert factors.flags.c_contiguous
-        assert factors.flags.writeable
-        assert np.isfinite(factors).all()
     assert [record.epoch for record in model.history] == [1, 2, 3]
 
 
+@only(MatrixFactorization)
 def test_training_lowers_the_objective(model):
     objective = [record.objective for record in model.history]
     assert objective[-1] < objective[0]
 
 
-def test_rows_without_interactions_get_zero(model):
-    assert not model.user_factors[4].any()
-    assert not model.item_factors[6].any()
-    assert model.user_factors.any(axis=1).sum() == model.num_users == 23
-    assert model.item_factors.any(axis=1).sum() == model.num_items == 14
-    assert model.shape == (24, 15)
+@only(MatrixFactorization)
+def test_users_without_interactions_get_zero(model):
+    assert np.flatnonzero(~model.user_factors.any(axis=1)).tolist() == [4]
 
 
-def test_empty_rows_change_nothing_for_the_others(make, data):
+@only(ALSModel)
+def test_items_without_interactions_get_zero(model):
+    assert np.flatnonzero(~model.item_factors.any(axis=1)).tolist() == [6]
+    assert (model.num_users, model.num_items) == (23, 14)
+
+
+@only(ALSModel)
+def test_empty_rows_change_nothing_for_the_others(make, data, name):
     keep_users, keep_items = np.delete(np.arange(24), 4), np.delete(np.arange(15), 6)
-    model, smaller = make(iterations=30), make(iterations=30)
+    options = LEARNED.get(name, {"iterations": 30})
+    model, smaller = make(**options), make(**options)
     fitted(model, data)
     fitted(smaller, data[keep_users][:, keep_items])
     assert model.history[-1].objective == pytest.approx(smaller.history[-1].objective, rel=0.05)
 
 
+@only(MatrixFactorization)
 def test_the_seed_decides(make, data):
     assert_same(fitted(make(), data), fitted(make(), data))
     other = fitted(make(random_state=4), data)
     assert not np.array_equal(other.item_factors, fitted(make(), data).item_factors)
 
 
+@only(MatrixFactorization)
 @pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
 def test_generators_are_seeds(make, data, kind):
     one, same = (fitted(make(random_state=kind(5)), data) for _ in range(2))
@@ -70,6 +104,7 @@ def test_generators_are_seeds(make, data, kind):
     assert first.seed != second.seed
 
 
+@only(MatrixFactorization)
 def test_without_a_seed_runs_differ_but_can_be_repeated(make, data):
     one, other = (fitted(make(random_state=None), data) for _ in range(2))
     assert one.seed != other.seed
@@ -77,6 +112,7 @@ def test_without_a_seed_runs_differ_but_can_be_repeated(make, data):
     assert one.random_state is None
 
 
+@only(ALSModel, EASE)  # torch promises nothing for another number of threads
 @pytest.mark.parametrize("num_threads", [1, 2, 3])
 def test_threads_change_no_bit(make, data, num_threads):
     one, many = make(num_threads=0), make(num_threads=num_threads)
@@ -92,10 +128,19 @@ def test_refitting_starts_afresh(make, data):
     model.recommend(0, data[0], recalculate_user=True)
     smaller = data[:12, :9]
     assert_same(fitted(model, smaller), fitted(make(), smaller))
-    assert len(model.history) == 3
-    assert model.user_factors.shape == (12, 4)
+    assert model.shape == (12, 9)
     ids, _ = model.similar_items(0, N=20)
     assert ids.max() < 9
+
+
+@only(MatrixFactorization)
+def test_refitting_makes_other_factors(make, data):
+    model = fitted(make(), data)
+    model.fold_in(data)
+    smaller = data[:12, :9]
+    fitted(model, smaller)
+    assert len(model.history) == 3
+    assert model.user_factors.shape == (12, 4)
     np.testing.assert_array_equal(model.fold_in(smaller), model.user_factors)
     model.factors = 2
     assert fitted(model, data).item_factors.shape == (15, 2)
@@ -165,9 +210,10 @@ def test_any_number_type_holds_weights(make, checkerboard):
 
 
 def test_weights_count(make, data):
-    assert_same(fitted(make(), data), fitted(make(), data.copy()))
-    unweighted = fitted(make(), (data > 0).astype(np.float32))
-    assert not np.allclose(fitted(make(), data).item_factors, unweighted.item_factors, atol=1e-3)
+    weighted, unweighted = fitted(make(), data), fitted(make(), (data > 0).astype(np.float32))
+    _, scores = weighted.recommend([0, 1], data[:2], recalculate_user=True)
+    _, others = unweighted.recommend([0, 1], data[:2], recalculate_user=True)
+    assert not np.allclose(scores, others, atol=1e-3)
 
 
 def test_the_input_is_never_modified(make, data):
@@ -177,7 +223,8 @@ def test_the_input_is_never_modified(make, data):
             part.flags.writeable = False
         model = fitted(make(), matrix)
         model.recommend(np.arange(24), matrix, recalculate_user=True, items=[1, 2])
-        model.partial_fit_users(np.arange(24), matrix)
+        if isinstance(model, MatrixFactorization):
+            model.partial_fit_users(np.arange(24), matrix)
         now = (matrix.indptr, matrix.indices, matrix.data)
         for old, new in zip(before, now, strict=True):
             np.testing.assert_array_equal(old, new)
@@ -185,11 +232,13 @@ def test_the_input_is_never_modified(make, data):
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (3, 3)])
 def test_tiny_data(make, shape):
-    model = fitted(make(factors=8), sp.csr_matrix(np.ones(shape)))
-    ids, _ = model.recommend(0, None, N=2, filter_already_liked_items=False)
+    likes = sp.csr_matrix(np.ones(shape))
+    model = fitted(make(), likes)
+    ids, _ = model.recommend(0, likes[[0]], N=2, filter_already_liked_items=False)
     assert ids.shape == (2,)
 
 
+@only(ALSModel)
 def test_one_interaction(make):
     lonely = sp.csr_matrix(([1.0], ([1], [2])), shape=(3, 4))
     model = fitted(make(), lonely)
@@ -235,13 +284,22 @@ BAD_OPTIONS = {
     "ridge_exponent": [np.nan, np.inf, "a", None],
     "unobserved_weight": [-0.1, np.nan, np.inf, "a", None],
     "tail": [0, -0.3, 1.1, np.nan, "a", None, True],
+    "loss": ["plane", None, 3],
     "kernel": ["gauss", "", None, 3],
     "bandwidth": [0, -1, np.nan, "a", None],
     "quantile_steps": [0, -1, 1.0, None, True],
     "quantile_sample": [0, 1.1, np.nan, None],
     "solver": ["exakt", None, 3],
+    "block_size": [0, -1, 1.5, None],
     "tolerance": [0, -1e-3, np.nan, np.inf, None],
     "init_std": [0, -1, np.nan, np.inf, None],
+    "optimizer": ["adma", None, 3],
+    "step_size": [0, -1, np.nan, np.inf, "a", None],
+    "batch_size": [0, 1.0, None],
+    "beta": [-0.1, np.nan, np.inf, "a", None],
+    "anneal_share": [-0.1, 1.1, np.nan, None],
+    "dropout": [-0.1, 1, np.nan, None],
+    "device": ["gpu", "cuda:", "cuda:x", "", None, 0],
     "random_state": [-1, 1.5, "a", True],
     "num_threads": [-1, 1.0, None, True],
     "backend": ["gpu", None, 3],
@@ -249,15 +307,13 @@ BAD_OPTIONS = {
 
 
 def test_every_option_has_bad_values():
-    options = {
-        option for model in MODELS.values() for option in inspect.signature(model).parameters
-    }
+    options = {option for name in MODELS for option in options_of(name)}
     assert options == set(BAD_OPTIONS)
 
 
 @pytest.mark.parametrize("option", BAD_OPTIONS)
 def test_bad_options_are_refused(name, make, model, data, snapshot, option):
-    if option not in inspect.signature(MODELS[name]).parameters:
+    if option not in options_of(name):
         with pytest.raises(TypeError, match=option):
             make(**{option: 1})
         return
@@ -275,24 +331,32 @@ def test_bad_options_are_refused(name, make, model, data, snapshot, option):
     assert snapshot(model) == held
 
 
+@only(ALSModel)
 def test_near_misses_get_a_hint(make, data):
     with pytest.raises(ValueError, match="did you mean 'numpy'"):
         fitted(make(backend="nunpy"), data)
 
 
-def test_numpy_numbers_are_numbers(make, data):
-    options = {"factors": np.int64(4), "regularization": np.float32(0.5), "num_threads": np.int8(1)}
-    assert fitted(make(**options), data).item_factors.shape == (15, 4)
+def test_numpy_numbers_are_numbers(name, make, data):
+    numbers = {"factors": np.int64(4), "regularization": np.float32(0.5), "num_threads": np.int8(1)}
+    options = {key: value for key, value in numbers.items() if key in options_of(name)}
+    plain = {key: value.item() for key, value in options.items()}
+    assert_same(fitted(make(**options), data), fitted(make(**plain), data))
 
 
-def test_options_and_their_text(name, make, data):
-    model = make(factors=7)
+def test_options_and_their_text(name, make, backend):
+    model = make(num_threads=7)
     options = model.get_params()
-    assert options.keys() == inspect.signature(MODELS[name]).parameters.keys()
-    assert (options["factors"], options["random_state"]) == (7, 3)
-    text = repr(model)
-    assert text.startswith(f"{name}(factors=7, iterations=3, random_state=3, backend=")
+    assert options.keys() == options_of(name).keys()
+    given = quick_options(name, backend) | {"num_threads": 7}
+    assert given.items() <= options.items()
+    shown = [f"{option}={given[option]!r}" for option in options if option in given]
+    assert repr(model) == f"{name}({', '.join(shown)})"
     assert repr(MODELS[name]()) == f"{name}()"
+    assert make(num_threads="nonsense").num_threads == "nonsense"
+
+
+@only(MatrixFactorization)
+def test_generators_are_stored_as_they_are(make):
     generator = np.random.default_rng(0)
     assert make(random_state=generator).get_params()["random_state"] is generator
-    assert make(factors="nonsense").factors == "nonsense"

@@ -5,16 +5,24 @@ import pytest
 import scipy.sparse as sp
 
 from safecf import ParameterWarning
+from safecf.models.als import ALSModel
+from safecf.models.factorization import MatrixFactorization
+from tests.contract.quick import only
+
+
+@only(MatrixFactorization)
+def test_stored_users_are_folded_in(model, data):
+    np.testing.assert_array_equal(model.fold_in(data), model.user_factors)
 
 
 def test_known_and_new_users_are_the_same(model, data):
-    np.testing.assert_array_equal(model.fold_in(data), model.user_factors)
     stored = model.recommend(np.arange(24), data, N=6)
     recalculated = model.recommend(np.arange(24), data, N=6, recalculate_user=True)
     for one, other in zip(stored, recalculated, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
+@only(MatrixFactorization)
 def test_fold_in_does_not_depend_on_the_batch(model, data):
     whole = model.fold_in(data)
     assert whole.shape == (24, 4)
@@ -25,6 +33,7 @@ def test_fold_in_does_not_depend_on_the_batch(model, data):
     assert not model.fold_in(sp.csr_matrix((2, 15))).any()
 
 
+@only(MatrixFactorization)
 def test_fold_in_refuses_what_does_not_fit(model, data):
     with pytest.raises(ValueError, match="14 columns"):
         model.fold_in(data[:, :14])
@@ -36,6 +45,7 @@ def test_fold_in_refuses_what_does_not_fit(model, data):
         model.fold_in(data.tocoo())
 
 
+@only(MatrixFactorization)
 def test_recalculate_user(model, data):
     np.testing.assert_array_equal(model.recalculate_user(3, data[3]), model.user_factors[3])
     np.testing.assert_array_equal(
@@ -48,6 +58,7 @@ def test_recalculate_user(model, data):
     np.testing.assert_array_equal(ids, model.recommend(3, data[3])[0])
 
 
+@only(ALSModel)
 def test_recalculate_item(model, data):
     item_users = data.T.tocsr()
     factors = model.recalculate_item(np.arange(15), item_users)
@@ -64,6 +75,7 @@ def test_recalculate_item(model, data):
         model.recalculate_item(3, data[0])
 
 
+@only(ALSModel)
 def test_fold_in_follows_the_items(model, data):
     before = model.fold_in(data)
     model.partial_fit_items([0], data.T.tocsr()[3])
@@ -73,6 +85,7 @@ def test_fold_in_follows_the_items(model, data):
     assert not np.array_equal(model.fold_in(data), changed)
 
 
+@only(MatrixFactorization)
 def test_partial_fit_users(players, checkerboard):
     kept = players.user_factors[1:].copy()
     players.partial_fit_users([0], checkerboard[1])
@@ -92,6 +105,7 @@ def test_partial_fit_users(players, checkerboard):
         players.recommend(31, checkerboard[0])
 
 
+@only(ALSModel)
 def test_partial_fit_items(players, checkerboard):
     players.partial_fit_users([30], checkerboard[1])
     players.partial_fit_items([25], checkerboard[1])
@@ -113,6 +127,7 @@ def test_partial_fit_items(players, checkerboard):
         players.fold_in(sp.csr_matrix((1, 19)))
 
 
+@only(ALSModel)
 def test_users_without_history_so_far_count_when_items_come(model, data):
     """A partial fit gives them the mean weight; known users keep theirs."""
     weights = model.user_weights.copy()
@@ -127,18 +142,35 @@ def test_users_without_history_so_far_count_when_items_come(model, data):
     assert model.recalculate_item([0], audience).any()
 
 
+@only(MatrixFactorization)
 def test_partial_fits_of_nobody(model, data, snapshot):
     held = snapshot(model)
     model.partial_fit_users([], data[:0])
+    assert snapshot(model) == held
+
+
+@only(ALSModel)
+def test_partial_fits_of_nothing(model, data, snapshot):
+    held = snapshot(model)
     model.partial_fit_items([], data.T.tocsr()[:0])
     assert snapshot(model) == held
 
 
-@pytest.mark.parametrize("side", ["user", "item"])
-def test_bad_partial_fits_leave_no_trace(model, data, snapshot, side):
-    rows = data if side == "user" else data.T.tocsr()
-    fit = getattr(model, f"partial_fit_{side}s")
+@only(MatrixFactorization)
+def test_bad_users_leave_no_trace(model, data, snapshot):
     held = snapshot(model)
+    check_bad_partial_fits(model.partial_fit_users, data, "user")
+    assert snapshot(model) == held
+
+
+@only(ALSModel)
+def test_bad_items_leave_no_trace(model, data, snapshot):
+    held = snapshot(model)
+    check_bad_partial_fits(model.partial_fit_items, data.T.tocsr(), "item")
+    assert snapshot(model) == held
+
+
+def check_bad_partial_fits(fit, rows, side):
     with pytest.raises(IndexError, match="-1"):
         fit([0, -1], rows[:2])
     with pytest.raises(ValueError, match="3 more than once"):
@@ -153,4 +185,3 @@ def test_bad_partial_fits_leave_no_trace(model, data, snapshot, side):
         fit([0], rows[:1].toarray())
     with pytest.raises(ValueError, match="nan"):
         fit([0], rows[:1] * np.nan)
-    assert snapshot(model) == held

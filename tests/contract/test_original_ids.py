@@ -8,6 +8,9 @@ import scipy.sparse as sp
 
 import safecf
 from safecf import Interactions
+from safecf.models.als import ALSModel
+from safecf.models.factorization import MatrixFactorization
+from tests.contract.quick import only
 
 LETTERS = np.array([f"user-{n:02d}é" for n in range(24)][::-1], dtype=object)
 NUMBERS = np.arange(15) * 10 + 7
@@ -65,13 +68,22 @@ def test_frames_are_recommend_with_names(make, named):
     some = np.array([3, 0, 3])
     table = model.recommend_frame(users[some], user_items=named)
     assert rows_of(table) == expected_rows(model, named, some)
-    table = model.recommend_frame(users[2], 3, filter_already_liked_items=False)
-    expected = expected_rows(model, named, np.array([2]), N=3, filter_already_liked_items=False)
-    assert rows_of(table) == expected
+    options = {"filter_already_liked_items": False}
+    table = model.recommend_frame(users[2], 3, user_items=named, **options)
+    assert rows_of(table) == expected_rows(model, named, np.array([2]), N=3, **options)
     table = model.recommend_frame(users[some], user_items=named, items=items[[1, 4, 5]])
     assert rows_of(table) == expected_rows(model, named, some, items=[1, 4, 5])
     table = model.recommend_frame(users[some], user_items=named, filter_items=items[[0, 2]])
     assert rows_of(table) == expected_rows(model, named, some, filter_items=[0, 2])
+
+
+@only(MatrixFactorization)
+def test_known_users_need_no_histories(make, named):
+    model = make().fit(named, show_progress=False)
+    users, _ = ids_of(named)
+    options = {"filter_already_liked_items": False}
+    table = model.recommend_frame(users[2], 3, **options)
+    assert rows_of(table) == expected_rows(model, named, np.array([2]), N=3, **options)
 
 
 def test_new_users_by_their_histories(make, data):
@@ -93,7 +105,7 @@ def test_new_users_by_their_histories(make, data):
 def test_unknown_ids_are_named(make, data):
     named = Interactions.from_csr(data, LETTERS, NUMBERS)
     model = make().fit(named, show_progress=False)
-    options = {"filter_already_liked_items": False}
+    options = {"filter_already_liked_items": False, "user_items": named}
     with pytest.raises(KeyError, match="unknown user 'nobody': 24 are known"):
         model.recommend_frame([LETTERS[0], "nobody"], **options)
     with pytest.raises(KeyError, match="unknown user 3"):
@@ -111,6 +123,7 @@ def test_unknown_ids_are_named(make, data):
         make().recommend_frame(**options)
 
 
+@only(ALSModel)
 def test_what_a_partial_fit_adds_has_no_name_until_it_gets_one(make, data):
     named = Interactions.from_csr(data, LETTERS, NUMBERS)
     model = make().fit(named, show_progress=False)

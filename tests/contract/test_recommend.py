@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from safecf import NotFittedError, ParameterWarning
+from safecf import EASE, NotFittedError, ParameterWarning
+from safecf.models.als import ALSModel
+from safecf.models.factorization import MatrixFactorization
+from tests.contract.quick import only
 
 LOWEST = -np.finfo(np.float32).max
 
@@ -17,9 +20,14 @@ def ranking(scores, excluded=()):
 
 def test_recommends_what_the_neighbours_like(players, checkerboard):
     for user in range(checkerboard.shape[0]):
-        ids, scores = players.recommend(user, checkerboard[user], N=1)
+        ids, _ = players.recommend(user, checkerboard[user], N=1)
         assert ids.tolist() == [user]
-        assert scores[0] > 0.3
+
+
+@only(ALSModel, EASE)
+def test_scores_are_fits_of_one(players, checkerboard):
+    _, scores = players.recommend(np.arange(20), checkerboard, N=1)
+    assert (scores > 0.3).all()
 
 
 def test_recommends_liked_items_unless_filtered(players, checkerboard):
@@ -28,6 +36,7 @@ def test_recommends_liked_items_unless_filtered(players, checkerboard):
     assert set(ids) == {item for item in range(20) if item % 2 == 1}
 
 
+@only(MatrixFactorization)
 def test_ranks_by_dot_product(model, data):
     for user in range(data.shape[0]):
         scores = model.item_factors @ model.user_factors[user]
@@ -86,6 +95,7 @@ def test_results_are_padded_to_n(model, data):
     assert (scores[left:] == LOWEST).all()
 
 
+@only(MatrixFactorization)
 def test_ties_rank_by_item(model, data):
     model.user_factors = np.ones((3, 4), dtype=np.float32)
     model.item_factors = np.repeat([[1], [2], [1], [2], [0]], 4, axis=1).astype(np.float32)
@@ -104,16 +114,25 @@ def test_filter_items_leaves_out(model, data):
     np.testing.assert_array_equal(unchanged, first)
 
 
-def test_items_restricts(model, data):
+def test_items_restrict(model, data):
+    options = {"filter_already_liked_items": False}
+    everything, _ = model.recommend(0, data[0], N=15, **options)
+    chosen = [9, 2, 11, 2, 5]
+    ids, scores = model.recommend(0, data[0], items=chosen, **options)
+    assert (ids.dtype, scores.dtype) == (np.int32, np.float32)
+    assert ids.tolist() == [item for item in everything if item in chosen]
+    assert (np.diff(scores) <= 0).all()
+    two, _ = model.recommend(0, data[0], N=2, items=chosen, **options)
+    np.testing.assert_array_equal(two, ids[:2])
+
+
+@only(MatrixFactorization)
+def test_items_without_histories(model, data):
     scores = model.item_factors @ model.user_factors[0]
     chosen = [9, 2, 11, 2, 5]
     ids, found = model.recommend(0, None, items=chosen, filter_already_liked_items=False)
-    assert ids.dtype == np.int32
     assert sorted(ids) == [2, 5, 9, 11]
     np.testing.assert_allclose(found, scores[ids], rtol=1e-4, atol=1e-6)
-    assert (np.diff(found) <= 0).all()
-    two, _ = model.recommend(0, None, N=2, items=chosen, filter_already_liked_items=False)
-    np.testing.assert_array_equal(two, ids[:2])
 
 
 def test_items_and_liked_items_together(model, data):
@@ -128,6 +147,7 @@ def test_items_and_liked_items_together(model, data):
     assert (none_left == -1).all()
 
 
+@only(MatrixFactorization)
 def test_items_gathers_only_the_selected_rows(model, data, monkeypatch):
     seen = []
     backend = type(model._make_backend())
@@ -147,13 +167,21 @@ def test_rank_items_ranks_all_of_them(model, data):
     chosen = list(range(12))
     ids, scores = model.rank_items(0, data[0], chosen)
     assert sorted(ids) == chosen
-    np.testing.assert_allclose(scores, (model.item_factors @ model.user_factors[0])[ids], atol=1e-6)
-    ids, _ = model.rank_items([0, 1], None, [3, 4])
+    _, expected = model.recommend(0, data[0], N=15, filter_already_liked_items=False)
+    assert np.isin(scores.round(4), expected.round(4)).all()
+    ids, _ = model.rank_items([0, 1], data[:2], [3, 4])
     assert ids.shape == (2, 2)
     with pytest.raises(IndexError, match=r"99 .*0 to 14"):
         model.rank_items(0, data[0], [1, 99])
     with pytest.raises(ValueError, match="items is empty"):
         model.rank_items(0, data[0], [])
+
+
+@only(MatrixFactorization)
+def test_rank_items_without_histories(model):
+    ids, scores = model.rank_items([0, 1], None, [3, 4])
+    expected = model.user_factors[:2] @ model.item_factors.T
+    np.testing.assert_allclose(scores, np.take_along_axis(expected, ids, axis=1), atol=1e-6)
 
 
 @pytest.mark.parametrize("bad", [24, 1000, -1, [0, 24], [0, -1], 2**40])
@@ -232,12 +260,22 @@ def test_before_fit(make, data):
         lambda: model.rank_items(0, data[0], [1]),
         lambda: model.similar_items(0),
         lambda: model.similar_users(0),
+        lambda: model.save("nowhere"),
+    ]
+    for call in calls:
+        with pytest.raises(NotFittedError, match="call fit first"):
+            call()
+
+
+@only(MatrixFactorization)
+def test_factors_before_fit(make, data):
+    model = make()
+    calls = [
         lambda: model.fold_in(data),
         lambda: model.recalculate_user(0, data[0]),
         lambda: model.recalculate_item(0, data.T.tocsr()[0]),
         lambda: model.partial_fit_users([0], data[0]),
         lambda: model.partial_fit_items([0], data.T.tocsr()[0]),
-        lambda: model.save("nowhere"),
     ]
     for call in calls:
         with pytest.raises(NotFittedError, match="call fit first"):

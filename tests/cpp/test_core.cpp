@@ -159,7 +159,12 @@ void test_solvers_agree_at_every_length(const Kernels& kernels) {
                          {exact.data(), change.data(), norm.data()}) == -1);
   CHECK(solve_rows_cg(kernels, {3}, systems, fixed, {true, 100, 1e-6f},
                       {iterated.data(), change.data(), norm.data()}) == -1);
-  for (int64_t i = 0; i < rows * d; ++i) CHECK(std::abs(exact[i] - iterated[i]) < 1e-4f);
+  std::vector<float> slopes(rows * d, 1.0f);
+  gradients(kernels, {3}, systems, fixed, exact.data(), slopes.data());
+  for (int64_t i = 0; i < rows * d; ++i) {
+    CHECK(std::abs(exact[i] - iterated[i]) < 1e-4f);
+    CHECK(std::abs(slopes[i]) < 1e-3f);
+  }
 }
 
 void test_the_best_columns_are_found(const Kernels& kernels) {

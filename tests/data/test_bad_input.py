@@ -1,14 +1,14 @@
 """Every bad input gets one clear error that says what, where, and what to try."""
 
-import datetime
 import decimal
+import gzip
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
 from safecf import Interactions, datasets
-from safecf.data import readers
+from safecf.data import readers, text
 
 READ = {"user": "u", "item": "i", "rating": "r", "min_rating": 1}
 
@@ -48,7 +48,7 @@ def test_bad_text(tmp_path, case):
 
 
 def test_lines_are_counted_over_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "BYTES_AT_ONCE", 64)
+    monkeypatch.setattr(text, "BYTES_AT_ONCE", 64)
     path = tmp_path / "log.csv"
     lines = [f"{n},{n},3\n" for n in range(200)]
     for bad, message in (
@@ -188,16 +188,58 @@ def test_things_that_are_no_frames(frame):
         Interactions.from_frame(frame)
 
 
-def test_times_of_every_kind(tmp_path):
-    day = datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC)
-    for column, expected in (([5], 5), (pa.array([day], pa.timestamp("ms", "UTC")), 86_400_000)):
-        table = pa.table({"user": [1], "item": [1], "when": column})
-        assert _read(tmp_path, table).timestamps.tolist() == [expected]
-    for column, error in ((["yesterday"], TypeError), (pa.array([None], pa.int64()), ValueError)):
-        with pytest.raises(error, match=r"'when'.* time"):
-            _read(tmp_path, pa.table({"user": [1], "item": [1], "when": column}))
+LINES = {
+    "empty lines": ("u,i,r\n1,2,1\n\n\n1,3,{}\n", 5),
+    "quoted lines": ('u,i,r\n"a\nb",2,1\n1,3,{}\n', 4),
+    "empty lines, no header": ("1,2,1\n\n1,3,{}\n", 3),
+    "carriage returns": ("u,i,r\r\n\r\n1,3,{}\r\n", 3),
+}
 
 
-def _read(folder, table):
-    pyarrow.parquet.write_table(table, folder / "log.parquet")
-    return datasets.read(folder, timestamp="when")
+@pytest.mark.parametrize("case", LINES)
+def test_errors_name_the_line_of_the_file(tmp_path, case):
+    text, line = LINES[case]
+    header = text.startswith("u")
+    columns = {"user": "u", "item": "i"} if header else {"user": 0, "item": 1}
+    rating = "r" if header else 2
+    path = tmp_path / "log.csv"
+    for value, message in (("x", f"line {line}: column"), ("", f"line {line}: there is no number")):
+        path.write_bytes(text.format(value).encode())
+        with pytest.raises(ValueError, match=message):
+            Interactions.from_csv(path, **columns, rating=rating, min_rating=1, header=header)
+    path.write_bytes(text.format("-4").encode())
+    with pytest.raises(ValueError, match=f"line {line}: the weight is negative"):
+        Interactions.from_csv(path, **columns, weight=rating, header=header)
+    path.write_bytes(text.replace(",{}", "").encode())
+    with pytest.raises(ValueError, match=f"line {line}: it has 2 fields, not 3"):
+        Interactions.from_csv(path, **columns, header=header)
+
+
+def test_files_that_are_no_text(tmp_path):
+    path = tmp_path / "log.csv"
+    for content, message in (
+        (b"PAR1\x15\x04", "it is a Parquet file; try from_parquet"),
+        (gzip.compress(b"user,item\n1,2\n"), r"it is compressed by gzip; give it the suffix \.gz"),
+        ("user,item\n1,2\n".encode("utf-16"), "it is written in UTF-16; try encoding='utf-16'"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=rf"log\.csv: {message}"):
+            Interactions.from_csv(path)
+    with pytest.raises(ValueError, match="encoding='nonsense' is not known; try 'utf8'"):
+        Interactions.from_csv(path, encoding="nonsense")
+
+
+def test_no_remedy_is_made_up():
+    with pytest.raises(ValueError, match=r"no column 'rating' .*; choose another one by rating=$"):
+        Interactions.from_frame({"user": [1], "item": [1]}, rating="rating", min_rating=4)
+    with pytest.raises(TypeError, match="min_rating is '2'; it has to be a number"):
+        Interactions.from_frame({"user": [1], "item": [1]}, rating="rating", min_rating="2")
+
+
+def test_weights_that_add_up_to_infinity():
+    frame = {"user": ["a", "a"], "item": [1, 1], "w": [3e38, 3e38]}
+    message = "the weights of user 'a' with item 1 add up to 6e.38, above 3.4e.38; scale them"
+    with pytest.raises(ValueError, match=message):
+        Interactions.from_frame(frame, weight="w")
+    found = Interactions.from_frame(frame, weight="w", duplicates="max")
+    assert found.to_csr().data.tolist() == pytest.approx([3e38])

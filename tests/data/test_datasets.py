@@ -1,5 +1,7 @@
 """The public data sets, from small files of their official formats."""
 
+import gzip
+import importlib
 import zipfile
 from dataclasses import replace
 
@@ -8,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import safecf
 from safecf import datasets
 from safecf.data.split import strong_generalization
 from tests.data.official import (
@@ -42,9 +45,10 @@ def archive(folder, name):
 
 
 def rows_of(log):
-    columns = [log.user_ids[log.users], log.item_ids[log.items], log.ratings]
+    values = log.weights if log.ratings is None else log.ratings
+    columns = [log.user_ids[log.users], log.item_ids[log.items], values]
     if log.timestamps is not None:
-        columns.append(log.timestamps)
+        columns.append(log.timestamps.astype("datetime64[s]").astype(np.int64))
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -184,7 +188,7 @@ def test_a_log_gives_interactions(tmp_path):
     again = log.filtered(min_user_interactions=9, min_item_interactions=14)
     assert entries(again.interactions()) == entries(few)
     assert len(again) == few.nnz < len(log)
-    assert repr(log) == f"Log({len(SONGS)} interactions of 40 users with 30 items, ratings)"
+    assert repr(log) == f"Log({len(SONGS)} interactions of 40 users with 30 items, weights)"
 
 
 def test_any_file_by_its_columns(tmp_path):
@@ -195,10 +199,11 @@ def test_any_file_by_its_columns(tmp_path):
     assert log.item_ids.tolist() == ["a", "b"]
     assert log.users.tolist() == [0, 0, 1, 0]
     assert log.items.tolist() == [1, 0, 1, 1]
-    assert log.timestamps.tolist() == [3, 1, 2, 1]
+    np.testing.assert_array_equal(log.timestamps, np.array([3, 1, 2, 1], "datetime64[s]"))
+    assert log.timestamps.dtype == "datetime64[us]"
     assert log.ratings is None
     assert entries(log.interactions()) == {("x", "b"): 1, ("x", "a"): 1, ("y", "b"): 1}
-    with pytest.raises(ValueError, match="no ratings to weigh with"):
+    with pytest.raises(ValueError, match="the log has no weights; read it with weight="):
         log.interactions(weighted=True)
     with pytest.raises(ValueError, match="no interaction is left of 4; lower"):
         log.filtered(min_user_interactions=3)
@@ -207,3 +212,23 @@ def test_any_file_by_its_columns(tmp_path):
 def test_movielens_1m_itself(real_data):
     log = datasets.load("ml-1m", real_data)
     assert (len(log), log.user_ids.size, log.item_ids.size) == (575_281, 6_038, 3_533)
+
+
+def test_compressed_files_of_a_data_set(tmp_path):
+    path = tmp_path / "ratings.dat.gz"
+    path.write_bytes(gzip.compress(ml_1m_text(ROWS).encode()))
+    for given in (path, tmp_path):
+        assert rows_of(datasets.load("ml-1m", given)) == LIKED
+
+
+def test_songs_have_no_ratings(tmp_path):
+    path = archive(tmp_path, "msd")
+    with pytest.raises(ValueError, match=r"min_rating is 3, but the Million Song .* has no rat"):
+        datasets.load("msd", path, min_rating=3)
+
+
+def test_modules_by_their_public_names():
+    for name in ("datasets", "split"):
+        module = importlib.import_module(f"safecf.{name}")
+        assert getattr(safecf, name) is module
+        assert {each for each in dir(module) if not each.startswith("_")} == set(module.__all__)

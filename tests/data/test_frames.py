@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from safecf import Interactions
@@ -71,7 +72,7 @@ BAD = {
     "mixed": (
         pd.DataFrame({"user": [1, "a"], "item": [1, 2]}),
         TypeError,
-        "frame: .*user.*; cast the column to int64 or to strings",
+        "frame: column 'user': Could not convert 'a'.*; cast it to int64 or to strings",
     ),
     "null in polars": (
         pl.DataFrame({"user": [1, 2], "item": ["a", None]}),
@@ -99,5 +100,29 @@ def test_bad_frames(case):
 
 
 def test_neither_pandas_nor_polars_is_imported():
-    code = "import sys, safecf; sys.exit('pandas' in sys.modules or 'polars' in sys.modules)"
+    code = "import sys; from safecf import *; sys.exit(bool({'pandas', 'polars'} & {*sys.modules}))"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_columns_of_one_name_are_chosen_by_position(tmp_path):
+    values = [pa.array([1]), pa.array([2]), pa.array([3])]
+    table = pa.Table.from_arrays(values, names=["user", "user", "item"])
+    pyarrow.parquet.write_table(table, tmp_path / "log.parquet")
+    with pytest.raises(ValueError, match="2 columns 'user'; rename them, or give a position, such"):
+        Interactions.from_parquet(tmp_path)
+    for user in (0, 1):
+        found = [
+            Interactions.from_frame(table, user=user),
+            Interactions.from_frame(
+                pd.DataFrame([[1, 2, 3]], columns=table.column_names), user=user
+            ),
+            Interactions.from_parquet(tmp_path, user=user),
+        ]
+        assert [each.user_ids.tolist() for each in found] == [[user + 1]] * 3
+
+
+def test_values_and_lengths_that_do_not_fit():
+    with pytest.raises(TypeError, match=r"frame: column 'user': .*; cast it to int64 or to str"):
+        Interactions.from_frame({"user": [2**70], "item": [1]})
+    with pytest.raises(ValueError, match="frame: its columns have 1 and 2 rows; give all of them"):
+        Interactions.from_frame({"user": [1, 2], "item": [1]})

@@ -115,3 +115,11 @@ def test_integers_of_any_size_become_int64():
 def test_bad_ids_are_refused(given_ids, error, message):
     with pytest.raises(error, match=message):
         check_ids(given_ids, 2, "user_ids")
+
+
+def test_words_and_numbers_are_no_ids_together():
+    for ids in (["a", 1], ("a", 1), np.array(["a", 1], dtype=object)):
+        with pytest.raises(TypeError, match="user_ids holds values of type mixed, not integers or"):
+            check_ids(ids, 2, "user_ids")
+    assert check_ids(np.array(["a", "b"]), 2, "user_ids").tolist() == ["a", "b"]
+    assert check_ids(["a", "b"], 2, "user_ids").tolist() == ["a", "b"]

@@ -232,11 +232,11 @@ def test_bad_times_are_refused():
     users, items, times = random_log(10)
     with pytest.raises(ValueError, match=r"timestamps has shape \(3,\), users .* one time per int"):
         temporal(users, items, times[:3])
-    with pytest.raises(TypeError, match=r"timestamps holds values of type <U.*datetime64"):
-        temporal(users, items, times.astype(str))
-    with pytest.raises(ValueError, match="1 timestamps are missing, the first at 4; drop these"):
+    with pytest.raises(TypeError, match=r"timestamps is None; give one time per interaction"):
+        temporal(users, items, None)
+    with pytest.raises(ValueError, match="timestamps, entry 4: there is no time; drop such rows"):
         temporal(users, items, np.where(np.arange(times.size) == 4, np.nan, times))
-    with pytest.raises(ValueError, match="1 timestamps are missing, the first at 0"):
+    with pytest.raises(ValueError, match="timestamps, entry 0: there is no time"):
         temporal(users[:2], items[:2], np.array(["NaT", "2024-01-01"], dtype="datetime64[D]"))
     for cutoff in (-1, 5000):
         with pytest.raises(ValueError, match=f"cutoff is {cutoff}, but all .* choose a time in be"):
@@ -245,3 +245,28 @@ def test_bad_times_are_refused():
         temporal(users, items, np.zeros_like(times))
     with pytest.raises(ValueError, match="there are no interactions to split"):
         temporal(users[:0], items[:0], times[:0])
+
+
+def test_a_cutoff_is_a_moment_however_it_is_written():
+    users, items, times = random_log(12, latest=10**9)
+    moment = np.datetime64("1990-01-01", "s")
+    expected = parts_of(temporal(users, items, times, cutoff=int(moment.astype(int))))
+    dates = times.astype("datetime64[s]")
+    for written in (times, dates, dates.astype(str), dates.astype(object)):
+        for cutoff in ("1990-01-01", moment, moment.item(), "1990-01-01T01:00:00+01:00"):
+            assert parts_of(temporal(users, items, written, cutoff=cutoff)) == expected
+    numbers = np.arange(times.size) * 1000
+    with pytest.raises(ValueError, match="cutoff is 2024-05-01, but all interactions are between"):
+        temporal(users, items, numbers, cutoff="2024-05-01")
+    with pytest.raises(ValueError, match="cutoff, entry 0: 'noon' is no time"):
+        temporal(users, items, times, cutoff="noon")
+    with pytest.raises(ValueError, match=r"timestamps, entry 0: .* divide milliseconds by 1000"):
+        temporal(users, items, times + 10**12)
+
+
+def test_bad_weights_are_refused():
+    users, items, times = random_log(13)
+    with pytest.raises(ValueError, match=r"weights has shape \(2,\), while there are"):
+        temporal(users, items, times, weights=[1, 2])
+    with pytest.raises(ValueError, match=r"weights holds 0.0 at 0; weights are finite and above 0"):
+        temporal(users, items, times, weights=np.zeros(times.size))

@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import lzma
+import zipfile
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safecf import Interactions
-from safecf.data import encode, readers
+from safecf.data import encode, readers, text
 from tests.data.rows import assert_same, entries, integers, rows_of, safe_strings, slow, strings
 
 ANY_ROWS = rows_of(integers, strings) | rows_of(strings, integers)
@@ -179,3 +180,27 @@ def test_integers_in_one_file_and_words_in_another_are_all_words(tmp_path):
     (tmp_path / "2.csv").write_text("user,item\nann,8\n")
     found = Interactions.from_csv(tmp_path)
     assert entries(found) == {("1", 7): 1, ("ann", 8): 1}
+
+
+def test_zip_archives(tmp_path):
+    path = tmp_path / "log.csv.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("folder/log.csv", CONTENT)
+    expected = {("a", 1): 1, ("b", 2): 1, ("a", 3): 1}
+    assert entries(Interactions.from_csv(path)) == expected
+    assert entries(Interactions.from_csv(tmp_path)) == expected
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("README", "words")
+    with pytest.raises(ValueError, match=r"log\.csv\.zip: it holds 2 files .*README.*extract the"):
+        Interactions.from_csv(path)
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(ValueError, match=r"log\.csv\.zip: it is cut off or damaged"):
+        Interactions.from_csv(path)
+
+
+def test_quoted_lines_across_blocks(tmp_path):
+    rows = [(f"{number}\nof many", number) for number in range(50)]
+    lines = "".join(f'"{user}",{item}\n' for user, item in rows)
+    (tmp_path / "log.csv").write_text("user,item\n" + lines)
+    with patch.object(text, "BYTES_AT_ONCE", 64):
+        assert entries(Interactions.from_csv(tmp_path)) == dict.fromkeys(rows, 1)

@@ -270,3 +270,9 @@ def test_bad_input_is_refused():
     for share in (0, 1, float("nan")):
         with pytest.raises(ValueError, match=r"holdout_share is .* between 0 and 1"):
             strong_generalization(users, items, heldout=2, holdout_share=share)
+
+
+@pytest.mark.parametrize("heldout", [2.5, "3", True])
+def test_the_number_of_users_is_whole(heldout):
+    with pytest.raises(TypeError, match=r"heldout is .*; it has to be a whole number of users"):
+        strong_generalization(np.arange(9), np.arange(9), heldout=heldout)

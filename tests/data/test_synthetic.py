@@ -187,3 +187,8 @@ def test_average_case_models_fail_the_minorities_of_the_demo():
         assert mean > 0
         assert rare > 0.03
     assert average["IALS"][2] < 0.8 * average["IALS"][0]
+
+
+def test_too_few_items_for_a_user():
+    with pytest.raises(ValueError, match=r"items is 1: .* at least 5; give 10 items or more, or"):
+        synthetic(1, 1, 1)

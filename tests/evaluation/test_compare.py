@@ -9,7 +9,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safecf.evaluation import Evaluation, compare, tail_profile
+from safecf.evaluation import Comparison, compare, tail_profile
 from safecf.evaluation.difference import Difference
 from safecf.evaluation.verdict import sentence
 
@@ -129,18 +129,54 @@ def test_a_baseline_of_zero_is_lifted_infinitely(made_up):
     assert record[1]["relative"] == [None, None, None]
 
 
+def test_zero_beside_zero_is_no_lift(made_up):
+    """A lift of +0.0 % would say that they fare as well as before: they fare not at all."""
+    before = np.r_[np.zeros(60), np.full(40, 0.5)]
+    after = np.r_[np.zeros(40), np.full(60, 0.5)]
+    tail = compare([made_up("a", before), made_up("b", after)], resamples=50).difference(
+        "b", METRIC, 0.1
+    )
+    assert (tail.baseline, tail.value) == (0, 0)
+    assert np.isnan(tail.relative).all()
+    assert not tail.has_lift
+    assert tail.absolute[0] == 0
+
+
+def test_the_outcome_is_what_the_interval_says():
+    outcomes = [change(0.3, 1, low, high).outcome for low, high in ((1, 2), (-2, -1), (-1, 1))]
+    assert outcomes == ["better", "worse", "unclear"]
+
+
+def test_the_metric_is_the_first_one_by_default(made_up):
+    pair = [made_up(name, [0.1, 0.2, 0.3], metric="hit@5") for name in "ab"]
+    comparison = compare(pair, resamples=50)
+    assert comparison.summary() == comparison.verdict("b") == comparison.verdict("b", "hit@5")
+    assert "(hit@5, compared with a)" in comparison.summary()
+
+
 def test_everything_goes_into_json(pair, comparison):
     record = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
     assert record["baseline"] == "iALS"
     assert [each["model"] for each in record["evaluations"]] == ["iALS", "SAFER2"]
-    found = comparison.differences(0, METRIC)
     written = record["differences"]["SAFER2"][METRIC]
+    levels = [each["level"] for each in written]
+    assert {0.02, 0.1, 0.15, 0.3, 1.0} <= set(levels)
+    found = comparison.differences(0, METRIC, levels)
+    # Where nobody scores anything, a lift is no number, which JSON writes as null.
     assert [tuple(each["absolute"]) for each in written] == [each.absolute for each in found]
     assert [each["wins"] for each in written] == [each.wins for each in found]
-    evaluations = [Evaluation.from_dict(each) for each in record["evaluations"]]
-    again = compare(evaluations, resamples=record["resamples"], seed=record["seed"])
-    assert again.differences(0, METRIC) == found
+    assert record["verdicts"]["SAFER2"][METRIC] == comparison.verdict("SAFER2", METRIC, 0.3)
     assert comparison.to_dict(metrics=[])["differences"] == {"SAFER2": {}}
+
+
+def test_a_comparison_comes_back_from_json(pair, comparison):
+    record = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
+    again = Comparison.from_dict(record)
+    assert again.differences(0, METRIC) == comparison.differences(0, METRIC)
+    assert again.to_dict() == comparison.to_dict()
+    other_way = compare(pair, baseline="SAFER2", resamples=50, confidence=0.9, seed=3)
+    again = Comparison.from_dict(other_way.to_dict())
+    assert again.to_dict() == other_way.to_dict()
 
 
 def change(level, seen, low, high):
@@ -166,26 +202,27 @@ def change(level, seen, low, high):
         (
             (8.6, -1.0, 12.0),
             (1.9, 0.4, 3.3),
-            "makes no clear difference to the worst-off 30 % (+8.6 % [-1.0, 12.0]) and lifts the "
+            "makes no clear difference to the worst-off 30 %, +8.6 % [-1.0, 12.0], and lifts the "
             "average by 1.9 % [0.4, 3.3]",
         ),
         (
             (-0.5, -1.0, 0.2),
             (0.1, -0.4, 0.3),
-            "makes no clear difference to the worst-off 30 % (-0.5 % [-1.0, 0.2]) nor to the "
-            "average (+0.1 % [-0.4, 0.3])",
+            "makes no clear difference to the worst-off 30 %, -0.5 % [-1.0, 0.2], nor to the "
+            "average, +0.1 % [-0.4, 0.3]",
         ),
         (
             (-8.6, -12.0, -5.1),
             (0.1, -0.4, 0.3),
             "lowers the worst-off 30 % by 8.6 % [5.1, 12.0] and makes no clear difference to the "
-            "average (+0.1 % [-0.4, 0.3])",
+            "average, +0.1 % [-0.4, 0.3]",
         ),
     ],
 )
 def test_the_verdict_claims_no_more_than_the_intervals(tail, mean, said):
     found = sentence("SAFER2", "iALS", change(0.3, *tail), change(1.0, *mean))
     assert found == f"SAFER2 {said} (recall@20, compared with iALS)"
+    assert ") (" not in found
 
 
 def test_a_verdict_on_the_average_alone(comparison):
@@ -223,7 +260,8 @@ def test_the_profile_sets_the_tail_beside_the_others(made_up):
     inside, outside = found.properties["history_length"]
     assert (inside.mean, outside.mean) == (0.5, pytest.approx(10 / 3))
     assert outside.median == 3
-    assert found.properties["weight"][0].mean == pytest.approx(0.4)
+    mean = losses.mean() / 10
+    assert found.properties["weight"][0].mean == pytest.approx(0.4 / mean)  # 1 is the mean
     assert "loss" not in found.properties
     assert found.groups == {"a": (0.5, 1.0, 0.25), "b": (0.5, 0.0, 1.0)}
     everybody = tail_profile(evaluation, METRIC, 1.0)

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from safecf import ERMMF, IALS, SAFER2, SAFER2CG
+from safecf import ERMMF, IALS, SAFER2, SAFER2CG, CVaRMF
 from safecf.als.kernels import KERNELS
 from safecf.als.loss import Normalised, Plain, Ridge
-from safecf.als.risk import Mean, SmoothedCVaR
-from safecf.als.solvers import CG, Exact, SpectralCG
+from safecf.als.optimizers import SGD, Adam
+from safecf.als.risk import CVaR, Mean, SmoothedCVaR
+from safecf.als.solvers import CG, Exact, Gradient, SpectralCG
 
 
 def test_ials():
@@ -34,10 +35,58 @@ def test_safer2(kind):
     assert solver == (SpectralCG(1e-5) if kind is SAFER2 else CG(5, 1e-5))
 
 
+@pytest.mark.parametrize(("name", "optimizer"), [("sgd", SGD()), ("adam", Adam())])
+def test_cvar_mf(name, optimizer):
+    model = CVaRMF(
+        unobserved_weight=0.5, regularization=0.02, tail=0.2, step_size=0.7, optimizer=name
+    )
+    parts = Normalised(0.5), Ridge(0.02), CVaR(0.2), Gradient(0.7, optimizer)
+    assert model._compose() == parts
+    with pytest.raises(TypeError):
+        CVaRMF(solver="exact")
+
+
 def test_safer2_cg_is_the_papers():
     assert SAFER2CG()._compose().solver == CG(max_iterations=5, tolerance=1e-4)
     with pytest.raises(TypeError):
         SAFER2CG(solver="exact")
+
+
+def test_the_plain_loss_reaches_the_model():
+    assert SAFER2(loss="plain", unobserved_weight=0.5)._compose().loss == Plain(0.5)
+    assert SAFER2(loss="normalised", unobserved_weight=0.5)._compose().loss == Normalised(0.5)
+
+
+@pytest.mark.parametrize("solver", ["exact", "cg", "spectral-cg"])
+@pytest.mark.parametrize(("backend", "close"), [("numpy", 1e-6), ("cpu", 1e-4)])
+def test_safer2_with_the_plain_loss_and_everybody_in_the_tail_is_ials(solver, backend, close):
+    matrix = scipy.sparse.random(60, 40, 0.2, format="csr", random_state=0)
+    common = {"regularization": 0.02, "unobserved_weight": 0.1, "tolerance": 1e-6}
+    common |= {"solver": solver, "backend": backend, "iterations": 6, "random_state": 0}
+    ials = IALS(5, **common).fit(matrix, show_progress=False)
+    for bandwidth in (0.3, 5.0):
+        safer = SAFER2(5, loss="plain", tail=1, bandwidth=bandwidth, **common)
+        safer.fit(matrix, show_progress=False)
+        np.testing.assert_allclose(safer.item_factors, ials.item_factors, atol=close)
+        np.testing.assert_allclose(safer.user_factors, ials.user_factors, atol=close)
+        np.testing.assert_allclose(safer.user_weights, 1, rtol=1e-12)
+
+
+def test_a_plain_tail_is_of_users_with_long_histories():
+    """Losses that are not normalised grow with the history, so the tail is of other users."""
+    rng = np.random.default_rng(0)
+    matrix = scipy.sparse.csr_matrix(rng.random((200, 60)) < rng.uniform(0.05, 0.5, (200, 1)))
+    options = {"iterations": 10, "random_state": 0}
+    plain = SAFER2(4, loss="plain", bandwidth=3, unobserved_weight=0.1, **options)
+    normalised = SAFER2(4, **options)
+    lengths = matrix.getnnz(axis=1)
+
+    def follows_length(model):
+        model.fit(matrix, show_progress=False)
+        return np.corrcoef(lengths, model.user_weights)[0, 1]
+
+    assert follows_length(plain) > 0.9
+    assert follows_length(plain) > follows_length(normalised) + 0.1
 
 
 @pytest.mark.parametrize("kind", [ERMMF, SAFER2])

@@ -65,8 +65,8 @@ MISMATCHES = {
     "seed": (lambda: make(random_state=2), None, "random_state=1 in the file, 2 here"),
     "epochs": (lambda: make(iterations=1), None, "at epoch 2, beyond iterations=1"),
     "shape": (make, lambda data: data[:9], "30 users x 20 items .* in the file, 9 x 20"),
-    "weights": (make, lambda data: data * 2, "user_items is not the matrix"),
-    "interactions": (make, other, "user_items is not the matrix"),
+    "weights": (make, lambda data: data * 2, "user_items is not what the file"),
+    "interactions": (make, other, "user_items is not what the file"),
 }
 
 

@@ -45,6 +45,15 @@ def epoch(**values):
     return fitted(history=[history[0] | values, history[1]])
 
 
+def user_counts(value):
+    return with_arrays(lambda arrays: changed(arrays, user_counts=np.full(12, float(value))))
+
+
+def groups(names, weights):
+    named = {} if names is None else {"group_names": np.array(names, dtype=np.int64)}
+    return with_arrays(lambda arrays: arrays | named | {"group_weights": np.array(weights)})
+
+
 NOT_FINITE = np.full((12, 3), np.nan, dtype=np.float32)
 
 HOSTILE = {
@@ -128,6 +137,9 @@ HOSTILE = {
     "shape of strings": (fitted(shape=["12", "8"]), "contradict"),
     "larger shape": (fitted(shape=[12, 9]), "contradict"),
     "no users": (fitted(num_users=0), "contradict"),
+    "too many users": (fitted(num_users=13), "contradict"),
+    "endless users": (fitted(num_users="inf"), "contradict"),
+    "uncounted users": (fitted(num_users="nan"), "contradict"),
     "too many items": (fitted(num_items=9), "contradict"),
     "no history": (fitted(history=None), "'history' is None"),
     "history of numbers": (fitted(history=[1, 2]), "history is damaged"),
@@ -165,6 +177,7 @@ HOSTILE = {
                 user_factors=arrays["user_factors"][:0],
                 user_mass=arrays["user_mass"][:0],
                 user_weights=arrays["user_weights"][:0],
+                user_counts=arrays["user_counts"][:0],
             )
         ),
         "contradict",
@@ -173,6 +186,16 @@ HOSTILE = {
         with_arrays(lambda arrays: changed(arrays, user_factors=NOT_FINITE)),
         "not finite",
     ),
+    "negative counts": (user_counts(-1), "contradict"),
+    "huge counts": (user_counts(1e300), "contradict"),
+    "no counts": (user_counts(0), "contradict"),
+    "groups without names": (groups(None, [0.1, 0.5]), "groups are damaged"),
+    "groups with too many names": (groups([1, 2, 3], [0.1, 0.5]), "'group_names' are damaged"),
+    "the same group twice": (groups([1, 1], [0.1, 0.5]), "'group_names' are damaged"),
+    "one group": (groups([1], [0.3]), "groups are damaged"),
+    "no group": (groups([], []), "groups are damaged"),
+    "negative groups": (groups([1, 2], [-0.1, 0.7]), "groups are damaged"),
+    "groups that are not finite": (groups([1, 2], [np.nan, 0.7]), "not finite"),
     "negative mass": (
         with_arrays(lambda arrays: changed(arrays, user_mass=-arrays["user_mass"])),
         "contradict",

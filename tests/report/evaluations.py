@@ -8,6 +8,7 @@ from safecf.evaluation import Comparison, Evaluation, UserProfile, compare
 
 METRICS = ("recall@20", "recall@50", "ndcg@20")
 TAILS = (0.1, 0.3, 0.5, 1.0)
+GROUPS = np.repeat(np.arange(7), [10, 10, 10, 10, 10, 100, 50])  # five are small
 HOSTILE = "</script><img src=x onerror=alert(1)> \"'&{} $title"
 
 

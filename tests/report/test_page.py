@@ -9,8 +9,8 @@ import pytest
 
 from safecf.evaluation import Comparison, Evaluation, compare
 from safecf.report import report
-from safecf.report.text import FORMATS
-from tests.report.evaluations import HOSTILE, METRICS, TAILS, make, pair
+from tests.report.evaluations import GROUPS, HOSTILE, METRICS, TAILS, make, pair
+from tests.report.expected import expected, written
 from tests.report.reader import Reader
 
 
@@ -19,31 +19,23 @@ def read(results: Any, folder: Path, **options: Any) -> Reader:
 
 
 def test_numbers_on_the_page_are_those_of_the_data(tmp_path: Path) -> None:
-    comparison = pair()
+    comparison = pair(groups=GROUPS)
     page = read(comparison, tmp_path)
-    evaluations = {each.model: each for each in (comparison.baseline, *comparison.others)}
     seen = set()
-    for attributes, text in page.numbers:
-        value, stat = float(attributes["value"] or ""), attributes["data-stat"]
-        assert text == FORMATS[attributes["data-format"] or ""](value)
-        metric, model = attributes.get("data-metric"), attributes.get("data-model")
-        level = float(attributes.get("data-level") or "nan")
-        evaluation = evaluations.get(model or "")
-        if stat == "value":
-            assert evaluation is not None
-            assert value == pytest.approx(evaluation.tail(metric or "", level))
-        elif stat in ("relative", "lift", "wins", "losses", "ties"):
-            (change,) = comparison.differences(model or "", metric or "", [level])
-            relative = change.relative[0]
-            expected = relative if stat in ("relative", "lift") else getattr(change, stat)
-            assert value == pytest.approx(expected, rel=1e-5)
-        elif stat == "catalogue":
-            assert evaluation is not None
-            assert value == evaluation.catalogue[metric or ""]
+    for found, text in page.numbers:
+        value, stat = float(found["value"] or ""), found["data-stat"] or ""
+        metric = found.get("data-metric") or ""
+        assert text == written(stat, value)
+        level = float(found.get("data-level") or "nan")
+        model, group = found["data-model"] or "", found.get("data-group") or ""
+        wanted = expected(comparison, stat, metric, level, model, group)
+        assert value == pytest.approx(wanted, rel=1e-5), (stat, metric, level, model, group)
         seen.add((stat, metric, level))
     for metric in METRICS:
         for level in TAILS:
             assert {("value", metric, level), ("relative", metric, level)} <= seen
+    assert {stat for stat, *_ in seen} >= {"wins", "losses", "group", "risk", "worst group"}
+    assert {stat for stat, *_ in seen} >= {"catalogue", "coverage"}
 
 
 def test_payload_holds_the_results(tmp_path: Path) -> None:
@@ -58,9 +50,9 @@ def test_payload_holds_the_results(tmp_path: Path) -> None:
         shown = np.array(curve["series"][0]["y"], dtype=float)  # null, where nothing is lifted
         np.testing.assert_allclose(shown[4:], lift[4:], rtol=1e-5)
         estimate = panel["scores"]["iALS"]["0.3"]
-        assert estimate[0] == comparison.baseline.tail(metric, 0.3)
+        assert estimate[0] == pytest.approx(comparison.baseline.tail(metric, 0.3))
         low_high = comparison.baseline.interval(metric, 0.3, resamples=60)
-        assert tuple(estimate[1:]) == low_high
+        assert tuple(estimate[1:]) == pytest.approx(low_high)
         assert panel["verdicts"]["SAFER2"] == comparison.verdict("SAFER2", metric, 0.3)
         gains = panel["gains"]["SAFER2"]
         assert gains["wins"] + gains["ties"] + gains["losses"] == 200
@@ -80,12 +72,13 @@ def test_losses_are_counted_once(tmp_path: Path) -> None:
 def test_verdict_stands_on_the_page_without_a_script(tmp_path: Path) -> None:
     comparison = pair()
     page = read(comparison, tmp_path, metric="ndcg@20")
-    assert comparison.verdict("SAFER2", "ndcg@20", 0.3) in page.text
-    panels = [attributes for _, attributes in page.elements if "data-panel" in attributes]
-    shown = {each["data-panel"] for each in panels if "hidden" not in each}
-    assert shown == {"ndcg@20"}
-    opened = [a["data-details"] for _, a in page.elements if "data-details" in a and "open" in a]
-    assert opened == ["ndcg@20"]
+    assert comparison.verdict("SAFER2", "ndcg@20", 0.3) in page.shown
+    assert comparison.verdict("SAFER2", "recall@20", 0.3) not in page.shown
+    panels = [a for _, a in page.elements if a.get("class") == "panel"]
+    assert {each["data-metric"] for each in panels if "hidden" not in each} == {"ndcg@20"}
+    # Every metric stands in the overview, without a script.
+    for metric in METRICS:
+        assert ("tr", {"data-metric": metric}) in page.elements
 
 
 @pytest.mark.parametrize(
@@ -104,7 +97,11 @@ def test_verdict_is_honest(tmp_path: Path, gain: float, words: str) -> None:
 
 
 def test_few_users_prove_nothing(tmp_path: Path) -> None:
-    assert "Too few users to tell: 5" in read(pair(users=5), tmp_path).text
+    page = read(pair(users=5), tmp_path)
+    assert "Too few users to tell" in page.text
+    assert "5 users were measured; it takes 30" in page.text
+    assert "no clear difference" not in page.text
+    assert "lifts" not in page.shown.partition("Who is lifted")[0]
 
 
 def test_needs_nothing_from_outside(tmp_path: Path) -> None:
@@ -157,7 +154,7 @@ def test_names_cannot_inject_anything(tmp_path: Path) -> None:
         metric=metric,
     )
     assert not any(tag == "img" for tag, _ in page.elements)
-    assert sum(tag == "script" for tag, _ in page.elements) == 2
+    assert sum(tag == "script" for tag, _ in page.elements) == 3
     assert page.payload["title"] == HOSTILE
     assert HOSTILE in page.text
 
@@ -205,6 +202,8 @@ CASES: dict[str, Any] = {
     "constant losses": lambda: dataclasses.replace(make("SAFER2"), losses=np.ones(200)),
     "losses of NaN": lambda: dataclasses.replace(make("SAFER2"), losses=np.full(200, np.nan)),
     "no catalogue": lambda: dataclasses.replace(make("SAFER2"), catalogue={}),
+    "small groups": lambda: pair(groups=np.arange(200) % 20),
+    "names with NUL": lambda: [make("a\0b"), make("c", seed=2)],
     "read back": lambda: Evaluation.from_dict(make("SAFER2").to_dict()),
 }
 
@@ -226,16 +225,27 @@ def test_any_level(tmp_path: Path, level: float) -> None:
     page = read(comparison, tmp_path, level=level)
     assert page.payload["level"] == level
     assert comparison.verdict("SAFER2", "recall@20", level) in page.text
+    for each in (page, read(comparison.baseline, tmp_path, level=level)):
+        assert "worst-off 100 %" not in each.text.lower()
+        marked = {a.get("data-stat") for a, _ in each.numbers} & {"loss var", "loss cvar"}
+        assert bool(marked) == (level < 1)
 
 
 def test_stays_small_with_many_users(tmp_path: Path) -> None:
     metrics = tuple(f"{name}@{k}" for name in ("recall", "ndcg") for k in (20, 50, 100))
     evaluations = [
-        make(f"model {seed}", users=10_000, seed=seed, metrics=metrics, epochs=200)
+        make(
+            f"model {seed}",
+            users=10_000,
+            seed=seed,
+            metrics=metrics,
+            epochs=200,
+            groups=np.arange(10_000) % 40,
+        )
         for seed in range(3)
     ]
     path = report(compare(evaluations, resamples=10), tmp_path / "report.html")
-    assert path.stat().st_size < 2_000_000
+    assert path.stat().st_size < 400_000
 
 
 def test_same_results_give_the_same_file(tmp_path: Path) -> None:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from safecf.als.loss import Vector
 from safecf.als.quantile import conditional_value_at_risk, value_at_risk
 from safecf.als.risk import Risk
 from safecf.als.rows import Problem
 from safecf.als.solvers import Solver
 from safecf.als.sweeps import State, make_sweep
 from safecf.backends.base import Backend
-from safecf.errors import ConvergenceWarning, warn
+from safecf.errors import ConvergenceWarning, DivergenceError, warn
 
 # Share of vanishing users that is taken for a collapse: on MovieLens-1M they are 35 % to 60 % at
 # bandwidths that are too small, and none at bandwidths that work.
@@ -26,6 +25,7 @@ class Epoch:
     """What one epoch did; losses and objective are those after it.
 
     `objective` is risk + ridge terms, per user and unit of weight (the paper's Psi + Omega).
+    `var` and `cvar` are those of the users' losses, or of the groups' where the risk is theirs.
     `residual_*` are the norms of the change of U, V and the weights z. `seconds` is by step.
     """
 
@@ -53,14 +53,13 @@ class Training:
     seed: int
 
     def start(self, factors: int, init_std: float) -> State:
-        """x_u, y_i ~ N(0, init_std^2 / d) for the users and items that have interactions."""
-        interactions = self.problem.interactions
+        """x_u, y_i ~ N(0, init_std^2 / d) for the users and items that count."""
         rng = np.random.default_rng(self.seed)
         sides = []
-        for matrix in (interactions.users, interactions.items):
-            side = rng.standard_normal((matrix.num_rows, factors), dtype=np.float32)
+        for active in (self.problem.active_users, self.problem.active_items):
+            side = rng.standard_normal((active.size, factors), dtype=np.float32)
             side *= np.float32(init_std / np.sqrt(factors))
-            side[np.diff(matrix.indptr) == 0] = 0
+            side[~active] = 0
             sides.append(side.astype(self.backend.dtype, copy=False))
         weights = self.risk.tail * self.problem.active_users.astype(np.float64)
         return State(users=sides[0], items=sides[1], weights=weights)
@@ -69,58 +68,75 @@ class Training:
         """Train up to epoch `iterations`, changing `state` in place, one record per epoch.
 
         An epoch that does not end (an error, Ctrl-C) leaves `state.items` and `state.epoch` as
-        they were before it.
+        they were before it. One that diverges ends training with a warning, or, if there is no
+        earlier one to stay with, with an error.
         """
         problem, risk = self.problem, self.risk
-        active, clock, warned = problem.active_users, _Clock(), False
+        active, clock = problem.active_users, _Clock()
         sweep = make_sweep(problem, self.backend, self.solver)
+        warned = not sweep.forgets
 
         with clock("losses"):
-            losses = sweep.losses(state)[active]
+            population = problem.population(sweep.losses(state))
 
         while state.epoch < iterations:
-            kept = state.items.copy()
+            kept = sweep.backup(state)
             try:
                 with clock("quantile"):
                     rng = np.random.default_rng([self.seed, state.epoch])
-                    start = risk.start(losses) if state.xi is None else state.xi
-                    xi = risk.quantile(losses, start, rng)
+                    start = risk.start(population) if state.xi is None else state.xi
+                    xi = risk.quantile(population, start, rng)
                     weights = np.zeros_like(state.weights)
-                    weights[active] = risk.weights(losses, xi)
+                    weights[active] = risk.weights(population, xi)
                 users, items = sweep.run(state, weights, clock)
                 with clock("losses"):
-                    losses = sweep.losses(state)[active]
-                ridge = problem.unit_user_rows.ridge @ users.norm
+                    population = problem.population(sweep.losses(state))
+                ranked = risk.ranked(population)
+                remembered = sweep.remember(state, weights)
+                ridge = problem.counted(problem.unit_user_rows.ridge) @ users.norm
                 ridge += problem.unit_item_rows.ridge @ items.norm
-                scale = risk.tail * problem.num_users
+                scale = risk.tail * population.size
                 record = Epoch(
                     epoch=state.epoch + 1,
-                    objective=float(risk.total(losses, xi) + ridge / 2) / scale,
-                    mean_loss=float(losses.mean()),
-                    var=value_at_risk(losses, risk.tail),
-                    cvar=conditional_value_at_risk(losses, risk.tail),
+                    objective=float(risk.total(population, xi) + ridge / 2) / scale,
+                    mean_loss=population.mean(population.losses),
+                    var=value_at_risk(ranked, risk.tail),
+                    cvar=conditional_value_at_risk(ranked, risk.tail),
                     xi=xi,
-                    mean_weight=float(weights[active].mean()),
+                    mean_weight=population.mean(weights[active]),
                     residual_users=float(np.sqrt(users.change.sum())),
                     residual_items=float(np.sqrt(items.change.sum())),
-                    residual_weights=float(np.linalg.norm(weights - state.weights)),
+                    residual_weights=float(np.linalg.norm(remembered - state.weights)),
                     seconds=clock.lap(),
                 )
-                warned = warned or _warn_if_collapsed(record, users.norm[active], risk.tail)
+                norms = users.norm[active]
+                vanished = population.mean(norms <= 1e-4 * norms.max())
+                warned = warned or _warn_if_collapsed(record, vanished, risk.tail)
+            except DivergenceError as problem_found:
+                state.restore(kept)
+                _end_diverging(state.epoch, problem_found)
+                return
             except BaseException:
-                state.items[:] = kept
+                state.restore(kept)
                 raise
-            state.weights, state.xi, state.epoch = weights, xi, record.epoch
+            state.weights, state.xi, state.epoch = remembered, xi, record.epoch
             yield record
 
 
-def _warn_if_collapsed(record: Epoch, norms: Vector, tail: float) -> bool:
+def _end_diverging(epochs: int, problem: DivergenceError) -> None:
+    """Tell that training ends after so many epochs; raise if there are none."""
+    message = f"training diverges at epoch {epochs + 1}: {problem}"
+    if epochs == 0:
+        raise DivergenceError(message) from None
+    warn(f"{message}. The model is that of epoch {epochs}", ConvergenceWarning)
+
+
+def _warn_if_collapsed(record: Epoch, vanished: float, tail: float) -> bool:
     """Tell of factors that vanish: too much regularization, or a bandwidth that is too small.
 
     With the latter, users of weight zero get factors of zero, come back as the worst losses, and
     so on: every epoch forgets what the last one did.
     """
-    vanished = float(np.mean(norms <= 1e-4 * norms.max()))
     if vanished <= VANISHED and abs(record.mean_weight - tail) <= tail / 2:
         return False
     warn(

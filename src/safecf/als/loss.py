@@ -46,6 +46,9 @@ class Normalised:
         return np.divide(1.0, mass, out=np.zeros_like(mass), where=mass > 0)
 
 
+LOSSES: dict[str, type[Normalised] | type[Plain]] = {"normalised": Normalised, "plain": Plain}
+
+
 @dataclass(frozen=True)
 class Ridge:
     """ridge_r = lambda (mass_r + b n_r)^nu, the bound on the row's Hessian per unit of |y|^2.

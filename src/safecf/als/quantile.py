@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -13,42 +14,88 @@ ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
+class Population:
+    """The losses of users, each of whom stands for count_u > 0 users; without `counts` for one.
+
+    All that is computed from it is what the population has in which the users are repeated; the
+    counts need not be whole, though.
+    """
+
+    losses: Floats
+    counts: Floats | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "losses", np.asarray(self.losses, dtype=np.float64))
+
+    @cached_property
+    def size(self) -> float:
+        """N = sum_u count_u."""
+        return float(self.losses.size if self.counts is None else np.sum(self.counts))
+
+    def counted(self, values: Floats) -> Floats:
+        """count_u v_u: what stands in a sum over users."""
+        return values if self.counts is None else self.counts * values
+
+    def sum(self, values: Floats) -> float:
+        """sum_u count_u v_u."""
+        return float(np.sum(self.counted(values)))
+
+    def mean(self, values: Floats) -> float:
+        """1/n sum_u count_u v_u."""
+        return self.sum(values) / self.size
+
+    def draw(self, users: int, rng: np.random.Generator) -> "Population":
+        """Return this number of users, drawn without replacement, with their counts."""
+        drawn = rng.choice(self.losses.size, users, replace=False, shuffle=False)
+        return Population(self.losses[drawn], None if self.counts is None else self.counts[drawn])
+
+    def worst_first(self) -> tuple[Floats, Floats, Floats | float]:
+        """Return the losses in falling order, the number of users before each, and their counts."""
+        if self.counts is None:
+            return np.sort(self.losses)[::-1], np.arange(self.size), 1.0
+        order = np.argsort(self.losses)
+        counts = self.counts[order][::-1]
+        return self.losses[order][::-1], np.cumsum(counts) - counts, counts
+
+
+@dataclass(frozen=True, eq=False)
 class Psi:
     """Psi(xi) = xi + 1/(tail n) sum_u (rho_1 * k_h)(loss_u - xi), convex in xi.
 
     Its minimum over xi is the smoothed CVaR. There the mean weight is the tail:
-    1/n sum_u w_u(xi) = tail, w_u(xi) = 1 - K((xi - loss_u) / h).
+    1/n sum_u w_u(xi) = tail, w_u(xi) = 1 - K((xi - loss_u) / h). Sums are those of `Population`.
     """
 
-    losses: Floats
+    population: Population
     tail: float
     kernel: Kernel
     bandwidth: float
 
     def weights(self, xi: float) -> Floats:
         """w_u = 1 - K((xi - loss_u) / h) = K((loss_u - xi) / h), which keeps small ones exact."""
-        return self.kernel.cdf((self.losses - xi) / self.bandwidth)
+        return self.kernel.cdf((self.population.losses - xi) / self.bandwidth)
 
     def value(self, xi: float) -> float:
         """Psi(xi) = 1/n sum_u loss_u + 1/(tail n) sum_u (rho_{1-tail} * k_h)(loss_u - xi).
 
         This is the ERM-QE decomposition: unlike the definition, it sums terms of one sign.
         """
-        check = self.kernel.smoothed_check(self.losses - xi, self.bandwidth, 1 - self.tail)
-        return float(np.mean(self.losses) + np.mean(check) / self.tail)
+        losses, mean = self.population.losses, self.population.mean
+        check = self.kernel.smoothed_check(losses - xi, self.bandwidth, 1 - self.tail)
+        return mean(losses) + mean(check) / self.tail
 
     def slope(self, xi: float) -> float:
         """Psi'(xi) = 1 - 1/(tail n) sum_u [1 - K((xi - loss_u) / h)]."""
-        return 1 - float(np.mean(self.weights(xi))) / self.tail
+        return 1 - self.population.mean(self.weights(xi)) / self.tail
 
     def curvature(self, xi: float) -> float:
         """Psi''(xi) = 1/(tail n) sum_u k_h(xi - loss_u)."""
-        density = self.kernel.density((xi - self.losses) / self.bandwidth)
-        return float(np.mean(density)) / self.bandwidth / self.tail
+        density = self.kernel.density((xi - self.population.losses) / self.bandwidth)
+        return self.population.mean(density) / self.bandwidth / self.tail
 
     def noise(self, xi: float) -> float:
         """Bound the rounding error of `value(xi)`."""
-        spread = self.bandwidth + float(np.mean(np.abs(self.losses - xi)))
+        spread = self.bandwidth + self.population.mean(np.abs(self.population.losses - xi))
         return ROUNDING * (abs(xi) + spread / self.tail)
 
     def bracket(self) -> tuple[float, float]:
@@ -58,14 +105,15 @@ class Psi:
         """
         below_one = np.nextafter(1.0, 0.0)
         q = -self.kernel.quantile(np.array(min(self.tail, below_one)))
-        ends = np.array([np.min(self.losses), np.max(self.losses)]) + self.bandwidth * q
+        losses = self.population.losses
+        ends = np.array([np.min(losses), np.max(losses)]) + self.bandwidth * q
         lower, upper = np.nan_to_num(np.nextafter(ends, [-np.inf, np.inf]))
         return float(lower), float(upper)
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def smoothed_quantile(
-    losses: Floats,
+    population: Population,
     tail: float,
     kernel: Kernel,
     bandwidth: float,
@@ -86,17 +134,17 @@ def smoothed_quantile(
     For tail = 1 any xi far enough below the losses is a minimum (-inf, if k has full support): the
     result is the highest one whose weights are all 1 up to rounding.
     """
-    losses = np.asarray(losses, dtype=np.float64)
-    size = max(1, round(sample * losses.size))
-    if size < losses.size and rng is None:
+    users = population.losses.size
+    size = max(1, round(sample * users))
+    if size < users and rng is None:
         raise ValueError(f"sample={sample:g} draws users at random: pass rng, or use sample=1")
     if tail == 1:
-        return Psi(losses, tail, kernel, bandwidth).bracket()[0]
+        return Psi(population, tail, kernel, bandwidth).bracket()[0]
     xi = start
     for _ in range(steps):
-        batch = losses
-        if size < losses.size and rng is not None:
-            batch = rng.choice(losses, size, replace=False, shuffle=False)
+        batch = population
+        if size < users and rng is not None:
+            batch = population.draw(size, rng)
         psi = Psi(batch, tail, kernel, bandwidth)
         lower, upper = psi.bracket()
         before = min(max(xi, lower), upper)
@@ -104,7 +152,7 @@ def smoothed_quantile(
         if after is None:
             return bisection(psi, lower, upper)
         xi = after
-        if xi == before and size == losses.size:
+        if xi == before and size == users:
             break
     return xi
 
@@ -147,24 +195,28 @@ def bisection(psi: Psi, lower: float, upper: float) -> float:
     return xi
 
 
-def value_at_risk(losses: Floats, tail: float) -> float:
+def value_at_risk(population: Population, tail: float) -> float:
     """Return the exact (1 - tail) quantile: the ceil(tail n)-th largest loss.
 
     Where tail n is whole, every value down to the next smaller loss is a quantile too; this one is
     reached or exceeded by tail n losses, ties aside.
     """
-    losses = np.asarray(losses, dtype=np.float64)
-    position = losses.size - math.ceil(tail * losses.size * (1 - ROUNDING))
-    return float(np.partition(losses, position)[position])
+    count = tail * population.size * (1 - ROUNDING)
+    if population.counts is None:
+        position = population.losses.size - math.ceil(count)
+        return float(np.partition(population.losses, position)[position])
+    worst_first, before, counts = population.worst_first()
+    last = np.searchsorted((before + counts)[:-1], count)
+    return float(worst_first[last])
 
 
-def conditional_value_at_risk(losses: Floats, tail: float) -> float:
+def conditional_value_at_risk(population: Population, tail: float) -> float:
     """Return 1/(tail n) sum_r clip(tail n - (r - 1), 0, 1) loss_(r), the worst loss first.
 
     That is the mean of the worst tail n losses, with the boundary one counted by the fraction that
     remains; tail = 1 is the mean.
     """
-    worst_first = np.sort(np.asarray(losses, dtype=np.float64))[::-1]
-    count = tail * worst_first.size
-    share = np.clip(count - np.arange(worst_first.size), 0.0, 1.0)
+    worst_first, before, counts = population.worst_first()
+    count = tail * population.size
+    share = np.clip(count - before, 0.0, counts)
     return float(share @ worst_first / count)

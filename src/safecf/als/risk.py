@@ -7,31 +7,38 @@ from typing import Protocol
 import numpy as np
 
 from safecf.als.kernels import Floats, Kernel
-from safecf.als.quantile import Psi, smoothed_quantile
+from safecf.als.quantile import Population, Psi, smoothed_quantile, value_at_risk
 
 
 class Risk(Protocol):
-    """A function of the losses and of xi, minimised over both; its slope in loss_u is w_u."""
+    """A function of the losses and of xi, minimised over both; its slope in loss_u is w_u.
+
+    In a population where user u stands for count_u users, the slope is count_u w_u.
+    """
 
     @property
     def tail(self) -> float:
         """The mean weight at the best xi: the share of users that is protected."""
         ...
 
-    def start(self, losses: Floats) -> float:
+    def ranked(self, population: Population) -> Population:
+        """Return those whose worst share it is about: the users themselves, or groups of them."""
+        ...
+
+    def start(self, population: Population) -> float:
         """Return the first xi."""
         ...
 
-    def quantile(self, losses: Floats, xi: float, rng: np.random.Generator | None) -> float:
+    def quantile(self, population: Population, xi: float, rng: np.random.Generator | None) -> float:
         """Return a better xi for these losses than the given one, if there is any."""
         ...
 
-    def weights(self, losses: Floats, xi: float) -> Floats:
-        """w_u = d total / d loss_u."""
+    def weights(self, population: Population, xi: float) -> Floats:
+        """w_u = d total / d loss_u / count_u."""
         ...
 
-    def total(self, losses: Floats, xi: float) -> float:
-        """Return the risk's part of the objective, on the scale of sum_u w_u loss_u."""
+    def total(self, population: Population, xi: float) -> float:
+        """Return the risk's part of the objective, on the scale of sum_u count_u w_u loss_u."""
         ...
 
 
@@ -50,21 +57,25 @@ class Mean:
         """The mean weight, which is everybody's."""
         return self.weight
 
-    def start(self, losses: Floats) -> float:
+    def ranked(self, population: Population) -> Population:
+        """Return the users themselves."""
+        return population
+
+    def start(self, population: Population) -> float:
         """Return xi = 1/n sum_u loss_u."""
-        return float(np.mean(losses, dtype=np.float64))
+        return population.mean(population.losses)
 
-    def quantile(self, losses: Floats, xi: float, rng: np.random.Generator | None) -> float:
+    def quantile(self, population: Population, xi: float, rng: np.random.Generator | None) -> float:
         """Return xi = 1/n sum_u loss_u; nothing depends on it."""
-        return self.start(losses)
+        return self.start(population)
 
-    def weights(self, losses: Floats, xi: float) -> Floats:
+    def weights(self, population: Population, xi: float) -> Floats:
         """w_u = weight."""
-        return np.full(len(losses), self.weight, dtype=np.float64)
+        return np.full(population.losses.size, self.weight, dtype=np.float64)
 
-    def total(self, losses: Floats, xi: float) -> float:
+    def total(self, population: Population, xi: float) -> float:
         """Return weight sum_u loss_u."""
-        return self.weight * float(np.sum(losses, dtype=np.float64))
+        return self.weight * population.sum(population.losses)
 
 
 @dataclass(frozen=True)
@@ -93,16 +104,20 @@ class SmoothedCVaR:
         if not 0 < self.sample <= 1:
             raise ValueError(f"sample={self.sample!r} must be above 0 and at most 1: try 0.1")
 
-    def start(self, losses: Floats) -> float:
-        """Return xi = 1/n sum_u loss_u."""
-        return float(np.mean(losses, dtype=np.float64))
+    def ranked(self, population: Population) -> Population:
+        """Return the users themselves."""
+        return population
 
-    def quantile(self, losses: Floats, xi: float, rng: np.random.Generator | None) -> float:
+    def start(self, population: Population) -> float:
+        """Return xi = 1/n sum_u loss_u."""
+        return population.mean(population.losses)
+
+    def quantile(self, population: Population, xi: float, rng: np.random.Generator | None) -> float:
         """Return xi = argmin Psi, by a few Newton-Raphson steps from the given xi."""
         if math.isinf(self.bandwidth):
-            return Mean(self.tail).quantile(losses, xi, rng)
+            return Mean(self.tail).quantile(population, xi, rng)
         return smoothed_quantile(
-            losses,
+            population,
             self.tail,
             self.kernel,
             self.bandwidth,
@@ -113,14 +128,14 @@ class SmoothedCVaR:
         )
 
     @np.errstate(over="ignore")
-    def weights(self, losses: Floats, xi: float) -> Floats:
+    def weights(self, population: Population, xi: float) -> Floats:
         """w_u = 1 - K((xi - loss_u) / h): how far user u is inside the tail, from 0 to 1."""
         if math.isinf(self.bandwidth):
-            return Mean(self.tail).weights(losses, xi)
-        return self._psi(losses).weights(xi)
+            return Mean(self.tail).weights(population, xi)
+        return self._psi(population).weights(xi)
 
     @np.errstate(over="ignore")
-    def total(self, losses: Floats, xi: float) -> float:
+    def total(self, population: Population, xi: float) -> float:
         """Return tail n Psi(xi) = tail n xi + sum_u (rho_1 * k_h)(loss_u - xi).
 
         It contains a constant of the order n h that no derivative sees, and is exact to n h eps:
@@ -128,8 +143,40 @@ class SmoothedCVaR:
         the constant out: tail sum_u loss_u.
         """
         if math.isinf(self.bandwidth):
-            return Mean(self.tail).total(losses, xi)
-        return self.tail * len(losses) * self._psi(losses).value(xi)
+            return Mean(self.tail).total(population, xi)
+        return self.tail * population.size * self._psi(population).value(xi)
 
-    def _psi(self, losses: Floats) -> Psi:
-        return Psi(np.asarray(losses, dtype=np.float64), self.tail, self.kernel, self.bandwidth)
+    def _psi(self, population: Population) -> Psi:
+        return Psi(population, self.tail, self.kernel, self.bandwidth)
+
+
+@dataclass(frozen=True)
+class CVaR:
+    """The mean loss of the worst-off share `tail` of the users, not smoothed: CVaR-MF."""
+
+    tail: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tail <= 1:
+            raise ValueError(f"tail={self.tail!r} must be above 0 and at most 1: try 0.3")
+
+    def ranked(self, population: Population) -> Population:
+        """Return the users themselves."""
+        return population
+
+    def start(self, population: Population) -> float:
+        """Return xi = 1/n sum_u loss_u."""
+        return population.mean(population.losses)
+
+    def quantile(self, population: Population, xi: float, rng: np.random.Generator | None) -> float:
+        """Return xi = the exact (1 - tail) quantile of the losses, whatever it was before."""
+        return value_at_risk(population, self.tail)
+
+    def weights(self, population: Population, xi: float) -> Floats:
+        """w_u = 1{loss_u >= xi}."""
+        return np.asarray(population.losses >= xi, dtype=np.float64)
+
+    def total(self, population: Population, xi: float) -> float:
+        """Return tail n xi + sum_u max(0, loss_u - xi)."""
+        ramps = np.maximum(population.losses - xi, 0)
+        return self.tail * population.size * xi + population.sum(ramps)

@@ -8,6 +8,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from safecf.als.loss import Loss, Ridge, Vector
+from safecf.als.quantile import Population
 from safecf.data.interactions import Interactions
 from safecf.data.matrix import Csr
 
@@ -53,7 +54,10 @@ def item_rows(
     ridge: Ridge,
     total_weight: float,
 ) -> Rows:
-    """Items: row_weight = 1, col_weight = w a, g = 1, to be solved with G = b X' diag(w) X."""
+    """Items: row_weight = 1, col_weight = w a, g = 1, to be solved with G = b X' diag(w) X.
+
+    Where users count more than once, `pair_weight` is count a, and G = b X' diag(count w) X.
+    """
     ones = np.ones(audience.num_rows)
     mass = audience.row_mass(pair_weight)
     return Rows(
@@ -67,31 +71,55 @@ def item_rows(
 
 @dataclass(frozen=True)
 class Problem:
-    """sum_u w_u loss_u + 1/2 sum_u ridge_u |x_u|^2 + 1/2 sum_i ridge_i |y_i|^2 on given data.
+    """sum_u count_u (w_u loss_u + ridge_u/2 |x_u|^2) + 1/2 sum_i ridge_i |y_i|^2 on given data.
 
-    `tail` is the mean of the weights w_u, alpha. Users and items without interactions have zero
-    factors and count nowhere: |U| and |V| are the numbers of those that have some.
+    `tail` is the mean of the weights w_u, alpha. User u stands for `user_count`[u] users with the
+    same history, for one where that is None; only sums over users know of it, that is the risk
+    and the items' half-step. Users and items without interactions have zero factors and count
+    nowhere, and so do users of count 0: |V| is the number of items that other users have, and |U|
+    the sum of those users' counts.
     """
 
     interactions: Interactions
     loss: Loss
     ridge: Ridge
     tail: float
+    user_count: Vector | None = None
 
     @cached_property
     def active_users(self) -> Mask:
-        """Which users have interactions: the ones whose losses the risk sees."""
-        return np.asarray(np.diff(self.interactions.users.indptr) > 0)
+        """Which users count: the ones whose losses the risk sees."""
+        has_some = np.asarray(np.diff(self.interactions.users.indptr) > 0)
+        return has_some if self.user_count is None else has_some & (self.user_count > 0)
 
     @cached_property
-    def num_users(self) -> int:
-        """|U|."""
-        return int(np.count_nonzero(self.active_users))
+    def active_items(self) -> Mask:
+        """Which items have interactions with users that count."""
+        items = self.interactions.items
+        if self.user_count is None:
+            return np.asarray(np.diff(items.indptr) > 0)
+        return items.row_mass(self.active_users.astype(np.float64)) > 0
+
+    @cached_property
+    def num_users(self) -> float:
+        """|U| = sum_u count_u over the users that count."""
+        if self.user_count is None:
+            return int(np.count_nonzero(self.active_users))
+        return float(np.sum(self.user_count[self.active_users]))
 
     @cached_property
     def num_items(self) -> int:
         """|V|."""
-        return int(np.count_nonzero(np.diff(self.interactions.items.indptr)))
+        return int(np.count_nonzero(self.active_items))
+
+    def counted(self, values: Vector) -> Vector:
+        """count_u v_u: what stands in a sum over users."""
+        return values if self.user_count is None else self.user_count * values
+
+    def population(self, losses: Vector) -> Population:
+        """Return the users that count, with their losses."""
+        counts = None if self.user_count is None else self.user_count[self.active_users]
+        return Population(losses[self.active_users], counts)
 
     @cached_property
     def pair_weight(self) -> Vector:
@@ -120,9 +148,9 @@ class Problem:
     def unit_item_rows(self) -> Rows:
         """The items' half-step with w = 1, ridges for weights of mean alpha."""
         unit = np.ones(self.interactions.num_users)
-        total_weight = self.tail * self.num_users
+        pair_weight, total_weight = self.counted(self.pair_weight), self.tail * self.num_users
         return item_rows(
-            self.interactions.items, unit, self.pair_weight, self.loss, self.ridge, total_weight
+            self.interactions.items, unit, pair_weight, self.loss, self.ridge, total_weight
         )
 
     def user_rows(self, weight: Vector) -> Rows:
@@ -132,4 +160,4 @@ class Problem:
 
     def item_rows(self, weight: Vector) -> Rows:
         """Return the items' half-step at the weights w_u."""
-        return replace(self.unit_item_rows, col_weight=weight * self.pair_weight)
+        return replace(self.unit_item_rows, col_weight=weight * self.counted(self.pair_weight))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from safecf.als.optimizers import Optimizer
+
 
 @dataclass(frozen=True)
 class Exact:
@@ -62,8 +64,23 @@ class Subspace:
     name: ClassVar[str] = "subspace"
 
 
+@dataclass(frozen=True)
+class Gradient:
+    """One step against the gradients of users and items, both taken at the old factors: CVaR-MF.
+
+        x -= step_size * direction ,   g = A x - b
+             = ( gamma G + sum_j p_j y_j y_j' + ridge I ) x - sum_j p_j y_j
+
+    The optimizer makes the direction from the row's gradient g; see `Rows` for its system.
+    """
+
+    step_size: float
+    optimizer: Optimizer
+    name: ClassVar[str] = "gradient"
+
+
 RowSolver = Exact | CG | SpectralCG
-Solver = RowSolver | Subspace
+Solver = RowSolver | Subspace | Gradient
 
 SOLVERS: dict[str, type[RowSolver]] = {
     "auto": SpectralCG,

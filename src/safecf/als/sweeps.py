@@ -2,14 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
 
 from safecf.als.loss import Vector
+from safecf.als.optimizers import Moments
 from safecf.als.rows import Problem, Rows
-from safecf.als.solvers import RowSolver, Solver, Subspace
+from safecf.als.solvers import Gradient, RowSolver, Solver, Subspace
 from safecf.backends.base import Backend, Factors, Solved
-from safecf.errors import SolveError
+from safecf.errors import DivergenceError, SolveError
+
+# Gradient steps diverge when the mean loss is this many times that of factors of zero, which is
+# what training improves on. It grows so fast then that the limit hardly matters.
+HOPELESS = 1e6
+# Up to this sum of squares, the factors' Gramian is sure to be finite in float32.
+LARGEST = 1e30
 
 Timer = Callable[[str], AbstractContextManager[None]]
 
@@ -23,20 +33,57 @@ class State:
     weights: Vector
     xi: float | None = None
     epoch: int = 0
+    moments: tuple[Moments | None, Moments | None] = (None, None)
+
+    def cast(self, dtype: np.dtype[Any]) -> None:
+        """Be in the type of numbers that a backend works with."""
+        self.users, self.items = (
+            side.astype(dtype, copy=False) for side in (self.users, self.items)
+        )
+        of_users, of_items = self.moments
+        self.moments = of_users and of_users.cast(dtype), of_items and of_items.cast(dtype)
+
+    def restore(self, kept: "State") -> None:
+        """Be what a sweep's `backup` has kept."""
+        vars(self).update(vars(kept))
 
 
 class Sweep(Protocol):
     """How users and items are updated, once each, at fixed weights w_u."""
 
+    @property
+    def forgets(self) -> bool:
+        """Whether a user of weight zero loses its factors, so that training may collapse."""
+
+    def backup(self, state: State) -> State:
+        """Return what `state` has to be restored to if an epoch does not end."""
+
+    def remember(self, state: State, weights: Vector) -> Vector:
+        """Return how users have counted up to this epoch, given its weights."""
+
     def losses(self, state: State) -> Vector:
         """Return loss_u of every user; what it finds out on the way serves the next `run`."""
 
     def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
-        """Update both sides of `state` in place, and report on users and items."""
+        """Update both sides of `state`, and report on users and items."""
+
+
+class Solving:
+    """What sweeps share that solve for one side given the other, in place."""
+
+    forgets: ClassVar[bool] = True
+
+    def backup(self, state: State) -> State:
+        """Keep the items, from which the users follow."""
+        return replace(state, items=state.items.copy())
+
+    def remember(self, state: State, weights: Vector) -> Vector:
+        """w_u: the factors follow from the last weights alone."""
+        return weights
 
 
 @dataclass
-class Alternating:
+class Alternating(Solving):
     """All users given the items, then all items given the new users: ALS."""
 
     problem: Problem
@@ -46,21 +93,20 @@ class Alternating:
 
     def losses(self, state: State) -> Vector:
         """loss_u in the eigenbasis of b Y'Y, which the users' half-step needs as well."""
-        problem, backend = self.problem, self.backend
-        gram = problem.loss.unobserved_weight * backend.gram(state.items)
-        self._items = backend.prepare(state.items, gram)
-        users = problem.interactions.users
-        return backend.losses(users, problem.pair_weight, state.users, self._items)
+        losses, self._items = losses_and_items(self.problem, self.backend, state)
+        return losses
 
     def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
-        """X from Y by G = b Y'Y, then Y from X by G = b X' diag(w) X."""
+        """X from Y by G = b Y'Y, then Y from X by G = b X' diag(count w) X."""
         problem, backend = self.problem, self.backend
         with timer("users"):
             rows = problem.user_rows(weights)
             users = self._solve("user", rows, self._items, state.users)
         self._items = None  # its memory goes to the rotated users
         with timer("items"):
-            gram = problem.loss.unobserved_weight * backend.gram(state.users, weights)
+            gram = problem.loss.unobserved_weight * backend.gram(
+                state.users, problem.counted(weights)
+            )
             fixed = backend.prepare(state.users, gram)
             items = self._solve("item", problem.item_rows(weights), fixed, state.items)
         return users, items
@@ -71,7 +117,7 @@ class Alternating:
 
 
 @dataclass
-class Cyclic:
+class Cyclic(Solving):
     """Block by block of coordinates, users then items: iALS++ and SAFER2++.
 
     The scores x_u.y_i of the observed pairs are kept up to date, so that a block of size B costs
@@ -98,6 +144,7 @@ class Cyclic:
         problem, backend = self.problem, self.backend
         unobserved_weight, scores = problem.loss.unobserved_weight, self._scores
         user_rows, item_rows = problem.user_rows(weights), problem.item_rows(weights)
+        counted = problem.counted(weights)
         found: tuple[list[Solved], list[Solved]] = [], []
         for block in blocks(state.users.shape[1], self.solver.block_size):
             with timer("users"), naming("user"):
@@ -106,14 +153,111 @@ class Cyclic:
                     backend.update_block(user_rows, block, state.items, gram, state.users, scores)
                 )
             with timer("items"), naming("item"):
-                gram = unobserved_weight * backend.gram(state.users, weights, block)
+                gram = unobserved_weight * backend.gram(state.users, counted, block)
                 found[1].append(
                     backend.update_block(
                         item_rows, block, state.users, gram, state.items, scores, problem.positions
                     )
                 )
-        users, items = (Solved(*map(sum, zip(*side, strict=True))) for side in found)
-        return users, items
+        return _whole(found[0]), _whole(found[1])
+
+
+@dataclass
+class Simultaneous:
+    """One gradient step for users and items, both from the old factors: CVaR-MF.
+
+    The new factors are made aside, and are the state's only once all of them are there and
+    finite: what an epoch starts from is never changed.
+    """
+
+    problem: Problem
+    backend: Backend
+    solver: Gradient
+    forgets: ClassVar[bool] = False
+    _items: Any = field(default=None, init=False)
+
+    def backup(self, state: State) -> State:
+        """Keep everything, which costs nothing."""
+        return replace(state)
+
+    def remember(self, state: State, weights: Vector) -> Vector:
+        """1/t sum_t w_u: who counts changes from step to step, the factors follow from them all."""
+        return state.weights + (weights - state.weights) / (state.epoch + 1)
+
+    def losses(self, state: State) -> Vector:
+        """loss_u in the eigenbasis of b Y'Y, which the users' gradients need as well."""
+        losses, self._items = losses_and_items(self.problem, self.backend, state)
+        population = self.problem.population(losses)
+        mean = population.mean(population.losses)
+        if not mean <= HOPELESS * self._loss_of_zero:
+            zero = self._loss_of_zero
+            raise self._diverges(
+                f"the mean loss is {mean:.2g}, where factors of zero have {zero:.2g}"
+            )
+        return losses
+
+    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
+        """X by G = b Y'Y, and Y by G = b X' diag(count w) X of the old X."""
+        problem, backend, epoch = self.problem, self.backend, state.epoch + 1
+        of_users, of_items = state.moments
+        with timer("users"):
+            rows = problem.user_rows(weights)
+            users, of_users, about_users = self._step(
+                rows, self._items, state.users, of_users, epoch
+            )
+        self._items = None  # its memory goes to the rotated users
+        with timer("items"):
+            gram = problem.loss.unobserved_weight * backend.gram(
+                state.users, problem.counted(weights)
+            )
+            rows, fixed = problem.item_rows(weights), backend.prepare(state.users, gram)
+            items, of_items, about_items = self._step(rows, fixed, state.items, of_items, epoch)
+        state.users, state.items, state.moments = users, items, (of_users, of_items)
+        return about_users, about_items
+
+    @np.errstate(all="ignore")
+    def _step(
+        self, rows: Rows, fixed: Any, factors: Factors, moments: Moments | None, epoch: int
+    ) -> tuple[Factors, Moments | None, Solved]:
+        """Return the new factors of a side, its new moments, and what there is to report."""
+        gradient = self.backend.gradients(rows, fixed, factors)
+        step, moments = self.solver.optimizer.direction(gradient, moments, epoch)
+        step *= -self.solver.step_size
+        new = factors + step
+        solved = Solved(_squares(step), _squares(new))
+        if not solved.norm.sum() <= LARGEST:
+            raise self._diverges("the factors are beyond float32")
+        return new, moments, solved
+
+    @cached_property
+    def _loss_of_zero(self) -> float:
+        """The mean of loss_u = a_u/2 m_u, that of x_u = 0."""
+        mass = self.problem.interactions.users.row_mass()
+        population = self.problem.population(self.problem.pair_weight * mass / 2)
+        return population.mean(population.losses)
+
+    def _diverges(self, what: str) -> DivergenceError:
+        remedy = f"lower step_size, e.g. step_size={self.solver.step_size / 2:g}, or init_std"
+        return DivergenceError(f"{what}; {remedy}")
+
+
+def losses_and_items(problem: Problem, backend: Backend, state: State) -> tuple[Vector, Any]:
+    """Return loss_u, and the items as they were prepared for it with G = b Y'Y."""
+    gram = problem.loss.unobserved_weight * backend.gram(state.items)
+    items = backend.prepare(state.items, gram)
+    users = problem.interactions.users
+    return backend.losses(users, problem.pair_weight, state.users, items), items
+
+
+def _squares(rows: Factors) -> Vector:
+    """|x_r|^2."""
+    return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+
+
+def _whole(reports: list[Solved]) -> Solved:
+    """Add up the reports on the blocks."""
+    change, norm = np.sum(reports, axis=0)
+    return Solved(change, norm)
 
 
 def blocks(factors: int, size: int) -> Iterator[slice]:
@@ -135,4 +279,6 @@ def make_sweep(problem: Problem, backend: Backend, solver: Solver) -> Sweep:
     """Return the sweep that the solver belongs to."""
     if isinstance(solver, Subspace):
         return Cyclic(problem, backend, solver)
+    if isinstance(solver, Gradient):
+        return Simultaneous(problem, backend, solver)
     return Alternating(problem, backend, solver)

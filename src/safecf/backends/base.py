@@ -48,6 +48,9 @@ class Backend(Protocol):
         cannot be solved.
         """
 
+    def gradients(self, rows: Rows, fixed: Any, factors: Factors) -> Factors:
+        """Return A_r x_r - b_r, the slope of every row's objective; see `Rows`."""
+
     def losses(self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: Any) -> Vector:
         """Return a_r/2 sum_j c_rj (1 - x_r.y_j)^2 + 1/2 x_r' G x_r for every row."""
 

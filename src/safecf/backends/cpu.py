@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from safecf import _core
 from safecf.als.loss import Vector
 from safecf.als.rows import Rows
-from safecf.als.solvers import CG, Exact, Solver, SpectralCG
-from safecf.backends.base import Factors, Ids, Solved
+from safecf.als.solvers import CG, Exact, RowSolver, SpectralCG
+from safecf.backends.base import Factors, Ids, Positions, Solved
 from safecf.backends.blas import single_threaded_blas
 from safecf.data.matrix import Csr
 from safecf.errors import SolveError, choose
@@ -73,15 +73,26 @@ class CpuBackend:
         self.num_threads = num_threads
         self.isa = isa
 
-    def gram(self, factors: Factors, weight: Vector | None = None) -> Factors:
-        """F' diag(weight) F."""
-        gram = np.empty((factors.shape[1],) * 2, dtype=np.float32)
+    def gram(
+        self, factors: Factors, weight: Vector | None = None, block: slice | None = None
+    ) -> Factors:
+        """F' diag(weight) F, or its columns `block`."""
+        d = factors.shape[1]
         weights = None if weight is None else _floats(weight)
-        _core.gram(factors, weights, gram, self.num_threads, self.isa)
+        if block is None or (block.start, block.stop) == (0, d):
+            gram = np.empty((d, d), dtype=np.float32)
+            _core.gram(factors, weights, gram, self.num_threads, self.isa)
+        else:
+            gram = np.empty((d, block.stop - block.start), dtype=np.float32)
+            _core.gram_block(factors, weights, block.start, gram, self.num_threads, self.isa)
         return gram
 
     def prepare(self, factors: Factors, gram: Factors) -> Fixed:
         """Rotate the factors into the eigenbasis of G, rows padded to whole cache lines."""
+        return self._rotated(factors, 0, gram)
+
+    def _rotated(self, factors: Factors, first: int, gram: Factors) -> Fixed:
+        """Rotate a block of coordinates, those from `first` on, into the eigenbasis of `gram`."""
         if not np.isfinite(gram).all():
             raise SolveError(
                 "the Gramian is beyond float32: lower init_std or unobserved_weight, or scale the "
@@ -89,20 +100,23 @@ class CpuBackend:
             )
         with single_threaded_blas():
             values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
-        count, width = len(factors), -(-factors.shape[1] // PAD) * PAD
         fixed = Fixed(
-            rotated=_aligned(count, width),
+            rotated=_aligned(len(factors), len(gram)),
             values=_floats(np.maximum(values, 0)),
             basis=_floats(basis),
         )
-        _core.rotate(factors, fixed.basis, fixed.rotated, self.num_threads, self.isa)
+        _core.rotate(factors, first, fixed.basis, fixed.rotated, self.num_threads, self.isa)
         return fixed
 
-    def solve_rows(self, rows: Rows, fixed: Fixed, factors: Factors, solver: Solver) -> Solved:
+    def solve_rows(self, rows: Rows, fixed: Fixed, factors: Factors, solver: RowSolver) -> Solved:
         """Solve all rows in parallel."""
         solve = choose("solver of the cpu backend", solver.name, ROW_SOLVERS)
-        change, norm = np.empty((2, len(factors)), dtype=np.float32)
-        systems = {
+        systems = self._systems(rows, fixed, factors) | _report(len(factors))
+        return _solved(rows, systems, solve(systems, solver))
+
+    def _systems(self, rows: Rows, fixed: Fixed, factors: Factors) -> dict[str, Any]:
+        """Return the arguments that all verbs over rows share."""
+        return {
             "indptr": rows.matrix.indptr,
             "indices": rows.matrix.indices,
             "weights": rows.matrix.weights,
@@ -112,15 +126,15 @@ class CpuBackend:
             "ridge": _floats(rows.ridge),
             **fixed._asdict(),
             "factors": factors,
-            "change": change,
-            "norm": norm,
             "threads": self.num_threads,
             "isa": self.isa,
         }
-        failed = solve(systems, solver)
-        if failed >= 0:
-            raise SolveError.at(failed, rows.ridge[failed])
-        return Solved(change.astype(np.float64), norm.astype(np.float64))
+
+    def gradients(self, rows: Rows, fixed: Fixed, factors: Factors) -> Factors:
+        """A x - b, all rows in parallel."""
+        gradients = np.empty_like(factors)
+        _core.gradients(**self._systems(rows, fixed, factors), gradients=gradients)
+        return gradients
 
     def losses(self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: Fixed) -> Vector:
         """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx, all rows in parallel."""
@@ -137,6 +151,55 @@ class CpuBackend:
             self.isa,
         )
         return losses.astype(np.float64)
+
+    def scores(self, matrix: Csr, factors: Factors, others: Factors) -> Factors:
+        """x_r.y_j for every entry of the matrix."""
+        scores = np.empty(matrix.nnz, dtype=np.float32)
+        both = _padded(factors), _padded(others)
+        _core.scores(matrix.indptr, matrix.indices, *both, scores, self.num_threads, self.isa)
+        return scores
+
+    def scored_losses(
+        self, matrix: Csr, pair_weight: Vector, scores: Factors, factors: Factors, gram: Factors
+    ) -> Vector:
+        """a/2 sum_j c_j (1 - s_j)^2 + 1/2 x'Gx, all rows in parallel."""
+        losses = np.empty(len(factors), dtype=np.float32)
+        _core.scored_losses(
+            matrix.indptr,
+            matrix.indices,
+            matrix.weights,
+            _floats(pair_weight),
+            scores,
+            _padded(factors),
+            _floats(gram),
+            losses,
+            self.num_threads,
+            self.isa,
+        )
+        return losses.astype(np.float64)
+
+    def update_block(
+        self,
+        rows: Rows,
+        block: slice,
+        others: Factors,
+        gram: Factors,
+        factors: Factors,
+        scores: Factors,
+        positions: Positions | None = None,
+    ) -> Solved:
+        """Solve the block in the eigenbasis of G's diagonal block, all rows in parallel."""
+        fixed = self._rotated(others, block.start, gram[block])
+        with single_threaded_blas():
+            rotated_gram = _floats(gram) @ fixed.basis
+        systems = self._systems(rows, fixed, factors) | _report(len(factors))
+        systems |= {
+            "gram": rotated_gram,
+            "first": block.start,
+            "scores": scores,
+            "positions": positions,
+        }
+        return _solved(rows, systems, _core.update_block(**systems))
 
     def topk(
         self,
@@ -169,8 +232,32 @@ def _floats(values: ArrayLike) -> Floats:
 
 
 def _aligned(rows: int, columns: int) -> Floats:
-    """Return an empty matrix that starts on a cache line."""
-    size = 4 * rows * columns
+    """Return an empty matrix whose rows are padded to whole cache lines and start on one."""
+    width = -(-columns // PAD) * PAD
+    size = 4 * rows * width
     raw = np.empty(size + CACHE_LINE, dtype=np.uint8)
     offset = -raw.ctypes.data % CACHE_LINE
-    return raw[offset : offset + size].view(np.float32).reshape(rows, columns)
+    return raw[offset : offset + size].view(np.float32).reshape(rows, width)
+
+
+def _padded(factors: Factors) -> Floats:
+    """Return the factors with rows padded with zeros to whole cache lines: themselves, if so."""
+    rows, columns = factors.shape
+    if columns % PAD == 0:
+        return _floats(factors)
+    padded = _aligned(rows, columns)
+    padded[:, :columns], padded[:, columns:] = factors, 0
+    return padded
+
+
+def _report(count: int) -> dict[str, Floats]:
+    """Return the room for what a solver reports of each row."""
+    change, norm = np.empty((2, count), dtype=np.float32)
+    return {"change": change, "norm": norm}
+
+
+def _solved(rows: Rows, systems: dict[str, Any], failed: int) -> Solved:
+    """Return what was reported, or raise if a row failed."""
+    if failed >= 0:
+        raise SolveError.at(failed, rows.ridge[failed])
+    return Solved(systems["change"].astype(np.float64), systems["norm"].astype(np.float64))

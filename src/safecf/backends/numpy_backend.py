@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from safecf.als.loss import Vector
 from safecf.als.rows import Rows
-from safecf.als.solvers import CG, Exact, Solver, SpectralCG
-from safecf.backends.base import Factors, Ids, Solved
+from safecf.als.solvers import CG, Exact, RowSolver, SpectralCG
+from safecf.backends.base import Factors, Ids, Positions, Solved
 from safecf.backends.blas import single_threaded_blas
 from safecf.data.matrix import Csr
 from safecf.errors import SolveError, choose
@@ -39,13 +39,17 @@ class System(NamedTuple):
         return np.asarray(self.fixed.T @ self.pairs)
 
 
+def solve_dense(system: System, right: Vector) -> Vector:
+    """A^-1 right, by Cholesky."""
+    gram, gram_weight, ridge, fixed, pairs = system
+    shared = gram_weight * gram + ridge * np.eye(len(right))
+    lower = np.linalg.cholesky(shared + fixed.T @ (pairs[:, None] * fixed))
+    return np.asarray(np.linalg.solve(lower.T, np.linalg.solve(lower, right)))
+
+
 def solve_exact(system: System, start: Vector, solver: Exact) -> Vector:
     """X = A^-1 b."""
-    gram, gram_weight, ridge, fixed, pairs = system
-    shared = gram_weight * gram + ridge * np.eye(len(start))
-    matrix = shared + fixed.T @ (pairs[:, None] * fixed)
-    lower = np.linalg.cholesky(matrix)
-    return np.asarray(np.linalg.solve(lower.T, np.linalg.solve(lower, system.right_hand_side())))
+    return solve_dense(system, system.right_hand_side())
 
 
 def conjugate_gradients(
@@ -96,10 +100,13 @@ class NumpyBackend:
     name = "numpy"
     dtype: np.dtype[Any] = np.dtype(np.float64)
 
-    def gram(self, factors: Factors, weight: Vector | None = None) -> Factors:
-        """F' diag(weight) F."""
+    def gram(
+        self, factors: Factors, weight: Vector | None = None, block: slice | None = None
+    ) -> Factors:
+        """F' diag(weight) F, or its columns `block`."""
+        right = factors if block is None else factors[:, block]
         with single_threaded_blas():
-            weighted = factors if weight is None else weight[:, None] * factors
+            weighted = right if weight is None else weight[:, None] * right
             return np.asarray(factors.T @ weighted, dtype=self.dtype)
 
     def prepare(self, factors: Factors, gram: Factors) -> tuple[Factors, Factors]:
@@ -107,7 +114,7 @@ class NumpyBackend:
         return np.asarray(factors, dtype=self.dtype), np.asarray(gram, dtype=self.dtype)
 
     def solve_rows(
-        self, rows: Rows, fixed: tuple[Factors, Factors], factors: Factors, solver: Solver
+        self, rows: Rows, fixed: tuple[Factors, Factors], factors: Factors, solver: RowSolver
     ) -> Solved:
         """Solve row by row."""
         solve = choose("solver of the numpy backend", solver.name, ROW_SOLVERS)
@@ -115,22 +122,22 @@ class NumpyBackend:
         change, norm = np.zeros(len(factors)), np.zeros(len(factors))
         with single_threaded_blas():
             for row, old in enumerate(np.asarray(factors, dtype=self.dtype)):
-                columns, confidence = rows.matrix.row(row)
-                pairs = rows.row_weight[row] * rows.col_weight[columns] * confidence
-                system = System(
-                    gram, rows.gram_weight[row], rows.ridge[row], others[columns], pairs
-                )
+                system = _system(rows, row, others, gram)
                 new = np.zeros_like(old)
                 if system.right_hand_side().any():
-                    try:
-                        new = solve(system, old, solver)
-                    except np.linalg.LinAlgError:
-                        raise SolveError.at(row, rows.ridge[row]) from None
-                if not np.isfinite(new).all():
-                    raise SolveError.at(row, rows.ridge[row])
+                    new = _solved(rows, row, solve, system, old, solver)
                 change[row], norm[row] = np.sum((new - old) ** 2), np.sum(new**2)
                 factors[row] = new
         return Solved(change, norm)
+
+    def gradients(self, rows: Rows, fixed: tuple[Factors, Factors], factors: Factors) -> Factors:
+        """A x - b, row by row."""
+        gradients = np.empty(factors.shape, dtype=self.dtype)
+        with single_threaded_blas():
+            for row, x in enumerate(np.asarray(factors, dtype=self.dtype)):
+                system = _system(rows, row, *fixed)
+                gradients[row] = system.multiply(x) - system.right_hand_side()
+        return gradients
 
     def losses(
         self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: tuple[Factors, Factors]
@@ -144,6 +151,53 @@ class NumpyBackend:
                 missed = confidence @ (1 - others[columns] @ x) ** 2
                 losses[row] = pair_weight[row] / 2 * missed + x @ gram @ x / 2
         return losses
+
+    def scores(self, matrix: Csr, factors: Factors, others: Factors) -> Factors:
+        """x_r.y_j, row by row."""
+        scores = np.empty(matrix.nnz, dtype=self.dtype)
+        with single_threaded_blas():
+            for row, x in enumerate(factors):
+                scores[matrix.indptr[row] : matrix.indptr[row + 1]] = others[matrix.row(row)[0]] @ x
+        return scores
+
+    def scored_losses(
+        self, matrix: Csr, pair_weight: Vector, scores: Factors, factors: Factors, gram: Factors
+    ) -> Vector:
+        """a/2 sum_j c_j (1 - s_j)^2 + 1/2 x'Gx, row by row."""
+        losses = np.zeros(len(factors))
+        with single_threaded_blas():
+            for row, x in enumerate(factors):
+                own = scores[matrix.indptr[row] : matrix.indptr[row + 1]]
+                missed = matrix.row(row)[1] @ (1 - own) ** 2
+                losses[row] = pair_weight[row] / 2 * missed + x @ gram @ x / 2
+        return losses
+
+    def update_block(
+        self,
+        rows: Rows,
+        block: slice,
+        others: Factors,
+        gram: Factors,
+        factors: Factors,
+        scores: Factors,
+        positions: Positions | None = None,
+    ) -> Solved:
+        """Solve the block of row by row exactly."""
+        change, norm = np.zeros(len(factors)), np.zeros(len(factors))
+        places = np.arange(rows.matrix.nnz) if positions is None else positions
+        with single_threaded_blas():
+            for row, x in enumerate(factors):
+                system = _system(rows, row, others[:, block], gram[block])
+                place = places[rows.matrix.indptr[row] : rows.matrix.indptr[row + 1]]
+                step = -x[block]
+                if system.pairs.any():
+                    shared = system.gram_weight * (gram.T @ x) + system.ridge * x[block]
+                    right = system.fixed.T @ (system.pairs * (1 - scores[place])) - shared
+                    step = _solved(rows, row, solve_dense, system, right)
+                scores[place] += system.fixed @ step
+                x[block] += step
+                change[row], norm[row] = np.sum(step**2), np.sum(x[block] ** 2)
+        return Solved(change, norm)
 
     def topk(
         self,
@@ -169,3 +223,20 @@ class NumpyBackend:
             order = candidates[np.argsort(-scores[candidates], kind="stable")][:k]
             ids[row, : len(order)], best[row, : len(order)] = order, scores[order]
         return ids, best
+
+
+def _system(rows: Rows, row: int, others: Matrix, gram: Matrix) -> System:
+    columns, confidence = rows.matrix.row(row)
+    pairs = rows.row_weight[row] * rows.col_weight[columns] * confidence
+    return System(gram, rows.gram_weight[row], rows.ridge[row], others[columns], pairs)
+
+
+def _solved(rows: Rows, row: int, solve: Callable[..., Vector], *arguments: Any) -> Vector:
+    """Return the row's solution, or raise if it has none."""
+    try:
+        found = solve(*arguments)
+    except np.linalg.LinAlgError:
+        found = np.array([np.nan])
+    if not np.isfinite(found).all():
+        raise SolveError.at(row, rows.ridge[row])
+    return found

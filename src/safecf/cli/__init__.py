@@ -1,13 +1,19 @@
 """The command line: `safecf COMMAND`."""
 
+import re
 import sys
+import warnings
+from dataclasses import fields
+from typing import Annotated
 
 import typer
 
+from safecf import __version__
 from safecf.cli.data import app as data
 from safecf.cli.demo import demo
-from safecf.cli.evaluate import evaluate
-from safecf.errors import FileFormatError, ModelFitError
+from safecf.cli.evaluate import compare, evaluate
+from safecf.cli.options import DataOptions, SplitOptions
+from safecf.errors import ConvergenceWarning, FileFormatError, ModelFitError, ParameterWarning
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -15,15 +21,59 @@ app = typer.Typer(
     help="Safe collaborative filtering: recommenders that look after the worst-off users.",
 )
 app.command()(demo)
-app.command("evaluate")(evaluate)
-app.command("compare")(evaluate)
+app.command()(evaluate)
+app.command()(compare)
 app.add_typer(data, name="data")
+
+OPTIONS = [field.name for record in (DataOptions, SplitOptions) for field in fields(record)]
+# in a message of the library, an argument that is an option here
+ARGUMENT = re.compile(rf"\b({'|'.join(OPTIONS)})=(?=(\S)?)")
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"safecf {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version, and end."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that come before a command."""
 
 
 def main() -> None:
     """Run a command; what the user can mend is one line on stderr, and exit code 2."""
-    try:
-        app()
-    except (ValueError, TypeError, KeyError, OSError, FileFormatError, ModelFitError) as problem:
-        print(f"safecf: {problem}", file=sys.stderr)
-        sys.exit(2)
+    with warnings.catch_warnings():
+        for category in (ParameterWarning, ConvergenceWarning):
+            warnings.simplefilter("default", category)
+        warnings.showwarning = _show_warning
+        try:
+            app()
+        except (ValueError, TypeError, KeyError, OSError, FileFormatError, ModelFitError) as wrong:
+            text = wrong.args[0] if isinstance(wrong, KeyError) and wrong.args else wrong
+            print(f"safecf: {as_options(str(text))}", file=sys.stderr)
+            sys.exit(2)
+
+
+def as_options(message: str) -> str:
+    """Say arguments of the library as options.
+
+    >>> as_options("there is no column 'user'; try user='visitor'")
+    "there is no column 'user'; try --user 'visitor'"
+    """
+
+    def option(found: re.Match[str]) -> str:
+        return "--" + found[1].replace("_", "-") + (" " if found[2] else "")
+
+    return ARGUMENT.sub(option, message)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"safecf: warning: {as_options(str(message))}", file=sys.stderr)

@@ -4,14 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from safecf.cli.results import describe, print_results, train_and_evaluate, write_results
-from safecf.cli.sources import load_split
-from safecf.data.synthetic import DEMO_SETTINGS
-from safecf.models import ERMMF, IALS, SAFER2, Recommender
-
-METRIC, LEVEL = "recall@20", 0.3
+from safecf.cli.options import DataOptions, SplitOptions
 
 
 def demo(
@@ -21,24 +15,32 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the models.")] = 0,
 ) -> None:
     """Train iALS, ERM-MF and SAFER2 on synthetic people, and see who is left behind."""
-    console = Console()
-    split = load_split("demo", heldout=1000)
-    facts = describe(split, "synthetic, shape 'demo'")
-    console.print(", ".join(f"{name}: {value}" for name, value in facts.items()), highlight=False)
+    # Here, not above: the command line starts fast, and Ctrl-C ends it at any time.
+    from rich.console import Console  # noqa: PLC0415
+
+    from safecf.cli import results, sources  # noqa: PLC0415
+    from safecf.data.synthetic import DEMO_SETTINGS  # noqa: PLC0415
+    from safecf.models import ERMMF, IALS, SAFER2, Recommender  # noqa: PLC0415
+
+    options = SplitOptions(heldout=1000)
+    output = results.Output(
+        "recall@20",
+        (20, 50, 100),
+        0.3,
+        out / "report.html",
+        out / "results.json",
+        settings=options.settings() | {"command": results.command_line()},
+    )
     models: dict[str, Recommender] = {
         "iALS": IALS(**DEMO_SETTINGS["IALS"], random_state=seed),
         "ERM-MF": ERMMF(**DEMO_SETTINGS["ERMMF"], random_state=seed),
         "SAFER2": SAFER2(**DEMO_SETTINGS["SAFER2"], random_state=seed),
     }
-    evaluations = train_and_evaluate(models, split)
-    results = print_results(console, evaluations, METRIC, LEVEL) or evaluations[0]
-    written = write_results(
-        results,
-        json_path=out / "results.json",
-        report_path=out / "report.html",
-        metric=METRIC,
-        level=LEVEL,
-        data_summary=facts,
-    )
-    console.print(f"The report, for your browser: {written[0]}", highlight=False)
-    console.print(f"All numbers: {written[1]}", highlight=False)
+    console = Console()
+    split = sources.load_data(DataOptions(["demo"])).split(options)
+    facts = results.describe(split, "synthetic, shape 'demo'")
+    console.print(", ".join(f"{name}: {value}" for name, value in facts.items()), highlight=False)
+    evaluations = results.train_and_evaluate(models, split, output)
+    page, numbers = results.show_results(console, evaluations, output, facts)
+    console.print(f"The report, for your browser: {page}", highlight=False)
+    console.print(f"All numbers: {numbers}", highlight=False)

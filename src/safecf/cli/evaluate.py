@@ -1,71 +1,88 @@
 """`safecf evaluate` and `safecf compare`: how well users are served, and the worst-off."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from safecf.cli.results import describe, print_results, train_and_evaluate, write_results
-from safecf.cli.sources import DATA_HELP, MODEL_HELP, load_split, make_model
-from safecf.models.recommender import Recommender
-
-Data = Annotated[str, typer.Argument(help=DATA_HELP)]
-Models = Annotated[list[str], typer.Option("--model", "-m", help=MODEL_HELP)]
-DataPath = Annotated[
-    Path | None, typer.Option("--path", help="The data set's archive, folder or file.")
-]
-User = Annotated[str, typer.Option(help="The column of the users, for a file.")]
-Item = Annotated[str, typer.Option(help="The column of the items, for a file.")]
-HeldOut = Annotated[
-    int | None,
-    typer.Option(help="Users to hold out for validation, and for the test; by default a tenth."),
-]
-Seed = Annotated[int, typer.Option(help="Seed of the models.")]
-Metric = Annotated[str, typer.Option(help="The metric to print, and the report's first.")]
-Level = Annotated[float, typer.Option("--tail", help="The share of worst-off users to print.")]
-Report = Annotated[Path | None, typer.Option(help="Write the tail report, an HTML page, to here.")]
-Out = Annotated[Path | None, typer.Option(help="Write all numbers as JSON to here.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+from safecf.cli.options import MODELS, DataOptions, SplitOptions, with_records
 
 
-def evaluate(
-    data: Data,
-    model: Models,
-    path: DataPath = None,
-    user: User = "user",
-    item: Item = "item",
-    heldout: HeldOut = None,
-    seed: Seed = 0,
-    metric: Metric = "recall@20",
-    tail: Level = 0.3,
-    report: Report = None,
-    out: Out = None,
-    quiet: Quiet = False,
-) -> None:
-    """Train models or take saved ones, score held-out users, and compare with the first model."""
-    models = _named([make_model(spec, seed) for spec in model])
-    split = load_split(data, path=path, user=user, item=item, heldout=heldout)
-    console = Console()
-    evaluations = train_and_evaluate(models, split, quiet=quiet)
-    results = print_results(console, evaluations, metric, tail) or evaluations[0]
-    written = write_results(
-        results,
-        json_path=out,
-        report_path=report,
-        metric=metric,
-        level=tail,
-        data_summary=describe(split, data),
+@dataclass(frozen=True)
+class RunOptions:
+    """Which models, and what of their results is wanted."""
+
+    model: Annotated[
+        list[str],
+        typer.Option(
+            "--model",
+            "-m",
+            help="A model and its options, as in safer2:factors=32,bandwidth=0.15, or the file of "
+            f"a saved one; may be repeated. Models: {', '.join(MODELS)}.",
+        ),
+    ]
+    seed: Annotated[int, typer.Option(help="Seed of the models.")] = 0
+    metric: Annotated[
+        str | None,
+        typer.Option(help="What to show, such as recall or ndcg@10.", show_default="recall@20"),
+    ] = None
+    k: Annotated[
+        list[int] | None,
+        typer.Option(help="Length of the rankings; may be repeated.", show_default="20 50 100"),
+    ] = None
+    tail: Annotated[float, typer.Option(help="The share of worst-off users to show.")] = 0.3
+    report: Annotated[Path | None, typer.Option(help="Write the tail report, an HTML page.")] = None
+    out: Annotated[Path | None, typer.Option(help="Write all numbers as JSON.")] = None
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False
+
+
+@with_records
+def evaluate(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
+    """Say how well held-out users are served, and the worst-off among them.
+
+    Models are trained first, unless they come from a file. For example:
+
+    safecf evaluate ratings.csv --rating stars --min-rating 4 -m safer2:factors=32 --report out.html
+    """
+    _run(data, split, options)
+
+
+@with_records
+def compare(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
+    """Compare models with the first one, user by user: who gains, who loses, and how surely.
+
+    For example:
+
+    safecf compare clicks.parquet --user visitor --item page -m ials -m safer2 --report out.html
+    """
+    if len(options.model) < 2:
+        raise ValueError(
+            "one model cannot be compared; add another one with -m, or use safecf evaluate"
+        )
+    _run(data, split, options)
+
+
+def _run(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
+    # Here, not above: the command line starts fast, and Ctrl-C ends it at any time.
+    from rich.console import Console  # noqa: PLC0415
+
+    from safecf.cli import results, sources  # noqa: PLC0415
+
+    metric, cutoffs = results.choose_metric(options.metric, options.k)
+    output = results.Output(
+        metric,
+        cutoffs,
+        options.tail,
+        options.report,
+        options.out,
+        options.quiet,
+        settings=split.settings() | {"command": results.command_line()},
     )
-    for file in written:
+    models = sources.name_models(options.model, options.seed)
+    made = sources.load_data(data).split(split)
+    evaluations = results.train_and_evaluate(models, made, output)
+    console = Console()
+    summary = results.describe(made, " ".join(data.data))
+    for file in results.show_results(console, evaluations, output, summary):
         console.print(f"written: {file}", highlight=False)
-
-
-def _named(models: list[tuple[str, Recommender]]) -> dict[str, Recommender]:
-    """Number the models that would have the same name."""
-    names = [name for name, _ in models]
-    found = {}
-    for place, (name, model) in enumerate(models):
-        twin = names.count(name) > 1
-        found[f"{name} {names[: place + 1].count(name)}" if twin else name] = model
-    return found

@@ -1,74 +1,151 @@
 """Train, evaluate and compare: what `demo`, `evaluate` and `compare` have in common."""
 
+import inspect
 import json
-from collections.abc import Mapping
+import shlex
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from safecf.atomic import replace_file
 from safecf.data.split import Split
-from safecf.evaluation import Comparison, Evaluation, compare, evaluate
+from safecf.errors import choose
+from safecf.evaluation import METRICS, Comparison, Evaluation, compare, evaluate
+from safecf.evaluation.evaluator import TAILS
+from safecf.evaluation.tail import check_level
 from safecf.models.recommender import Recommender
 from safecf.report import report
 
 
+@dataclass(frozen=True)
+class Output:
+    """What is measured and shown, and where it goes; checked before any work."""
+
+    metric: str
+    k: tuple[int, ...]
+    level: float
+    report_path: Path | None = None
+    json_path: Path | None = None
+    quiet: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_level(self.level)
+        for path in (self.report_path, self.json_path):
+            if path is not None:
+                check_writable(path)
+
+    @property
+    def tails(self) -> tuple[float, ...]:
+        """The levels to evaluate, the one to show included."""
+        return tuple(sorted({*TAILS, self.level}))
+
+
+def choose_metric(metric: str | None, k: Sequence[int] | None) -> tuple[str, tuple[int, ...]]:
+    """Return the metric to show with its cutoff, and all cutoffs.
+
+    >>> choose_metric("ndcg@10", None), choose_metric("ndcg", [5])
+    (('ndcg@10', (10, 20, 50, 100)), ('ndcg@5', (5,)))
+    """
+    cutoffs = list(k or inspect.signature(evaluate).parameters["k"].default)
+    for cutoff in cutoffs:
+        if cutoff < 1:
+            raise ValueError(f"--k {cutoff} has to be at least 1; try --k 20")
+    name, sign, text = (metric or "recall").partition("@")
+    choose("metric", name, METRICS)
+    if not sign:
+        return f"{name}@{cutoffs[0]}", tuple(cutoffs)
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"--metric {metric}: {text!r} is no cutoff; try {name}@20")
+    return f"{name}@{int(text)}", tuple(sorted({*cutoffs, int(text)}))
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a path that no file can be written to; nothing is left behind."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name the file to write")
+    folder = next(each for each in path.absolute().parents if each.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as problem:
+        reason = problem.strerror if folder.is_dir() else f"{folder} is a file"
+        raise OSError(f"cannot write {path}: {reason}; choose another place") from None
+
+
 def train_and_evaluate(
-    models: Mapping[str, Recommender], split: Split, *, quiet: bool = False
+    models: Mapping[str, Recommender], split: Split, output: Output
 ) -> list[Evaluation]:
     """Train every model that is not trained yet on the training users; score the test users."""
+    training = split.training
     found = []
     for name, model in models.items():
-        if getattr(model, "item_factors", None) is None:
-            model.fit(split.train, show_progress=not quiet)
-        found.append(evaluate(model, split, name=name))
+        if not model.is_fitted:
+            model.fit(training, show_progress=not output.quiet)
+        found.append(
+            evaluate(model, split, output.k, output.tails, name=name, settings=output.settings)
+        )
     return found
 
 
-def print_results(
+def show_results(
+    console: Console,
+    evaluations: list[Evaluation],
+    output: Output,
+    data_summary: Mapping[str, object],
+) -> list[Path]:
+    """Print the results, write what was asked for, and return where it lies."""
+    results = _print(console, evaluations, output.metric, output.level)
+    written = []
+    if output.report_path is not None:
+        written.append(
+            report(
+                results,
+                output.report_path,
+                metric=output.metric,
+                level=output.level,
+                data_summary=data_summary,
+            )
+        )
+    if output.json_path is not None:
+        output.json_path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(output.json_path, json.dumps(results.to_dict(level=output.level)).encode())
+        written.append(output.json_path)
+    return written
+
+
+def _print(
     console: Console, evaluations: list[Evaluation], metric: str, level: float
-) -> Comparison | None:
+) -> Comparison | Evaluation:
     """Print mean and tail with their intervals, and a verdict on every model but the first."""
     users = len(evaluations[0].users.target_count) - evaluations[0].unscored
     table = Table(title=f"{metric} of {users:,} test users, 95 % intervals")
     table.add_column("model")
-    for heading in ("all users", f"worst-off {level:.0%}"):
+    headings = (
+        {1.0: "all users", level: f"worst-off {100 * level:g} %"}
+        if level < 1
+        else {1.0: "all users"}
+    )
+    for heading in headings.values():
         table.add_column(heading, justify="right")
     for each in evaluations:
         cells = []
-        for share in (1.0, level):
+        for share in headings:
             low, high = each.interval(metric, share)
             cells.append(f"{each.tail(metric, share):.4f}  [{low:.4f}, {high:.4f}]")
         table.add_row(each.model, *cells)
     console.print(table)
     if len(evaluations) == 1:
-        return None
+        return evaluations[0]
     comparison = compare(evaluations)
     console.print(comparison.summary(metric, level), highlight=False)
     return comparison
-
-
-def write_results(
-    results: Comparison | Evaluation,
-    *,
-    json_path: Path | None = None,
-    report_path: Path | None = None,
-    metric: str,
-    level: float,
-    data_summary: Mapping[str, object] | None = None,
-) -> list[Path]:
-    """Write what was asked for, and return where it lies."""
-    written = []
-    if report_path is not None:
-        written.append(
-            report(results, report_path, metric=metric, level=level, data_summary=data_summary)
-        )
-    if json_path is not None:
-        json_path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(json_path, json.dumps(results.to_dict()).encode())
-        written.append(json_path)
-    return written
 
 
 def describe(split: Split, data: str) -> dict[str, object]:
@@ -80,3 +157,8 @@ def describe(split: Split, data: str) -> dict[str, object]:
         "interactions": f"{split.train.nnz:,}",
         "test users": f"{split.test.history.shape[0]:,}",
     }
+
+
+def command_line() -> str:
+    """Return the command that is running, as it can be typed again."""
+    return shlex.join(["safecf", *sys.argv[1:]])

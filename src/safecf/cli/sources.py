@@ -1,59 +1,90 @@
 """What the commands work on: data by name or path, and models by name and options."""
 
 import ast
-import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from safecf.data.datasets import DATASETS, paper_split, read
-from safecf.data.split import Split, strong_generalization
+from safecf.cli.options import DataOptions, SplitOptions
+from safecf.data.datasets import DATASETS, Log, load, read_files
+from safecf.data.datasets.family import DataSet
+from safecf.data.split import Split
 from safecf.data.synthetic import SHAPES, synthetic
 from safecf.errors import choose
-from safecf.models.catalogue import MODELS
-from safecf.models.recommender import Recommender
+from safecf.models import MODELS, Recommender
+from safecf.models.options import check_options
 
-HELDOUT_SHARE = 0.1
-
-DATA_HELP = (
-    f"A data set ({', '.join(DATASETS)}; its files by --path), a synthetic one "
-    f"({', '.join(SHAPES)}), or a Parquet or CSV file with the columns --user and --item."
-)
-MODEL_HELP = (
-    "A model and its options, as in 'safer2:factors=32,bandwidth=0.15', or a file that a model was "
-    f"saved to; repeat it to compare. Models: {', '.join(name.lower() for name in MODELS)}."
-)
+COUNTS = ("min_user_interactions", "min_item_interactions")
 
 
-def load_split(
-    data: str,
-    *,
-    path: str | os.PathLike[str] | None = None,
-    user: str = "user",
-    item: str = "item",
-    heldout: int | None = None,
-    seed: int = 98765,
-) -> Split:
-    """Split the data by strong generalisation.
+@dataclass(frozen=True)
+class Data:
+    """Interactions, the options they were chosen by, and the data set they are of, if any."""
 
-    Data sets are split as the paper does. Of other data, `heldout` users, a tenth by default, are
-    held out for validation and as many for the test.
-    """
-    if data in DATASETS:
-        return paper_split(data, path, seed=seed)
-    groups = None
-    if data in SHAPES:
-        drawn = synthetic(data)
-        pairs = drawn.matrix.tocoo()
-        users, items, groups = pairs.row, pairs.col, drawn.group
-    elif Path(data).exists():
-        log = read(data, user=user, item=item)
-        users, items = log.users, log.items
-    else:
-        choose("data set or file", data, {**DATASETS, **SHAPES})
-    count = heldout or max(1, round(HELDOUT_SHARE * np.unique(users).size))
-    return strong_generalization(users, items, heldout=count, seed=seed, groups=groups)
+    log: Log
+    options: DataOptions
+    dataset: DataSet | None = None
+
+    def filtered(self) -> Log:
+        """Merge the duplicates and drop the rare, a data set's as the paper does by default."""
+        counts = {name: getattr(self.dataset, name, 1) for name in COUNTS} | self.options.counts()
+        return self.log.merged(self.options.duplicates or "sum").filtered(**counts)
+
+    def split(self, options: SplitOptions) -> Split:
+        """Split as the options say; the paper's numbers are the defaults of its data sets."""
+        log = self.filtered()
+        given: dict[str, Any] = {"weighted": self.options.weight is not None}
+        if options.split == "temporal":
+            chosen = {"share": options.share, "cutoff": options.cutoff}
+            return log.temporal(**given, **_given(chosen))
+        if options.split == "holdout":
+            chosen = {"share": options.share, "min_interactions": self._shortest}
+            return log.per_user_holdout(**given, seed=options.seed, **_given(chosen))
+        chosen = {
+            "heldout": options.heldout,
+            "holdout_share": options.share,
+            "min_interactions": self._shortest,
+        }
+        if self.dataset is not None and options.heldout is None:
+            chosen["heldout"] = self.dataset.heldout
+        return log.strong_generalization(**given, seed=options.seed, **_given(chosen))
+
+    @property
+    def _shortest(self) -> int | None:
+        default = getattr(self.dataset, "min_user_interactions", None)
+        return self.options.counts().get("min_user_interactions", default)
+
+
+def load_data(options: DataOptions) -> Data:
+    """Read a data set, draw a synthetic one, or read files."""
+    name = options.data[0]
+    if name in DATASETS and len(options.data) == 1:
+        options.refuse_others(("path", "min_rating", *COUNTS), f"the data set {name}")
+        return Data(
+            load(name, options.path, min_rating=options.min_rating), options, DATASETS[name]
+        )
+    if name in SHAPES and len(options.data) == 1:
+        options.refuse_others(COUNTS, f"the synthetic data {name!r}")
+        return Data(_drawn(name), options)
+    if options.path is not None:
+        raise ValueError(f"--path is for {', '.join(DATASETS)}; give the files themselves instead")
+    if len(options.data) == 1 and not Path(name).suffix and not Path(name).exists():
+        choose("data set or file", name, {**DATASETS, **SHAPES})
+    return Data(read_files(options.data, options.layout()), options)
+
+
+def _drawn(shape: str) -> Log:
+    drawn = synthetic(shape)
+    pairs = drawn.matrix.tocoo()
+    users, items = (np.arange(size, dtype=np.int64) for size in drawn.matrix.shape)
+    tastes = np.char.add("taste ", drawn.group.astype(str)).astype(object)
+    return Log(pairs.row, pairs.col, users, items, groups=tastes)
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def make_model(spec: str, random_state: int | None = 0) -> tuple[str, Recommender]:
@@ -67,16 +98,30 @@ def make_model(spec: str, random_state: int | None = 0) -> tuple[str, Recommende
         return f"{type(model).__name__} ({Path(spec).stem})", model
     name, _, text = spec.partition(":")
     kind = choose("model", name.lower(), {known.lower(): each for known, each in MODELS.items()})
-    options: dict[str, Any] = {"random_state": random_state}
+    known = {each: each for each in kind().get_params()}
+    options: dict[str, Any] = {"random_state": random_state} if "random_state" in known else {}
     for setting in filter(None, text.split(",")):
         key, sign, value = setting.partition("=")
         if not sign:
             raise ValueError(f"{spec!r}: {setting!r} is no option=value; try {name}:factors=32")
         options[key.strip()] = _value(value.strip())
-    known = {each: each for each in kind().get_params()}
     for key in options:
         choose(f"option of {kind.__name__}", key, known)
+    check_options(options)
     return kind.__name__, kind(**options)
+
+
+def name_models(specs: list[str], random_state: int) -> dict[str, Recommender]:
+    """Make all models; those of one class are told apart by their options, or numbered."""
+    made = [make_model(spec, random_state) for spec in specs]
+    names = [name for name, _ in made]
+    found: dict[str, Recommender] = {}
+    for spec, (name, model) in zip(specs, made, strict=True):
+        text = spec.partition(":")[2]
+        label = f"{name} ({text})" if names.count(name) > 1 and text else name
+        number = 1 + sum(other.partition(" #")[0] == label for other in found)
+        found[f"{label} #{number}" if number > 1 else label] = model
+    return found
 
 
 def _value(text: str) -> Any:

@@ -1,17 +1,60 @@
 """From numbered rows to a matrix: sorted, without duplicates and without the rare."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.data.matrix import Csr
+from safecf.data.matrix import LARGEST_WEIGHT, Csr
 from safecf.errors import choose
 
 Codes = NDArray[np.int32]
+Floats = NDArray[Any]
 Weights = NDArray[np.float32] | None
 
-DUPLICATES = {"sum": "sum", "max": "max", "first": "first", "last": "last", "error": "error"}
+# Of the weights of each pair, side by side from its start on, the one that counts.
+MERGES: dict[str, Callable[[Floats, NDArray[np.int64]], Floats]] = {
+    "sum": lambda weights, starts: np.add.reduceat(weights, starts, dtype=np.float64),
+    "max": np.maximum.reduceat,
+    "first": lambda weights, starts: weights[starts],
+    "last": lambda weights, starts: weights[np.append(starts[1:], weights.size) - 1],
+}
+REFUSED = "error"
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What becomes of duplicates, and of users and items with few interactions.
+
+    First the items with fewer users are dropped, then the users with fewer items, once;
+    duplicates count as one. Of entries in the same place, "sum" adds up the weights, "max",
+    "first" and "last" keep one of them, and "error" refuses.
+    """
+
+    min_user_interactions: int = 1
+    min_item_interactions: int = 1
+    duplicates: str = "sum"
+
+    def __post_init__(self) -> None:
+        for name in ("min_user_interactions", "min_item_interactions"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)} has to be at least 1")
+        if self.duplicates != REFUSED:
+            choose("way to treat duplicates", self.duplicates, {**MERGES, REFUSED: None})
+
+
+class PairError(ValueError):
+    """Something is wrong with a pair, `{pair}` in the text; the caller knows the ids of both."""
+
+    def __init__(self, row: int, column: int, text: str) -> None:
+        super().__init__(row, column, text)
+        self.row, self.column, self.text = row, column, text
+
+    def named(self, user: object, item: object) -> ValueError:
+        """Return the error with the ids of user and item."""
+        return ValueError(self.text.format(pair=f"user {user!r} with item {item!r}"))
 
 
 def assemble(
@@ -19,10 +62,8 @@ def assemble(
 ) -> Csr:
     """Return row n as an entry in row users[n] and column items[n].
 
-    Of entries in the same place, "sum" adds up the weights, "max", "first" and "last" keep one of
-    them, and "error" refuses. Entries of weight 0 are dropped.
+    What becomes of entries in the same place is said in `Keep`. Entries of weight 0 are dropped.
     """
-    choose("way to treat duplicates", duplicates, DUPLICATES)
     # One interaction per row: its transpose lists each user's interactions, in their order.
     one_per_row = Csr(np.arange(users.size + 1), users, None, (users.size, shape[0]))
     by_user = one_per_row.transpose()
@@ -34,19 +75,15 @@ def assemble(
     return _without_zeros(_merged(listed.transpose().transpose(), duplicates))
 
 
-def drop_rare(
-    matrix: Csr, min_row_length: int, min_column_length: int
-) -> tuple[Csr, NDArray[np.bool_], NDArray[np.bool_]]:
+def drop_rare(matrix: Csr, keep: Keep) -> tuple[Csr, NDArray[np.bool_], NDArray[np.bool_]]:
     """Drop the columns shorter than the minimum, then the rows, then what is empty.
 
     Also return which rows and columns were kept.
     """
-    for name, value in (("user", min_row_length), ("item", min_column_length)):
-        if value < 1:
-            raise ValueError(f"min_{name}_interactions={value} has to be at least 1")
-    columns = np.bincount(matrix.indices, minlength=matrix.num_columns) >= min_column_length
+    counts = np.bincount(matrix.indices, minlength=matrix.num_columns)
+    columns = counts >= keep.min_item_interactions
     matrix = _entries(matrix, columns[matrix.indices])
-    rows = np.diff(matrix.indptr) >= min_row_length
+    rows = np.diff(matrix.indptr) >= keep.min_user_interactions
     if not rows.all():
         matrix = _entries(matrix, np.repeat(rows, np.diff(matrix.indptr)))
         columns &= np.bincount(matrix.indices, minlength=matrix.num_columns) > 0
@@ -66,20 +103,32 @@ def _merged(matrix: Csr, duplicates: str) -> Csr:
     first[matrix.indptr[:-1][np.diff(matrix.indptr) > 0]] = True
     if first.all():
         return matrix
-    if duplicates == "error":
-        at = int(np.argmin(first))
+
+    def pair(at: int) -> tuple[int, int]:
         row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
-        raise RepeatedError(row, int(matrix.indices[at]), int(first.size - first.sum()))
-    merged = _entries(matrix, np.append(first[1:], True) if duplicates == "last" else first)
-    weights = merged.weights
-    if duplicates == "sum":
-        starts = np.flatnonzero(first)
-        if matrix.weights is None:
-            weights = np.diff(np.append(starts, first.size)).astype(np.float32)
-        else:
-            weights = np.add.reduceat(matrix.weights, starts, dtype=np.float64).astype(np.float32)
-    elif duplicates == "max" and matrix.weights is not None:
-        weights = np.maximum.reduceat(matrix.weights, np.flatnonzero(first))
+        return row, int(matrix.indices[at])
+
+    if duplicates == REFUSED:
+        raise PairError(
+            *pair(int(np.argmin(first))),
+            f"{int(first.size - first.sum()):,} rows repeat an earlier one, such as {{pair}}; drop "
+            "them, or choose duplicates='sum' or 'last'",
+        )
+    merged = _entries(matrix, first)
+    starts = np.flatnonzero(first)
+    weights = matrix.weights
+    if weights is not None:
+        weights = MERGES[duplicates](weights, starts)
+        if weights.max() > LARGEST_WEIGHT:
+            at = int(np.argmax(weights))
+            raise PairError(
+                *pair(int(starts[at])),
+                f"the weights of {{pair}} add up to {weights[at]:.3g}, above {LARGEST_WEIGHT:.2g}; "
+                "scale them, or choose duplicates='max'",
+            )
+        weights = weights.astype(np.float32, copy=False)
+    elif duplicates == "sum":
+        weights = np.diff(np.append(starts, first.size)).astype(np.float32)
     return Csr(merged.indptr, merged.indices, weights, matrix.shape)
 
 
@@ -101,11 +150,3 @@ def _entries(matrix: Csr, keep: NDArray[Any]) -> Csr:
     indptr = np.append(0, np.cumsum(keep, dtype=np.int64))[matrix.indptr]
     weights = None if matrix.weights is None else matrix.weights[keep]
     return Csr(indptr, matrix.indices[keep], weights, matrix.shape)
-
-
-class RepeatedError(ValueError):
-    """A pair is there more than once; the caller knows the ids of row and column."""
-
-    def __init__(self, row: int, column: int, count: int) -> None:
-        super().__init__(row, column, count)
-        self.row, self.column, self.count = row, column, count

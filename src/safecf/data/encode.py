@@ -1,6 +1,6 @@
 """From record batches to numbers: 4 bytes per row and column, whatever the ids are."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,20 +8,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from safecf.data.columns import Columns, Source, checked
+from safecf.data.columns import Layout, Source, checked
 from safecf.data.ids import Encoder
+from safecf.data.times import UNIT
 
 MOST_ROWS = 2**31 - 1
 # Enough for a hash table of all ids so far, made anew for every block, not to matter.
 ROWS_PER_BLOCK = 2**22
-KEPT = {"rating": np.float32, "weight": np.float32, "timestamp": np.int64}
+IDS = ("user", "item", "group")
+KEPT = {"rating": np.float32, "weight": np.float32, "timestamp": UNIT}
 
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
     """Rows in their order: row n is user `user_ids[users[n]]` with item `item_ids[items[n]]`.
 
-    Ids are Arrow arrays, in order of first appearance.
+    Ids are Arrow arrays, in order of first appearance. `group`, if there is one, numbers
+    `group_ids` in the same way.
     """
 
     users: NDArray[np.int32]
@@ -30,23 +33,28 @@ class Encoded:
     item_ids: Any
     rating: NDArray[np.float32] | None = None
     weight: NDArray[np.float32] | None = None
-    timestamp: NDArray[np.int64] | None = None
+    timestamp: NDArray[np.datetime64] | None = None
+    group: NDArray[np.int32] | None = None
+    group_ids: Any = None
 
 
 def encode(
     sources: Iterable[Source],
-    columns: Columns,
+    layout: Layout,
     *,
-    keep: tuple[str, ...] = (),
+    keep: Container[str] = KEPT,
     integers_in_text: bool = False,
 ) -> Encoded:
-    """Read all sources, one batch after the other; of the other columns only `keep` is kept."""
-    stages = {"user": _Ids("user"), "item": _Ids("item")}
-    parts: dict[str, list[NDArray[Any]]] = {role: [] for role in keep if role in columns.given}
+    """Read all sources, one batch after the other; of ratings, weights and times only `keep`."""
+    given = layout.given
+    stages: dict[str, _Ids] = {role: _Ids(role) for role in IDS if role in given}
+    parts: dict[str, list[NDArray[Any]]] = {
+        role: [] for role in KEPT if role in given and role in keep
+    }
     names, total, seen = [], 0, 0
     for source in sources:
         names.append(source.name)
-        for arrays in checked(source, columns):
+        for arrays in checked(source, layout):
             seen += 1
             total += len(arrays["user"])
             if total > MOST_ROWS:
@@ -57,19 +65,22 @@ def encode(
             for role, stage in stages.items():
                 stage.add(arrays[role], source.name)
             for role, values in parts.items():
-                values.append(arrays[role].to_numpy().astype(KEPT[role]))
+                values.append(arrays[role].to_numpy().astype(KEPT[role], copy=False))
     if total == 0:
         shown = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-        if seen and columns.min_rating is not None:
+        if seen and layout.min_rating is not None:
             raise ValueError(
-                f"{shown}: no row has a rating of {columns.min_rating:g} or more; lower min_rating"
+                f"{shown}: no row has a rating of {layout.min_rating:g} or more; lower min_rating"
             )
         raise ValueError(f"{shown}: there are no rows; check how the data was written")
-    users, items = stages["user"].codes(), stages["item"].codes()
+    codes: dict[str, Any] = {role: stage.codes() for role, stage in stages.items()}
     # One at a time, so that no more than one column is there twice.
     kept = {role: np.concatenate(parts.pop(role)) for role in list(parts)}
-    ids = [stages[role].encoder.ids(integers_in_text=integers_in_text) for role in stages]
-    return Encoded(users, items, *ids, **kept)
+    ids = {
+        f"{role}_ids": stage.encoder.ids(integers_in_text=integers_in_text)
+        for role, stage in stages.items()
+    }
+    return Encoded(codes.pop("user"), codes.pop("item"), **ids, **codes, **kept)
 
 
 class _Ids:

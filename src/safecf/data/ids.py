@@ -137,10 +137,10 @@ def check_ids(ids: ArrayLike | None, size: int, name: str) -> IdArray | None:
         raise ValueError(f"{name} has shape {found.shape}; give one id for each of the {size} rows")
     if found.dtype.kind in "iu" and (found.dtype.kind == "i" or found.max(initial=0) < 2**63):
         found = found.astype(np.int64)
-    elif found.dtype.kind in "UT" or all(isinstance(value, str) for value in found.tolist()):
+    elif _are_texts(ids, found):
         found = np.array(found.tolist(), dtype=object)
     else:
-        kind = found.dtype if found.dtype.kind != "O" else "mixed"
+        kind = found.dtype if found.dtype.kind not in "OUT" else "mixed"
         raise TypeError(
             f"{name} holds values of type {kind}, not integers or strings; try {name}.astype(str)"
         )
@@ -148,6 +148,13 @@ def check_ids(ids: ArrayLike | None, size: int, name: str) -> IdArray | None:
     if repeated is not None:
         raise ValueError(f"{name} holds {repeated!r} more than once; give every row its own id")
     return found
+
+
+def _are_texts(given: ArrayLike, found: NDArray[Any]) -> bool:
+    # numpy makes texts of a list such as ["a", 1]
+    made_so = found.dtype.kind in "UT" and hasattr(given, "dtype")
+    values = given if isinstance(given, list | tuple) else found.tolist()
+    return made_so or all(isinstance(value, str) for value in values)
 
 
 def find_repeated(ids: IdArray) -> Any:

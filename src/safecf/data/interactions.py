@@ -1,6 +1,5 @@
 """`Interactions`: who interacted with what, by user and by item."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,15 +8,18 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from safecf.data.assemble import RepeatedError, assemble, drop_rare
-from safecf.data.columns import Column, Columns, Source
+from safecf.data.assemble import Keep, PairError, assemble, drop_rare
+from safecf.data.columns import Column, Layout
 from safecf.data.encode import Encoded, encode
 from safecf.data.frames import frame_source
 from safecf.data.ids import IdArray, check_ids, to_numpy
 from safecf.data.matrix import Csr, check_matrix
 from safecf.data.paths import PARQUET, TEXT, Paths, expand
-from safecf.data.readers import parquet_source, text_source
+from safecf.data.readers import parquet_source, text_file_source
 from safecf.data.summary import Summary
+
+# of the rows; ratings only choose among them
+KEPT = ("weight",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,9 +87,9 @@ class Interactions:
             What becomes of several rows of one user and item: "sum" adds up their weights, "max",
             "first" and "last" keep one, "error" refuses them.
         """
-        columns = Columns(user, item, rating, weight, min_rating=min_rating)
-        encoded = encode([frame_source(frame, columns)], columns, keep=("weight",))
-        return cls._made(encoded, min_user_interactions, min_item_interactions, duplicates)
+        layout = Layout(user, item, rating, weight, min_rating=min_rating)
+        keep = Keep(min_user_interactions, min_item_interactions, duplicates)
+        return cls.from_rows(encode([frame_source(frame, layout)], layout, keep=KEPT), keep)
 
     @classmethod
     def from_parquet(
@@ -107,10 +109,10 @@ class Interactions:
 
         The files are read a part at a time. The other parameters are those of `from_frame`.
         """
-        columns = Columns(user, item, rating, weight, min_rating=min_rating)
-        sources = [parquet_source(path, columns) for path in expand(paths, PARQUET)]
-        encoded = encode(sources, columns, keep=("weight",))
-        return cls._made(encoded, min_user_interactions, min_item_interactions, duplicates)
+        layout = Layout(user, item, rating, weight, min_rating=min_rating)
+        keep = Keep(min_user_interactions, min_item_interactions, duplicates)
+        sources = [parquet_source(path, layout) for path in expand(paths, PARQUET)]
+        return cls.from_rows(encode(sources, layout, keep=KEPT), keep)
 
     @classmethod
     def from_csv(
@@ -131,37 +133,37 @@ class Interactions:
     ) -> Self:
         """Read text files: a path, a folder, a pattern such as "log/*.csv.gz", or a list.
 
-        Files that end in .gz, .bz2, .zst, .lz4 or .xz are decompressed. Ids are integers if all
-        of them are; "007" is not. `separator` is what stands between two fields: any one
+        Files that end in .gz, .bz2, .zst, .lz4, .xz or .zip are decompressed. Ids are integers if
+        all of them are; "007" is not. `separator` is what stands between two fields: any one
         character, or "::". `header` says whether the first line holds the names; without, columns
         are given by position. The other parameters are those of `from_frame`.
         """
-        columns = Columns(user, item, rating, weight, min_rating=min_rating)
-        options = {"separator": separator, "header": header, "encoding": encoding}
-        sources: Iterable[Source] = [
-            text_source(path, columns, **options) for path in expand(paths, TEXT)
-        ]
-        encoded = encode(sources, columns, keep=("weight",), integers_in_text=True)
-        return cls._made(encoded, min_user_interactions, min_item_interactions, duplicates)
+        layout = Layout(
+            user,
+            item,
+            rating,
+            weight,
+            min_rating=min_rating,
+            separator=separator,
+            header=header,
+            encoding=encoding,
+        )
+        keep = Keep(min_user_interactions, min_item_interactions, duplicates)
+        sources = [text_file_source(path, layout) for path in expand(paths, TEXT)]
+        encoded = encode(sources, layout, keep=KEPT, integers_in_text=True)
+        return cls.from_rows(encoded, keep)
 
     @classmethod
-    def _made(
-        cls, rows: Encoded, min_user_interactions: int, min_item_interactions: int, duplicates: str
-    ) -> Self:
-        """Assemble rows into both directions, with the ids of what is left."""
+    def from_rows(cls, rows: Encoded, keep: Keep) -> Self:
+        """Assemble numbered rows into both directions, with the ids of what is left."""
         shape = len(rows.user_ids), len(rows.item_ids)
         try:
-            users = assemble(rows.users, rows.items, rows.weight, shape, duplicates)
-        except RepeatedError as problem:
+            users = assemble(rows.users, rows.items, rows.weight, shape, keep.duplicates)
+        except PairError as problem:
             user, item = rows.user_ids[problem.row], rows.item_ids[problem.column]
-            raise ValueError(
-                f"{problem.count:,} rows repeat an earlier one, such as user {user.as_py()!r} with "
-                f"item {item.as_py()!r}; drop them, or choose duplicates='sum' or 'last'"
-            ) from None
+            raise problem.named(user.as_py(), item.as_py()) from None
         before = users.nnz
-        users, kept_users, kept_items = drop_rare(
-            users, min_user_interactions, min_item_interactions
-        )
+        users, kept_users, kept_items = drop_rare(users, keep)
         if users.nnz == 0:
             reason = "all weights are 0; check the weight column"
             if before:
@@ -190,10 +192,7 @@ class Interactions:
 
     def to_csr(self) -> scipy.sparse.csr_matrix:
         """Return a scipy.sparse matrix with users in rows; its indices must not be written to."""
-        users = self.users
-        weights = np.ones(users.nnz, dtype=np.float32) if users.weights is None else users.weights
-        arrays = (weights, users.indices, users.indptr)
-        return scipy.sparse.csr_matrix(arrays, shape=users.shape, copy=False)
+        return self.users.to_scipy()
 
     def summary(self) -> Summary:
         """Return users, items, interactions, density and how unequally they are spread."""

@@ -16,10 +16,12 @@ from safecf.data.split_records import (
     Labels,
     Split,
     checked_labels,
+    checked_weights,
     first_of_pairs,
     number_items,
     sparse,
 )
+from safecf.data.times import as_times
 
 TRAIN, VALIDATION, TEST = 0, 1, 2
 
@@ -86,6 +88,7 @@ def temporal(
     share: float = 0.2,
     cutoff: Any = None,
     validation_share: float = 0.1,
+    weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> Split:
     """Train on the past and predict the future, with one cutoff time for everybody.
@@ -99,19 +102,21 @@ def temporal(
     be held out, and that interactions with users or items that training does not know are
     dropped. Of a pair that repeats, the earliest counts.
 
-    `timestamps` are numbers or numpy.datetime64. `groups` has one label for each of
-    `numpy.unique(users)`.
+    Times, the cutoff too, are numpy.datetime64, datetime objects, ISO-8601 texts, or numbers:
+    seconds since 1970. `weights`, one per interaction, are those of the matrices, which hold ones
+    without them. `groups` has one label for each of `numpy.unique(users)`.
 
-    >>> split = temporal(users, items, timestamps, cutoff=np.datetime64("2024-01-01"))
+    >>> split = temporal(users, items, timestamps, cutoff="2024-01-01")
     """
     _check_shares(share, validation_share)
     users, items = np.asarray(users), np.asarray(items)
     times = _checked_times(timestamps, users.shape)
     labels = checked_labels(groups, np.unique(users).size)
+    values = checked_weights(weights, users.size)
     order = np.argsort(times, kind="stable")
+    order = order[first_of_pairs(users[order], items[order])]
     users, items, times = users[order], items[order], times[order]
-    first = first_of_pairs(users, items)
-    users, items, times = users[first], items[first], times[first]
+    values = None if values is None else values[order]
 
     start = _first_of_last(times, share) if cutoff is None else _find_cutoff(times, cutoff)
     wanted = int(np.ceil(validation_share * times.size))
@@ -125,7 +130,7 @@ def temporal(
     part[:start], part[:start_validation] = VALIDATION, TRAIN
     user_ids, rows = np.unique(users, return_inverse=True)
     item_ids, columns = number_items(items, part == TRAIN)
-    return _split(_Entries(rows, columns, part), user_ids, item_ids, labels)
+    return _split(_Entries(rows, columns, part, values), user_ids, item_ids, labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +188,8 @@ def _first_of_last(times: NDArray[Any], share: float) -> int:
 
 def _find_cutoff(times: NDArray[Any], cutoff: Any) -> int:
     """Return where the times begin that are not before the cutoff."""
-    if times.dtype.kind == "M":
-        cutoff = np.datetime64(cutoff)
-    start = int(np.searchsorted(times, cutoff))
+    moment = as_times([cutoff], "cutoff")[0]
+    start = int(np.searchsorted(times, moment))
     if not 0 < start < times.size:
         raise ValueError(
             f"cutoff is {cutoff}, but all interactions are between {times[0]} and {times[-1]}, "
@@ -194,26 +198,17 @@ def _find_cutoff(times: NDArray[Any], cutoff: Any) -> int:
     return start
 
 
-def _checked_times(timestamps: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
-    times = np.asarray(timestamps)
-    if times.shape != shape or times.ndim != 1:
+def _checked_times(timestamps: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    if timestamps is None:
+        raise TypeError("timestamps is None; give one time per interaction")
+    if np.shape(timestamps) != shape or len(shape) != 1:
         raise ValueError(
-            f"timestamps has shape {times.shape}, users {shape}; give one time per interaction"
+            f"timestamps has shape {np.shape(timestamps)}, users {shape}; give one time per "
+            "interaction"
         )
-    if times.dtype.kind not in "iufM":
-        raise TypeError(
-            f"timestamps holds values of type {times.dtype}; give numbers or numpy.datetime64, "
-            "as by numpy.asarray(timestamps, dtype='datetime64[s]')"
-        )
-    missing = np.flatnonzero(np.isnat(times) if times.dtype.kind == "M" else np.isnan(times))
-    if missing.size:
-        raise ValueError(
-            f"{missing.size} timestamps are missing, the first at {missing[0]}; drop these "
-            "interactions"
-        )
-    if times.size == 0:
+    if shape == (0,):
         raise ValueError("there are no interactions to split; check the filter they went through")
-    return times
+    return as_times(timestamps, "timestamps")
 
 
 def _check_shares(share: float, validation_share: float) -> None:

@@ -54,6 +54,12 @@ class Csr:
             return columns, np.ones(columns.size)
         return columns, self.weights[entries].astype(np.float64)
 
+    def to_scipy(self) -> scipy.sparse.csr_matrix:
+        """Return a scipy.sparse matrix of the confidences; its indices must not be written to."""
+        weights = np.ones(self.nnz, dtype=np.float32) if self.weights is None else self.weights
+        arrays = (weights, self.indices, self.indptr)
+        return scipy.sparse.csr_matrix(arrays, shape=self.shape, copy=False)
+
     def transpose(self) -> "Csr":
         """Return the same interactions by column."""
         indptr = np.empty(self.num_columns + 1, dtype=np.int64)

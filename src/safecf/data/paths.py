@@ -15,7 +15,7 @@ import pyarrow as pa
 PathLike = str | os.PathLike[str]
 Paths = PathLike | Iterable[PathLike]
 
-COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".xz")
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".xz", ".zip")
 PARQUET = (".parquet", ".pq")
 TEXT = tuple(name + end for name in (".csv", ".tsv", ".txt", ".dat") for end in ("", *COMPRESSED))
 
@@ -58,10 +58,42 @@ def _counts(file: Path, folder: Path, suffixes: tuple[str, ...]) -> bool:
 
 
 def open_bytes(path: Path) -> Any:
-    """Open a file for reading, decompressed as its suffix says."""
-    if path.suffix.lower() == ".xz":
+    """Open a file for reading, decompressed as its suffix says; of a zip archive, its one file."""
+    suffix = path.suffix.lower()
+    if suffix == ".xz":
         return lzma.open(path)
+    if suffix == ".zip":
+        return open_member(path, _only_member(path))
     return pa.input_stream(str(path), compression="detect")
+
+
+def open_member(archive: Path, member: str) -> Any:
+    """Open a file within a zip archive; nothing is extracted."""
+    with zipfile.ZipFile(archive) as opened:
+        return opened.open(member)
+
+
+def members(archive: Path) -> list[str]:
+    """Return the files within a zip archive."""
+    with naming_damage(str(archive)), zipfile.ZipFile(archive) as opened:
+        return [info.filename for info in opened.infolist() if not info.is_dir()]
+
+
+def without_compression(name: str) -> str:
+    """Return the name that a file has when it is decompressed."""
+    stem, dot, end = name.rpartition(".")
+    return stem if dot + end.lower() in COMPRESSED else name
+
+
+def _only_member(path: Path) -> str:
+    found = members(path)
+    if len(found) != 1:
+        shown = ", ".join(found[:5]) + (", …" if found[5:] else "")
+        raise ValueError(
+            f"{path}: it holds {len(found)} files ({shown}), where one is expected; extract the "
+            "one with the interactions"
+        )
+    return found[0]
 
 
 @contextmanager

@@ -4,10 +4,13 @@ Strong generalization, the paper's way, is here: whole users are held out. `per_
 `temporal` hold out a part of users that are trained on.
 """
 
+import numbers
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
 
 from safecf.data.known_users import per_user_holdout, temporal
 from safecf.data.split_records import (
@@ -15,6 +18,7 @@ from safecf.data.split_records import (
     Integers,
     Split,
     checked_labels,
+    checked_weights,
     first_of_pairs,
     number_items,
     sparse,
@@ -41,6 +45,7 @@ def strong_generalization(
     seed: int = 98765,
     min_interactions: int = 5,
     holdout_share: float = 0.2,
+    weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> Split:
     """Split interactions as the paper does; the n-th one is `users[n]` with `items[n]`.
@@ -53,18 +58,21 @@ def strong_generalization(
     3. Of a held-out user's n >= 5 interactions, int(holdout_share n) go to the target at random.
 
     The draws are those of `numpy.random.seed(seed)`, so the order of the interactions matters.
+    `weights`, one per interaction, are those of the matrices, which hold ones without them.
     `groups` has one label for each of `numpy.unique(users)`.
     Reference: Liang et al., Variational Autoencoders for Collaborative Filtering, WWW 2018.
     """
     users, items = np.asarray(users), np.asarray(items)
-    first = first_of_pairs(users, items)
-    users, items = users[first], items[first]
     _check_options(heldout, holdout_share)
+    first = first_of_pairs(users, items)
+    values = checked_weights(weights, users.size)
+    users, items = users[first], items[first]
     active, row, count = np.unique(users, return_inverse=True, return_counts=True)
     labels = checked_labels(groups, active.size)
     labels = None if labels is None else labels[count >= min_interactions]
     keep = (count >= min_interactions)[row]
     users, items, active = users[keep], items[keep], active[count >= min_interactions]
+    values = None if values is None else values[first][keep]
     first_test = active.size - heldout
     first_validation = first_test - heldout
     if first_validation < 1:
@@ -80,25 +88,32 @@ def strong_generalization(
 
     item_ids, column = number_items(items, row < first_validation)
     dropped = int(np.count_nonzero(column < 0))
-    row, column = row[column >= 0], column[column >= 0]
+    known = np.flatnonzero(column >= 0)
+    row, column = row[known], column[known]
+    values = None if values is None else values[known]
+
+    def matrix(entries: NDArray[Any], begin: int, end: int) -> csr_matrix:
+        shape = (end - begin, item_ids.size)
+        return sparse(
+            row[entries] - begin,
+            column[entries],
+            shape,
+            None if values is None else values[entries],
+        )
 
     def held_out(begin: int, end: int) -> HeldOut:
-        inside = (row >= begin) & (row < end)
-        rows, columns = row[inside], column[inside]
+        inside = np.flatnonzero((row >= begin) & (row < end))
         # Users draw in ascending order of their original ids, order[r] being that of row r.
-        by_id = np.argsort(order[rows], kind="stable")
-        rows, columns = rows[by_id], columns[by_id]
-        hidden = _choose_hidden(order[rows], holdout_share, np.random.RandomState(seed))
-        shape = (end - begin, item_ids.size)
+        inside = inside[np.argsort(order[row[inside]], kind="stable")]
+        hidden = _choose_hidden(order[row[inside]], holdout_share, np.random.RandomState(seed))
         return HeldOut(
-            history=sparse(rows[~hidden] - begin, columns[~hidden], shape),
-            target=sparse(rows[hidden] - begin, columns[hidden], shape),
+            history=matrix(inside[~hidden], begin, end),
+            target=matrix(inside[hidden], begin, end),
             groups=None if labels is None else labels[order[begin:end]],
         )
 
-    training = row < first_validation
     return Split(
-        train=sparse(row[training], column[training], (first_validation, item_ids.size)),
+        train=matrix(np.flatnonzero(row < first_validation), 0, first_validation),
         validation=held_out(first_validation, first_test),
         test=held_out(first_test, active.size),
         item_ids=item_ids,
@@ -116,6 +131,7 @@ def repeated_strong_generalization(
     seed: int = 98765,
     min_interactions: int = 5,
     holdout_share: float = 0.2,
+    weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> Iterator[Split]:
     """Yield the splits of the paper's robustness study: `strong_generalization`, `repeats` times.
@@ -126,9 +142,11 @@ def repeated_strong_generalization(
     >>> for split in repeated_strong_generalization(users, items, heldout=1000): ...
     """
     users, items = np.asarray(users), np.asarray(items)
-    first = first_of_pairs(users, items)
-    users, items = users[first], items[first]
     _check_options(heldout, holdout_share)
+    first = first_of_pairs(users, items)
+    values = checked_weights(weights, users.size)
+    users, items = users[first], items[first]
+    values = None if values is None else values[first]
     if repeats < 1:
         raise ValueError(f"repeats is {repeats}; ask for at least 1 split")
     return (
@@ -139,13 +157,16 @@ def repeated_strong_generalization(
             seed=int(drawn),
             min_interactions=min_interactions,
             holdout_share=holdout_share,
+            weights=values,
             groups=groups,
         )
         for drawn in np.random.RandomState(seed).randint(0, 100000000, size=repeats)
     )
 
 
-def _check_options(heldout: int, holdout_share: float) -> None:
+def _check_options(heldout: Any, holdout_share: float) -> None:
+    if isinstance(heldout, bool) or not isinstance(heldout, numbers.Integral):
+        raise TypeError(f"heldout is {heldout!r}; it has to be a whole number of users")
     if heldout < 1:
         raise ValueError(f"heldout is {heldout}; hold out at least 1 user per set")
     if not 0 < holdout_share < 1:

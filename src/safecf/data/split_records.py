@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from safecf.data.interactions import Interactions
 from safecf.errors import ParameterWarning, warn
 
 Integers = NDArray[np.integer[Any]]
@@ -41,6 +42,13 @@ class Split:
     item_ids: Ids
     user_ids: Ids
     dropped: int = 0
+
+    @property
+    def training(self) -> Interactions:
+        """`train` with the original ids: what a model is fitted on that is to know them."""
+        return Interactions.from_csr(
+            self.train, user_ids=self.user_ids[: self.train.shape[0]], item_ids=self.item_ids
+        )
 
 
 def first_of_pairs(users: Integers, items: Integers) -> NDArray[np.bool_]:
@@ -81,6 +89,24 @@ def checked_labels(groups: ArrayLike | None, users: int) -> Labels | None:
             "user, in ascending order of their ids"
         )
     return labels
+
+
+def checked_weights(weights: ArrayLike | None, size: int) -> NDArray[np.float32] | None:
+    """Return the weights as an array, of which there is one per interaction."""
+    if weights is None:
+        return None
+    found = np.asarray(weights, dtype=np.float32)
+    if found.shape != (size,):
+        raise ValueError(
+            f"weights has shape {found.shape}, while there are {size} interactions; give one each"
+        )
+    bad = np.flatnonzero(~(np.isfinite(found) & (found > 0)))
+    if bad.size:
+        raise ValueError(
+            f"weights holds {found[bad[0]]} at {bad[0]}; weights are finite and above 0, drop the "
+            "other interactions"
+        )
+    return found
 
 
 def number_items(

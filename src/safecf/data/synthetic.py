@@ -67,6 +67,11 @@ class Recipe:
         for name in ("overlap", "hits", "roaming"):
             _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
         _check(self.hits + self.roaming <= 1, "roaming", self.roaming, "at most 1 - hits")
+        if self.longest < self.shortest:
+            raise ValueError(
+                f"items is {self.items:,}: a user likes at most half of them, but at least "
+                f"{self.shortest}; give {2 * self.shortest:,} items or more, or lower shortest"
+            )
         fewest, most = self.users * self.shortest, self.users * self.longest
         if not fewest <= self.interactions <= most:
             raise ValueError(

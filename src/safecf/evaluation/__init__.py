@@ -2,16 +2,20 @@
 
 from safecf.evaluation.comparison import Comparison, Difference, compare
 from safecf.evaluation.evaluator import evaluate
+from safecf.evaluation.groups import Groups, GroupScore
 from safecf.evaluation.metrics import METRICS
 from safecf.evaluation.profile import TailProfile, tail_profile
-from safecf.evaluation.result import Evaluation, UserProfile
+from safecf.evaluation.result import Evaluation
 from safecf.evaluation.tail import tail_mean, value_at_risk
+from safecf.evaluation.users import UserProfile
 
 __all__ = [
     "METRICS",
     "Comparison",
     "Difference",
     "Evaluation",
+    "GroupScore",
+    "Groups",
     "TailProfile",
     "UserProfile",
     "compare",

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.errors import choose
+from safecf.errors import FileFormatError, choose
 from safecf.evaluation.bootstrap import check_confidence, check_resamples
 from safecf.evaluation.difference import Difference, paired_differences
-from safecf.evaluation.records import to_json
+from safecf.evaluation.reading import COMPARISON, check_format
+from safecf.evaluation.records import Record, to_json
 from safecf.evaluation.result import Evaluation
 from safecf.evaluation.verdict import sentence
 
@@ -18,6 +19,15 @@ __all__ = ["Comparison", "Difference", "compare"]
 
 Floats = NDArray[np.float64]
 Key = str | int | Evaluation
+
+DRAWS = ("resamples", "confidence", "seed")  # what intervals depend on
+# Shares of worst-off users at which the lift is drawn and written.
+CURVE = (0.02, 0.04, 0.06, 0.08, *(place / 20 for place in range(2, 21)))
+
+
+def curve_levels(tails: Iterable[float], level: float) -> list[float]:
+    """Return the levels of the lift's curve, with those that tables show."""
+    return sorted({*CURVE, *tails, level})
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,36 +89,67 @@ class Comparison:
         lift, low, high = np.array([each.relative for each in found]).T
         return np.array([each.level for each in found]), lift, low, high
 
-    def verdict(self, other: Key, metric: str = "recall@20", level: float = 0.3) -> str:
-        """Say in one sentence what the other model does for the worst-off, and on average."""
-        name = self._find(other).model
+    def verdict(self, other: Key, metric: str | None = None, level: float = 0.3) -> str:
+        """Say in one sentence what the other model does for the worst-off, and on average.
+
+        The metric is the first one by default.
+        """
+        name, metric = self._find(other).model, self.metrics[0] if metric is None else metric
         tail, mean = (self.difference(other, metric, each) for each in (level, 1.0))
         return sentence(name, self.baseline.model, tail, mean)
 
-    def summary(self, metric: str = "recall@20", level: float = 0.3) -> str:
+    def summary(self, metric: str | None = None, level: float = 0.3) -> str:
         """Return the verdicts on all other models, one per line."""
         return "\n".join(self.verdict(other, metric, level) for other in self.others)
 
-    def to_dict(self, metrics: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return everything as JSON values: evaluations, settings, differences (of `metrics`).
+    def to_dict(self, metrics: Sequence[str] | None = None, level: float = 0.3) -> dict[str, Any]:
+        """Return everything as JSON values, with all numbers that a report shows.
 
-        The differences of all metrics, the default, take a moment.
+        The differences, of all metrics unless some are chosen, are at the levels of `tails`, at
+        `level`, and at those of the lift's curve; the verdicts are at `level`.
         """
         chosen = self.metrics if metrics is None else metrics
+        levels = curve_levels(self.baseline.tails, level)
+        draws: dict[str, Any] = {name: getattr(self, name) for name in DRAWS}
         found: dict[str, Any] = to_json(
             {
+                "format": COMPARISON,
                 "baseline": self.baseline.model,
-                "resamples": self.resamples,
-                "confidence": self.confidence,
-                "seed": self.seed,
-                "evaluations": [each.to_dict() for each in (self.baseline, *self.others)],
+                **draws,
+                "evaluations": [
+                    each.to_dict(level, **draws) for each in (self.baseline, *self.others)
+                ],
                 "differences": {
-                    other.model: {m: self.differences(other, m) for m in chosen}
+                    other.model: {m: self.differences(other, m, levels) for m in chosen}
+                    for other in self.others
+                },
+                "verdicts": {
+                    other.model: {m: self.verdict(other, m, level) for m in chosen}
                     for other in self.others
                 },
             }
         )
         return found
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Self:
+        """Take back what `to_dict` returned; differences are computed anew when asked for."""
+        given = Record(record, "comparison")
+        check_format(given, COMPARISON)
+        evaluations = [Evaluation.from_dict(each) for each in given.list("evaluations", dict)]
+        try:
+            found = compare(
+                evaluations,
+                baseline=given.get("baseline", str),
+                resamples=given.get("resamples", int),
+                confidence=given.get("confidence", float),
+                seed=given.get("seed", int),
+            )
+        except FileFormatError:
+            raise
+        except ValueError as error:
+            raise given.error(str(error)) from None
+        return cls(found.baseline, found.others, found.resamples, found.confidence, found.seed)
 
     def __repr__(self) -> str:
         others = ", ".join(repr(other.model) for other in self.others)
@@ -136,6 +177,8 @@ def compare(
     """
     check_confidence(confidence)
     check_resamples(resamples)
+    if seed < 0:
+        raise ValueError(f"seed is {seed}; give a whole number from 0 on")
     if len(evaluations) < 2:
         raise ValueError(f"there are {len(evaluations)} evaluations; give at least 2 to compare")
     names = [each.model for each in evaluations]

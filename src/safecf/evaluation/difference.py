@@ -1,5 +1,6 @@
 """`Difference`: the tail of one model beside that of another, on the same users."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,8 +17,11 @@ from safecf.evaluation.tail import in_tail
 Floats = NDArray[np.float64]
 Estimate = tuple[float, float, float]
 
+BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
+
 # Changes are compared to that many digits, lest rounding tell 0.3 - 0.2 from 0.2 - 0.1.
 DIGITS = 12
+NOTHING: Estimate = (math.nan, math.nan, math.nan)
 # Up to that many users the distribution of the signed ranks is counted out.
 EXACT = 50
 
@@ -36,7 +40,7 @@ class Difference:
         value - baseline, with the low and high end of its interval.
     relative
         100 (value / baseline - 1), the lift in percent, likewise. It is infinite where a baseline
-        of zero is lifted.
+        of zero is lifted, and NaN where both are zero.
     p_value
         Wilcoxon signed-rank test, two-sided, of the per-user scores of the users who are in
         either model's tail at that level, ties with its boundary included; at level 1, of all
@@ -57,6 +61,17 @@ class Difference:
     ties: int
     losses: int
 
+    @property
+    def outcome(self) -> str:
+        """BETTER or WORSE only where the interval excludes zero, else UNCLEAR."""
+        _, low, high = self.absolute
+        return BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
+
+    @property
+    def has_lift(self) -> bool:
+        """Whether the lift and its interval are numbers."""
+        return all(math.isfinite(number) for number in self.relative)
+
 
 def paired_differences(
     baseline: Evaluation,
@@ -74,7 +89,10 @@ def paired_differences(
     draws = [each.draws(metric, levels, resamples, seed) for each, _ in pair]
     before, after = (bootstrap.tail_means(scores, levels) for _, scores in pair)
     absolute = _estimates(after - before, draws[1] - draws[0], confidence)
-    relative = _estimates(_lift(before, after), _lift(*draws), confidence)
+    lifts = _estimates(_lift(before, after), _lift(*draws), confidence)
+    relative = [
+        lift if a or b else NOTHING for lift, a, b in zip(lifts, before, after, strict=True)
+    ]
     return [
         Difference(
             metric=metric,
@@ -95,7 +113,7 @@ def _estimates(seen: Floats, draws: Floats, confidence: float) -> list[Estimate]
 
 
 def _lift(before: Floats, after: Floats) -> Floats:
-    """100 (after / before - 1); zero is not lifted by zero."""
+    """100 (after / before - 1); draws of zero do not lift zero."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(before == after, 0.0, 100 * (after / before - 1))
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from safecf import _core
 from safecf.data.matrix import Csr, check_matrix
 from safecf.errors import choose
+from safecf.evaluation.alignment import Alignment, align, warn_of_known_users
 from safecf.evaluation.exposure import EXPOSURE, count_exposure
 from safecf.evaluation.hits import PADDING, find_hits
 from safecf.evaluation.metrics import METRICS
-from safecf.evaluation.objective import describe_training, user_losses, user_weights
-from safecf.evaluation.result import Evaluation, UserProfile
+from safecf.evaluation.objective import Floats, describe_training, user_weights
+from safecf.evaluation.result import Evaluation
 from safecf.evaluation.tail import check_level
+from safecf.evaluation.users import UserProfile
+from safecf.models.fold_in import FoldIn
 
 PARTS = ("test", "validation")
 TAILS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -33,6 +36,7 @@ def evaluate(
     on: str = "test",
     name: str | None = None,
     batch: int = 2048,
+    settings: Mapping[str, Any] | None = None,
 ) -> Evaluation:
     """Rank the items for every held-out user of `split`, and score the rankings.
 
@@ -43,7 +47,8 @@ def evaluate(
     Parameters
     ----------
     model
-        A fitted `Recommender`, or anything with its `recommend`.
+        A fitted `Recommender`, or anything with its `recommend`. Its items are found by their
+        ids where it knows them and the split does; item i of others is column i of the split.
     split
         A `Split`, with `train` and the held-out users `on`.
     k
@@ -58,29 +63,41 @@ def evaluate(
         What to call the model; its class by default.
     batch
         Number of users that are ranked at once.
+    settings
+        What else it takes to get the same numbers again, such as where the data come from, how
+        they were split, or the command: names and values, kept in the evaluation as they are.
 
     >>> evaluation = evaluate(model, split)
     >>> evaluation.tail("recall@20", 0.3), evaluation.interval("recall@20", 0.3)
     """
     cutoffs = _checked_cutoffs(k, batch)
     formulas = {each: choose("metric", each, METRICS) for each in metrics}
+    if not len(tails):
+        raise ValueError("tails is empty; give at least one level, such as (0.3, 1.0)")
     for level in tails:
         check_level(level)
     heldout = choose("part of the split", on, {p: getattr(split, p, None) for p in PARTS})
     train = check_matrix(split.train, name="split.train")
     history, target = _checked_users(heldout, on, train.num_columns)
+    alignment = align(model, split)
+    warn_of_known_users(model, split, on)
 
     scores: dict[str, list[NDArray[np.float64]]] = {
         f"{metric}@{cutoff}": [] for metric in formulas for cutoff in cutoffs
     }
     exposure = {cutoff: np.zeros(train.num_columns, dtype=np.int64) for cutoff in cutoffs}
-    for rows, ranked in _rankings(model, history, cutoffs[-1], batch):
+    losses: list[Floats] = []
+    for rows, ranked, lost in _rankings(model, alignment, history, cutoffs[-1], batch):
+        losses += [] if lost is None else [lost]
         hits, held_out = find_hits(ranked, target[rows], cutoffs[-1])
         for cutoff in cutoffs:
             exposure[cutoff] += count_exposure(ranked, train.num_columns, cutoff)
             for metric, formula in formulas.items():
                 scores[f"{metric}@{cutoff}"].append(formula.of_hits(hits, held_out, cutoff))
-    losses = user_losses(model, history, batch)
+    trained = train
+    if alignment is not None:
+        trained = check_matrix(alignment.to_model(split.train), name="split.train")
+    user_losses = np.concatenate(losses) if losses else None
     return Evaluation(
         model=type(model).__name__ if name is None else name,
         scores={key: np.concatenate(parts) for key, parts in scores.items()},
@@ -92,11 +109,12 @@ def evaluate(
             for measure, formula in EXPOSURE.items()
             for cutoff in cutoffs
         },
-        training=describe_training(model, train),
-        losses=losses,
-        weights=user_weights(model, losses),
+        training=describe_training(model, trained),
+        losses=user_losses,
+        weights=user_weights(model, user_losses),
         versions=_versions(),
         data=_fingerprint(history, target),
+        settings=dict(settings or {}),
     )
 
 
@@ -129,13 +147,23 @@ def _checked_users(heldout: Any, on: str, num_items: int) -> tuple[Any, Any]:
             f"{on}.history has {history.shape[0]} rows and {on}.target {target.shape[0]}; "
             "give both one row per user"
         )
+    both = (history != 0).multiply(target != 0).tocoo()
+    if both.nnz:
+        raise ValueError(
+            f"{both.nnz:,} entries of {on}.target are in {on}.history as well, such as row "
+            f"{both.row[0]}, item {both.col[0]}; what is shown is not ranked, so leave it out of "
+            "one of them"
+        )
     return history, target
 
 
 def _rankings(
-    model: Any, history: Any, count: int, batch: int
-) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield the best `count` items of every user, batch by batch, padded with -1."""
+    model: Any, alignment: Alignment | None, history: Any, count: int, batch: int
+) -> Iterator[tuple[slice, NDArray[Any], Floats | None]]:
+    """Yield the best `count` items of every user, batch by batch, padded with -1, and the losses.
+
+    The losses are those of models that have one, else None.
+    """
     for side in ("user_factors", "item_factors"):
         factors = getattr(model, side, None)
         if isinstance(factors, np.ndarray) and not np.isfinite(factors).all():
@@ -144,11 +172,24 @@ def _rankings(
                 f"{side} of the model hold NaN or infinity, first in row {row}, and rank nothing; "
                 "train it again with more regularization"
             )
+    foreign = None if alignment is None else alignment.foreign
     for start in range(0, history.shape[0], batch):
         rows = slice(start, min(start + batch, history.shape[0]))
-        users, known = np.arange(rows.start, rows.stop), history[rows]
-        ids, scores = model.recommend(users, known, N=count, recalculate_user=True)
-        yield rows, _checked_answer(ids, scores, known, count, start)
+        shown = known = history[rows]
+        if alignment is not None:
+            shown = alignment.to_model(known)
+        losses = None
+        if isinstance(model, FoldIn):
+            folded = model.fold_in(shown)
+            ids, scores = model.recommend_factors(folded, shown, count, foreign)
+            losses = model.user_losses(check_matrix(shown, allow_empty=True), folded)
+        else:
+            users = np.arange(rows.start, rows.stop)
+            options = {} if foreign is None else {"filter_items": foreign}
+            ids, scores = model.recommend(users, shown, N=count, recalculate_user=True, **options)
+        if alignment is not None:
+            ids = alignment.to_split(np.asarray(ids))
+        yield rows, _checked_answer(ids, scores, known, count, start), losses
 
 
 def _checked_answer(ids: Any, scores: Any, known: Any, count: int, start: int) -> NDArray[Any]:

@@ -6,32 +6,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.als.quantile import conditional_value_at_risk, value_at_risk
-from safecf.data.matrix import Csr, check_matrix
-from safecf.evaluation.records import to_json
+from safecf.als.quantile import Population, conditional_value_at_risk, value_at_risk
+from safecf.data.matrix import Csr
+from safecf.evaluation.records import options_to_json, to_json
 from safecf.models.fold_in import FoldIn
 from safecf.models.recommender import Recommender
 
 Floats = NDArray[np.float64]
 
 
-def user_losses(model: Any, history: Any, batch: int) -> Floats | None:
-    """Return loss_u of new users with their fold-in factors; None for models without a loss."""
-    if not isinstance(model, FoldIn):
-        return None
-    parts = []
-    for start in range(0, history.shape[0], batch):
-        rows = history[start : start + batch]
-        shown = check_matrix(rows, name="history", allow_empty=True)
-        parts.append(model.user_losses(shown, model.fold_in(rows)))
-    return np.concatenate(parts)
-
-
 def user_weights(model: Any, losses: Floats | None) -> Floats | None:
-    """Return w_u by these losses and the xi of the last epoch; None where there is no epoch."""
-    if losses is None or not getattr(model, "history", []):
+    """Return w_u by these losses and the xi of the last epoch; None where there is no epoch.
+
+    None as well where groups of users were weighed in training: nobody knows those of new users.
+    """
+    if losses is None or not getattr(model, "history", []) or model.group_weights is not None:
         return None
-    weights: Floats = model._compose().risk.weights(losses, model.history[-1].xi)
+    weights: Floats = model._compose().risk.weights(Population(losses), model.history[-1].xi)
     return weights
 
 
@@ -46,7 +37,7 @@ def describe_training(model: Any, train: Csr) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {
         "class": type(model).__name__,
-        "params": to_json(model.get_params()),
+        "params": options_to_json(model.get_params()),
         "history": [to_json(asdict(epoch)) for epoch in getattr(model, "history", [])],
         "tail": None,
         "var": None,
@@ -59,9 +50,11 @@ def describe_training(model: Any, train: Csr) -> dict[str, Any]:
     found["tail"] = tail = min(float(model._compose().risk.tail), 1.0)
     users = model.user_factors
     if users is not None and len(users) == train.num_rows:
-        active = np.diff(train.indptr) > 0
-        losses = np.where(active, model.user_losses(train, users), np.nan)
+        has_some = np.diff(train.indptr) > 0
+        losses = np.where(has_some, model.user_losses(train, users), np.nan)
         found["losses"], found["weights"] = losses, model.user_weights.copy()
-        found["var"] = value_at_risk(losses[active], tail)
-        found["cvar"] = conditional_value_at_risk(losses[active], tail)
+        active = has_some & (model.user_counts > 0)
+        population = Population(losses[active], model.user_counts[active])
+        found["var"] = value_at_risk(population, tail)
+        found["cvar"] = conditional_value_at_risk(population, tail)
     return found

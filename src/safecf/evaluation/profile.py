@@ -1,15 +1,17 @@
 """Who is in the tail: history length, popularity of taste, groups, training weight."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safecf.errors import choose
 from safecf.evaluation.records import to_json
-from safecf.evaluation.result import Evaluation
 from safecf.evaluation.tail import in_tail
+
+if TYPE_CHECKING:
+    from safecf.evaluation.result import Evaluation
 
 Floats = NDArray[np.float64]
 
@@ -46,8 +48,9 @@ class TailProfile:
     inside, outside
         Number of users in the tail, everybody who ties with its boundary included, and of others.
     properties
-        "history_length", "target_count", "popularity", "loss" and "weight", as far as they are
-        known: a `Spread` of those inside and of those outside.
+        "history_length", "target_count", "popularity", "loss" and "weight" (in training, where 1
+        is the mean of all users), as far as they are known: a `Spread` of those inside and of
+        those outside.
     groups
         By label, the group's share of those inside and of those outside, and `risk`: the share of
         the group that is in the tail.
@@ -66,7 +69,7 @@ class TailProfile:
         return found
 
 
-def tail_profile(evaluation: Evaluation, metric: str, level: float) -> TailProfile:
+def tail_profile(evaluation: "Evaluation", metric: str, level: float) -> TailProfile:
     """Describe the worst-off share `level` of the users by `metric`, beside all others."""
     scores = choose("metric", metric, evaluation.scores)
     inside = in_tail(scores, level)
@@ -77,7 +80,7 @@ def tail_profile(evaluation: Evaluation, metric: str, level: float) -> TailProfi
         "target_count": users.target_count,
         "popularity": users.popularity,
         "loss": evaluation.losses,
-        "weight": evaluation.weights,
+        "weight": _relative(evaluation.weights),
     }
     return TailProfile(
         metric=metric,
@@ -91,6 +94,13 @@ def tail_profile(evaluation: Evaluation, metric: str, level: float) -> TailProfi
         },
         groups=_group_shares(users.group, inside, outside),
     )
+
+
+def _relative(weights: Floats | None) -> Floats | None:
+    """Return weights by their mean, so that those of all models are on one scale."""
+    if weights is None or not weights.mean() > 0:
+        return None
+    return np.asarray(weights / weights.mean())
 
 
 def _group_shares(

@@ -8,36 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf.errors import choose
-from safecf.evaluation import bootstrap
-from safecf.evaluation.records import floats_from_json, to_json
-from safecf.evaluation.tail import tail_mean, value_at_risk
+from safecf.evaluation import bootstrap, table
+from safecf.evaluation.aggregates import aggregates
+from safecf.evaluation.groups import Groups, GroupScore, group_scores
+from safecf.evaluation.reading import EVALUATION, evaluation_fields
+from safecf.evaluation.records import to_json
+from safecf.evaluation.tail import check_level, tail_mean, value_at_risk
+from safecf.evaluation.users import UserProfile
 
 Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Interval = tuple[float, float]
-
-
-@dataclass(frozen=True, eq=False)
-class UserProfile:
-    """Who the evaluated users are, one entry per user.
-
-    Parameters
-    ----------
-    history_length
-        Number of items that the model was shown.
-    target_count
-        Number of held-out items.
-    popularity
-        Mean popularity of the items in the history, 0 (the rarest in training) to 1 (the most
-        popular); NaN without a history.
-    group
-        The user's label, if the data have groups.
-    """
-
-    history_length: Counts
-    target_count: Counts
-    popularity: Floats
-    group: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +48,9 @@ class Evaluation:
         What it was computed with.
     data
         Fingerprint of the held-out users: only evaluations that share it can be compared.
+    settings
+        Whatever else it takes to get the same numbers again: names and values, as the caller gave
+        them.
     """
 
     model: str
@@ -81,12 +64,19 @@ class Evaluation:
     versions: dict[str, str]
     weights: Floats | None = None
     data: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
     _draws: dict[Any, dict[float, Floats]] = field(default_factory=dict, init=False, repr=False)
+    _groups: dict[Any, Groups] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """The names of the per-user scores."""
         return tuple(self.scores)
+
+    @property
+    def scored_metrics(self) -> tuple[str, ...]:
+        """The metrics that at least one user has a score of."""
+        return tuple(name for name, each in self.scores.items() if np.isfinite(each).any())
 
     @property
     def unscored(self) -> int:
@@ -150,24 +140,24 @@ class Evaluation:
         shares = _levels(levels, self.tails)
         return shares, bootstrap.tail_means(self._scores(metric), shares)
 
-    def groups(self, metric: str) -> dict[Any, tuple[float, int]]:
-        """Return mean and number of the scored users by group label, the worst group first."""
-        labels, values = self.users.group, self._scores(metric)
-        if labels is None:
-            return {}
-        found = {}
-        for label in np.unique(labels):
-            inside = values[labels == label]
-            inside = inside[~np.isnan(inside)]
-            if inside.size:
-                found[label.item()] = (float(inside.mean()), inside.size)
-        return dict(sorted(found.items(), key=lambda entry: entry[1][0]))
+    def groups(
+        self, metric: str, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+    ) -> Groups:
+        """Return how the groups of users fare, with intervals; see `Groups`."""
+        key = (metric, confidence, resamples, seed)
+        if key not in self._groups:
+            self._groups[key] = group_scores(
+                self.users.group,
+                self._scores(metric),
+                confidence=confidence,
+                resamples=resamples,
+                seed=seed,
+            )
+        return self._groups[key]
 
-    def worst_group(self, metric: str) -> tuple[Any, float, int] | None:
-        """Return label, mean and number of users of the group that fares worst."""
-        for label, (mean, count) in self.groups(metric).items():
-            return label, mean, count
-        return None
+    def worst_group(self, metric: str) -> GroupScore | None:
+        """Return the group that fares worst, of those with enough users; see `Groups.worst`."""
+        return self.groups(metric).worst
 
     def rows(
         self,
@@ -179,15 +169,7 @@ class Evaluation:
 
         There are no intervals, which take a moment, unless `confidence` is given.
         """
-        found = []
-        for metric in self.metrics if metrics is None else metrics:
-            for level in self.tails if levels is None else levels:
-                row = {"model": self.model, "metric": metric, "level": level}
-                row["value"] = self.tail(metric, level)
-                if confidence is not None:
-                    row["low"], row["high"] = self.interval(metric, level, confidence)
-                found.append(row)
-        return found
+        return table.rows(self, *self._chosen(metrics, levels), confidence)
 
     def table(
         self,
@@ -196,51 +178,37 @@ class Evaluation:
         confidence: float | None = None,
     ) -> str:
         """Return a Markdown table: one line per metric, one column per level."""
-        levels = self.tails if levels is None else levels
-        rows = self.rows(metrics, levels, confidence)
-        lines = [[self.model, *(_level_name(level) for level in levels)]]
-        lines.append(["---"] * len(lines[0]))
-        for start in range(0, len(rows), len(levels)):
-            line = rows[start : start + len(levels)]
-            lines.append([line[0]["metric"], *(_cell(row) for row in line)])
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return table.table(self, *self._chosen(metrics, levels), confidence)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values, null for NaN."""
-        names = (each for each in self.__dataclass_fields__ if each != "_draws")
-        found: dict[str, Any] = to_json({name: getattr(self, name) for name in names})
+    def to_dict(
+        self,
+        level: float = 0.3,
+        confidence: float = 0.95,
+        resamples: int = 2000,
+        seed: int = 0,
+    ) -> dict[str, Any]:
+        """Return everything as JSON values, null for NaN, and all numbers that a report shows.
+
+        These are in "aggregates", by metric: tails with intervals and VaR, the quantile curve, the
+        groups, and the profile of the worst-off share `level`. The draws take a moment.
+        """
+        check_level(level)
+        names = [each for each in self.__dataclass_fields__ if not each.startswith("_")]
+        draws: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+        found: dict[str, Any] = to_json(
+            {
+                "format": EVALUATION,
+                **{name: getattr(self, name) for name in names},
+                "intervals": draws,
+                "aggregates": aggregates(self, level=level, **draws),
+            }
+        )
         return found
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Self:
-        """Take back what `to_dict` returned."""
-        users, group = record["users"], record["users"]["group"]
-        training = dict(record["training"])
-        for name in ("losses", "weights"):
-            if training.get(name) is not None:
-                training[name] = floats_from_json(training[name])
-        losses, weights = (
-            None if record[name] is None else floats_from_json(record[name])
-            for name in ("losses", "weights")
-        )
-        return cls(
-            model=record["model"],
-            scores={name: floats_from_json(each) for name, each in record["scores"].items()},
-            k=tuple(record["k"]),
-            tails=tuple(record["tails"]),
-            users=UserProfile(
-                history_length=np.array(users["history_length"], dtype=np.int64),
-                target_count=np.array(users["target_count"], dtype=np.int64),
-                popularity=floats_from_json(users["popularity"]),
-                group=None if group is None else np.array(group),
-            ),
-            catalogue=dict(record["catalogue"]),
-            training=training,
-            losses=losses,
-            versions=dict(record["versions"]),
-            weights=weights,
-            data=record["data"],
-        )
+    def from_dict(cls, record: Any) -> Self:
+        """Take back what `to_dict` returned; aggregates are computed anew when asked for."""
+        return cls(**evaluation_fields(record))
 
     def __repr__(self) -> str:
         return f"Evaluation({self.model!r}, {len(self.users.target_count)} users)"
@@ -251,15 +219,14 @@ class Evaluation:
     def _scores(self, metric: str) -> Floats:
         return choose("metric", metric, self.scores)
 
+    def _chosen(
+        self, metrics: Sequence[str] | None, levels: Sequence[float] | None
+    ) -> tuple[Sequence[str], Sequence[float]]:
+        return (
+            self.metrics if metrics is None else metrics,
+            self.tails if levels is None else levels,
+        )
+
 
 def _levels(levels: Iterable[float] | None, default: Iterable[float]) -> Floats:
     return np.array(list(default if levels is None else levels), dtype=np.float64)
-
-
-def _level_name(level: float) -> str:
-    return "all users" if level == 1 else f"worst {100 * level:g} %"
-
-
-def _cell(row: dict[str, Any]) -> str:
-    interval = f" [{row['low']:.4f}, {row['high']:.4f}]" if "low" in row else ""
-    return f"{row['value']:.4f}{interval}"

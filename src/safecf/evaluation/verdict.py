@@ -1,10 +1,8 @@
 """The verdict on a model, in one sentence that claims no more than the intervals do."""
 
-import math
+from safecf.evaluation.difference import BETTER, UNCLEAR, WORSE, Difference
 
-from safecf.evaluation.difference import Difference
-
-LIFTS, LOWERS, SAME = "lifts", "lowers", "makes no clear difference to"
+VERBS = {BETTER: "lifts", WORSE: "lowers", UNCLEAR: "makes no clear difference to"}
 
 
 def sentence(model: str, baseline: str, tail: Difference, mean: Difference) -> str:
@@ -17,24 +15,20 @@ def sentence(model: str, baseline: str, tail: Difference, mean: Difference) -> s
     'SAFER2 lifts the worst-off 30 % by 8.6 % [5.1, 12.0] and the average by 1.9 % [0.4, 3.3]
     (recall@20, compared with iALS)'
     """
-    verb, again = _verb(tail), _verb(mean)
-    said = f"{model} {verb} {_whom(tail)} {_amount(tail)}"
+    said = f"{model} {VERBS[tail.outcome]} {_whom(tail)}{_amount(tail)}"
     if tail.level != 1:
-        if verb == again:
-            said += " and the average " if verb != SAME else " nor to the average "
-        else:
-            said += (
-                f"{', but' if {verb, again} == {LIFTS, LOWERS} else ' and'} {again} the average "
-            )
-        said += _amount(mean)
+        said += f"{_link(tail.outcome, mean.outcome)} the average{_amount(mean)}"
     return f"{said} ({tail.metric}, compared with {baseline})"
 
 
-def _verb(change: Difference) -> str:
-    _, low, high = change.absolute
-    if low > 0:
-        return LIFTS
-    return LOWERS if high < 0 else SAME
+def _link(tail: str, mean: str) -> str:
+    """Lead over from the tail to the mean."""
+    comma = "," if tail == UNCLEAR else ""
+    if tail == mean:
+        return f"{comma} nor to" if tail == UNCLEAR else " and"
+    if {tail, mean} == {BETTER, WORSE}:
+        return f", but {VERBS[mean]}"
+    return f"{comma} and {VERBS[mean]}"
 
 
 def _whom(change: Difference) -> str:
@@ -42,14 +36,14 @@ def _whom(change: Difference) -> str:
 
 
 def _amount(change: Difference) -> str:
-    """Return "by 8.6 % [5.1, 12.0]", or "(+0.2 % [-1.0, 1.4])" where the direction is not clear."""
+    """Return " by 8.6 % [5.1, 12.0]", or ", +0.2 % [-1.0, 1.4]" if the direction is not clear."""
     numbers, digits, unit = change.relative, 1, " %"
-    if not all(math.isfinite(number) for number in numbers):
+    if not change.has_lift:
         numbers, digits, unit = change.absolute, 4, ""
     seen, low, high = numbers
-    if (verb := _verb(change)) == LOWERS:
+    if change.outcome == WORSE:
         seen, low, high = -seen, -high, -low
     interval = f"[{low:.{digits}f}, {high:.{digits}f}]"
-    if verb == SAME:
-        return f"({seen:+.{digits}f}{unit} {interval})"
-    return f"by {seen:.{digits}f}{unit} {interval}"
+    if change.outcome == UNCLEAR:
+        return f", {seen:+.{digits}f}{unit} {interval}"
+    return f" by {seen:.{digits}f}{unit} {interval}"

@@ -2,30 +2,27 @@
 
 import numbers
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from rich.progress import TextColumn, TimeRemainingColumn
 
+from safecf.als.groups import GroupCVaR
 from safecf.als.loop import Epoch, Training
 from safecf.als.rows import Problem
+from safecf.als.solvers import SOLVERS, Exact, Solver
 from safecf.als.sweeps import State
+from safecf.data.ids import IdArray
 from safecf.data.interactions import Interactions
-from safecf.errors import FileFormatError
+from safecf.errors import choose
 from safecf.models import files
-from safecf.models.checkpoint import (
-    Run,
-    fingerprint,
-    pack_history,
-    read_checkpoint,
-    unpack_history,
-    write_checkpoint,
-)
-from safecf.models.fold_in import FoldIn
+from safecf.models.checkpoint import Run, fingerprints, read_checkpoint, write_checkpoint
 from safecf.models.options import check_options, draw_seed
-from safecf.models.recommender import Callback
+from safecf.models.per_user import check_user_groups, check_user_weight
+from safecf.models.recommender import Callback, check_callback
+from safecf.models.stored import Stored
 from safecf.progress import progress_bar
 
 Path = str | os.PathLike[str]
@@ -37,7 +34,17 @@ COLUMNS = (
 )
 
 
-class ALSModel(FoldIn):
+class Plan(NamedTuple):
+    """What training needs, all of it checked, and where it starts."""
+
+    run: Run
+    training: Training
+    groups: GroupCVaR | None
+    state: State
+    history: list[Epoch]
+
+
+class ALSModel(Stored):
     """sum_u w_u loss_u + 1/2 sum_u ridge_u |x_u|^2 + 1/2 sum_i ridge_i |y_i|^2 -> min.
 
     The risk says how much each user counts, w_u; loss and ridge say what for. After training the
@@ -77,8 +84,13 @@ class ALSModel(FoldIn):
         One `Epoch` per epoch.
     user_weights, user_mass
         w_u of the last epoch, and m_u, the sum of the user's confidence weights.
+    user_counts
+        How many users each of them stands for: the `user_weight` of `fit`, else 1.
+    group_weights
+        By label, how far each group was inside the tail in the last epoch, if `fit` was given
+        `user_groups`; else None.
     num_users, num_items
-        |U| and |V| in training: those that have interactions.
+        |U| and |V| in training: those that have interactions, users by their counts.
     shape
         Number of users and items in training, with or without interactions.
     user_ids, item_ids
@@ -89,14 +101,18 @@ class ALSModel(FoldIn):
 
     factors: int
     iterations: int
+    solver: str
+    tolerance: float
     init_std: float
     random_state: Any
 
-    history: list[Epoch]
-    seed: int
-
     def __post_init__(self) -> None:
         self.history = []
+
+    def _make_solver(self) -> Solver:
+        """Return the solver of that name, with the tolerance if it has one."""
+        kind = choose("solver", self.solver, SOLVERS)
+        return Exact() if issubclass(kind, Exact) else kind(tolerance=float(self.tolerance))
 
     def fit(
         self,
@@ -104,10 +120,19 @@ class ALSModel(FoldIn):
         show_progress: bool = True,
         callback: Callback | None = None,
         *,
+        user_weight: ArrayLike | None = None,
+        user_groups: ArrayLike | None = None,
         checkpoint: Path | None = None,
         resume: Path | None = None,
     ) -> Self:
         """Train as `Recommender.fit` says; `user_items` may also be an `Interactions`.
+
+        `user_weight` has a number >= 0 for every user: one of weight 2 counts as two users with
+        the same history, one of weight 0 as nobody, but gets recommendations all the same.
+
+        `user_groups` has a label for every user, a string or an integer. The tail is then that of
+        the groups by their mean losses, each of which counts the same: a share `tail` of the
+        groups is protected, however small they are. Only SAFER2 models know of it.
 
         The callback may use the model, whose factors are those of the epoch that has just ended.
         Ctrl-C leaves the model as after the last full epoch, if there is one, and raises
@@ -123,11 +148,11 @@ class ALSModel(FoldIn):
         >>> SAFER2(random_state=0).fit(user_items, checkpoint="run.safetensors")
         >>> SAFER2(random_state=0).fit(user_items, resume="run.safetensors")
         """
-        if callback is not None and not callable(callback):
-            raise TypeError(f"callback={callback!r} cannot be called; give a function, or None")
+        check_callback(callback)
         if checkpoint is not None:
             files.check_target(checkpoint)
-        run, training, state, history = self._plan(user_items, checkpoint, resume)
+        plan = self._plan(user_items, user_weight, user_groups, checkpoint, resume)
+        run, training, _, state, history = plan
 
         def save(record: Epoch) -> None:
             if checkpoint is not None:
@@ -150,9 +175,9 @@ class ALSModel(FoldIn):
                 numbers = f"objective {record.objective:.4g}  CVaR {record.cvar:.4g}"
                 draw(record.epoch, numbers=numbers)
 
-            self._remember(training, history)
-            interrupt = self._train(training, state, (save, show, ask))
-            self._publish(state)
+            self._remember(plan)
+            interrupt = self._train(plan, (save, show, ask))
+            self._publish(plan)
         # from here on there is a full epoch, which nothing takes back
         self.user_factors = self._solve_users(training.problem.unit_user_rows)
         if interrupt is not None:
@@ -160,8 +185,13 @@ class ALSModel(FoldIn):
         return self
 
     def _plan(
-        self, user_items: Any, checkpoint: Path | None, resume: Path | None
-    ) -> tuple[Run, Training, State, list[Epoch]]:
+        self,
+        user_items: Any,
+        user_weight: ArrayLike | None,
+        user_groups: ArrayLike | None,
+        checkpoint: Path | None,
+        resume: Path | None,
+    ) -> Plan:
         """Check everything, and return where training starts."""
         options = self.get_params()
         check_options(options)
@@ -175,28 +205,39 @@ class ALSModel(FoldIn):
             seed = draw_seed(self.random_state)
         else:
             seed = earlier[0].seed
-        data = "" if checkpoint is None and resume is None else fingerprint(user_items)
+        count = check_user_weight(user_weight, user_items.users)
+        problem = Problem(user_items, loss, ridge, risk.tail, count)
+        groups = labels = None
+        if user_groups is not None:
+            labels = check_user_groups(user_groups, problem.active_users)
+            groups = self._group_risk(labels[problem.active_users])
+        data = {} if checkpoint is None and resume is None else fingerprints(problem, labels)
         run = Run(type(self).__name__, options, data, seed)
-        problem = Problem(user_items, loss, ridge, risk.tail)
-        training = Training(problem, risk, solver, self._make_backend(), seed)
+        training = Training(problem, groups or risk, solver, self._make_backend(), seed)
         if earlier is None:
-            return run, training, training.start(self.factors, self.init_std), []
+            start = training.start(self.factors, self.init_std)
+            return Plan(run, training, groups, start, [])
         before, state, history = earlier
         shape = (user_items.num_users, user_items.num_items, self.factors)
         run.check_continues(before, state, shape)
-        dtype = training.backend.dtype
-        state.users = state.users.astype(dtype, copy=False)
-        state.items = state.items.astype(dtype, copy=False)
-        return run, training, state, history
+        state.cast(training.backend.dtype)
+        return Plan(run, training, groups, state, history)
+
+    def _group_risk(self, labels: IdArray) -> GroupCVaR:
+        """Return the risk of groups, given the labels of the users that count."""
+        raise TypeError(
+            f"user_groups needs a smoothed CVaR, which {type(self).__name__} does not have; leave "
+            "it out, or try SAFER2, SAFER2CG or SAFER2PP"
+        )
 
     def _train(
-        self, training: Training, state: State, reports: Iterable[Callable[[Epoch], object]]
+        self, plan: Plan, reports: Iterable[Callable[[Epoch], object]]
     ) -> KeyboardInterrupt | None:
         """Run the loop until it ends, a report returns True, or Ctrl-C is pressed: return that."""
         try:
-            for record in training.epochs(state, self.iterations):
+            for record in plan.training.epochs(plan.state, self.iterations):
                 self.history.append(record)
-                self._publish(state)
+                self._publish(plan)
                 answers = [report(record) for report in reports]
                 if any(isinstance(answer, bool | np.bool_) and answer for answer in answers):
                     break
@@ -206,74 +247,25 @@ class ALSModel(FoldIn):
             return interrupt
         return None
 
-    def _remember(self, training: Training, history: list[Epoch]) -> None:
+    def _remember(self, plan: Plan) -> None:
         """Keep what fold-in, partial fits and files need of the data."""
-        problem = training.problem
+        problem = plan.training.problem
         interactions = problem.interactions
-        self.history, self.seed = history, training.seed
+        self.history, self.seed = plan.history, plan.run.seed
         self.shape = (interactions.num_users, interactions.num_items)
         self.num_users, self.num_items = problem.num_users, problem.num_items
         self.user_ids, self.item_ids = interactions.user_ids, interactions.item_ids
         self.user_mass = interactions.users.row_mass()
+        self.user_counts = problem.counted(np.ones(interactions.num_users))
+        self.group_weights = None
 
-    def _publish(self, state: State) -> None:
+    def _publish(self, plan: Plan) -> None:
         """Show the factors of a state as the model's own."""
+        state, groups = plan.state, plan.groups
         self.user_factors = np.ascontiguousarray(state.users, dtype=np.float32)
         self.item_factors = np.ascontiguousarray(state.items, dtype=np.float32)
         self.user_weights = state.weights
+        if groups is not None:
+            weights = plan.training.problem.population(state.weights)
+            self.group_weights = groups.group_weights(weights)
         self._forget()
-
-    @contextmanager
-    def _restored_on_error(self) -> Iterator[None]:
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    def _pack(self) -> tuple[dict[str, Any], files.Arrays]:
-        users, items = self._factors()
-        if not (np.isfinite(users).all() and np.isfinite(items).all()):
-            raise ValueError("the factors are not finite, so the file could not be read; fit again")
-        fitted = {
-            "seed": self.seed,
-            "shape": self.shape,
-            "num_users": self.num_users,
-            "num_items": self.num_items,
-            "history": pack_history(self.history),
-        }
-        arrays: files.Arrays = {
-            "user_factors": np.asarray(users, dtype=np.float32),
-            "item_factors": np.asarray(items, dtype=np.float32),
-            "user_weights": self.user_weights,
-            "user_mass": self.user_mass,
-            **files.pack_ids("user_ids", self.user_ids),
-            **files.pack_ids("item_ids", self.item_ids),
-        }
-        return fitted, arrays
-
-    def _unpack(self, fitted: dict[str, Any], arrays: files.Arrays) -> None:
-        users = files.array(arrays, "user_factors", (None, None), np.float32)
-        items = files.array(arrays, "item_factors", (None, users.shape[1]), np.float32)
-        weights = files.array(arrays, "user_weights", (len(users),), np.float64)
-        mass = files.array(arrays, "user_mass", (len(users),), np.float64)
-        seed, shape = files.field(fitted, "seed", int), files.field(fitted, "shape", list)
-        num_users = files.field(fitted, "num_users", int)
-        num_items = files.field(fitted, "num_items", int)
-        order = [1, num_users, *shape[:1], len(users)], [1, num_items, *shape[1:], len(items)]
-        if (
-            [type(size) for size in shape] != [int, int]
-            or any(side != sorted(side) for side in order)
-            or users.shape[1] < 1
-            or min(seed, weights.min(), mass.min()) < 0
-        ):
-            raise FileFormatError("its numbers and its arrays contradict each other; save it again")
-        self.user_ids = files.unpack_ids(arrays, "user_ids", shape[0], len(users))
-        self.item_ids = files.unpack_ids(arrays, "item_ids", shape[1], len(items))
-        self.user_factors, self.item_factors = users, items
-        self.user_weights, self.user_mass = weights, mass
-        self.seed, self.shape = seed, (shape[0], shape[1])
-        self.num_users, self.num_items = num_users, num_items
-        self.history = unpack_history(fitted)

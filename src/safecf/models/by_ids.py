@@ -1,7 +1,6 @@
 """`ByIds`: recommendations by the original ids of users and items."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from safecf.data.ids import IdArray, Index
 from safecf.data.interactions import Interactions
+from safecf.models.cached import Cached
 from safecf.models.recommender import Ids, Scores
 
 
-class ByIds:
+class ByIds(Cached):
     """What a model can be asked by original ids.
 
     `user_ids[u]` and `item_ids[i]` are those of the `Interactions` that it was trained on; None
@@ -24,6 +24,9 @@ class ByIds:
 
     user_ids: IdArray | None = None
     item_ids: IdArray | None = None
+
+    # whether the model stores nothing of the users, so that it has to be shown their histories
+    _needs_histories = False
 
     @abstractmethod
     def recommend(
@@ -41,10 +44,6 @@ class ByIds:
     @abstractmethod
     def _sizes(self) -> tuple[int, int]:
         """Return the numbers of users and items; an error if the model is not fitted."""
-
-    @abstractmethod
-    def _cached(self, key: object, source: object, make: Callable[[], Any]) -> Any:
-        """Return what was made from `source`, made anew when that is another object."""
 
     def recommend_frame(
         self,
@@ -71,7 +70,8 @@ class ByIds:
         user_items
             What the users already have; its users and items are found by their ids.
         filter_already_liked_items
-            Whether to leave out what they have; this needs `user_items`.
+            Whether to leave out what they have; this needs `user_items`, as every answer of
+            `EASE` does.
         recalculate_user
             Whether to compute the users from `user_items`, so that they may be new to the model.
         filter_items, items
@@ -79,11 +79,12 @@ class ByIds:
         """
         num_users, num_items = self._sizes()
         user_ids, item_ids = _ids(self.user_ids, num_users), _ids(self.item_ids, num_items)
-        needed = filter_already_liked_items or recalculate_user
+        needed = filter_already_liked_items or recalculate_user or self._needs_histories
         if needed and not isinstance(user_items, Interactions):
+            hint = "" if self._needs_histories else ", or filter_already_liked_items=False"
             raise TypeError(
                 f"user_items is of type {type(user_items).__name__}, not Interactions; pass what "
-                "the users already have, or filter_already_liked_items=False"
+                f"the users already have{hint}"
             )
         known = user_ids
         if recalculate_user and user_items is not None:

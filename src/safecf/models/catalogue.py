@@ -1,18 +1,21 @@
 """The catalogue: named models, each nothing but a composition of loss, ridge, risk and solver."""
 
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
+from safecf.als.groups import GroupCVaR
 from safecf.als.kernels import KERNELS
-from safecf.als.loss import Normalised, Plain, Ridge
-from safecf.als.risk import Mean, SmoothedCVaR
-from safecf.als.solvers import SOLVERS, Solver
+from safecf.als.loss import LOSSES, Normalised, Plain, Ridge
+from safecf.als.optimizers import OPTIMIZERS
+from safecf.als.risk import CVaR, Mean, SmoothedCVaR
+from safecf.als.solvers import Gradient, Solver, Subspace
+from safecf.data.ids import IdArray
 from safecf.errors import choose
 from safecf.models.als import ALSModel
 from safecf.models.fold_in import Parts
 from safecf.models.recommender import MODELS, register
 
-__all__ = ["ERMMF", "IALS", "MODELS", "SAFER2", "SAFER2CG"]
+__all__ = ["ERMMF", "IALS", "IALSPP", "MODELS", "SAFER2", "SAFER2CG", "SAFER2PP", "CVaRMF"]
 
 
 @register
@@ -45,7 +48,7 @@ class IALS(ALSModel):
             loss=Plain(float(self.unobserved_weight)),
             ridge=Ridge(float(self.regularization), float(self.ridge_exponent)),
             risk=Mean(1.0),
-            solver=_make_solver(self.solver, self.tolerance),
+            solver=self._make_solver(),
         )
 
 
@@ -79,8 +82,51 @@ class ERMMF(ALSModel):
             loss=Normalised(float(self.unobserved_weight)),
             ridge=Ridge(float(self.regularization)),
             risk=Mean(float(self.tail)),
-            solver=_make_solver(self.solver, self.tolerance),
+            solver=self._make_solver(),
         )
+
+
+@register
+@dataclass(eq=False, repr=False)
+class CVaRMF(ALSModel):
+    """CVaR-MF: only the users with the worst losses count, a share `tail` of everybody.
+
+        w_u = 1{loss_u >= xi} ,   xi the (1 - alpha) quantile of the losses, exact in every epoch
+
+    with the loss and the ridges of `ERMMF`. The objective has kinks, so there is nothing to solve:
+    every epoch is one step of size `step_size` (tau) against the gradients of all users and items,
+    as they are ("sgd") or scaled ("adam", the `optimizer`, for steps of about 0.01). It takes
+    hundreds of epochs. A step size that is too large ends training with a `ConvergenceWarning`,
+    and leaves the model of the last good epoch. `user_weights` are the means of w_u over all
+    epochs, since one epoch has zeros for most users. The other parameters are explained in
+    `ALSModel`.
+    Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024.
+    """
+
+    factors: int = 64
+    _: KW_ONLY
+    iterations: int = 500
+    regularization: float = 0.002
+    unobserved_weight: float = 0.008
+    tail: float = 0.3
+    step_size: float = 0.4
+    optimizer: str = "sgd"
+    init_std: float = 0.1
+    random_state: Any = None
+    num_threads: int = 0
+    backend: str = "auto"
+
+    def _compose(self) -> Parts:
+        return Parts(
+            loss=Normalised(float(self.unobserved_weight)),
+            ridge=Ridge(float(self.regularization)),
+            risk=CVaR(float(self.tail)),
+            solver=self._make_solver(),
+        )
+
+    def _make_solver(self) -> Solver:
+        optimizer = choose("optimizer", self.optimizer, OPTIMIZERS)
+        return Gradient(float(self.step_size), optimizer)
 
 
 @register
@@ -93,6 +139,12 @@ class SAFER2(ALSModel):
     with the loss and the ridges of `ERMMF`. `kernel` names K, `bandwidth` is h. Each epoch takes
     at most `quantile_steps` Newton steps for xi, on the share `quantile_sample` of the users. The
     other parameters are explained in `ALSModel`.
+
+    With loss="plain" it has the loss and the ridges of `IALS` (nu = 1): a user's loss grows with
+    the history, and so does the user's part in the model. The bandwidth, which is on the scale of
+    the losses, has to be larger then, and so has `unobserved_weight`; with tail=1 it is `IALS`.
+
+    Given the `user_groups` of `fit`, the worst-off groups count most; see `GroupCVaR`.
     Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024.
     """
 
@@ -102,6 +154,7 @@ class SAFER2(ALSModel):
     regularization: float = 0.004
     unobserved_weight: float = 0.004
     tail: float = 0.3
+    loss: str = "normalised"
     kernel: str = "gaussian"
     bandwidth: float = 0.15
     quantile_steps: int = 5
@@ -115,17 +168,60 @@ class SAFER2(ALSModel):
 
     def _compose(self) -> Parts:
         return Parts(
-            loss=Normalised(float(self.unobserved_weight)),
+            loss=choose("loss", self.loss, LOSSES)(float(self.unobserved_weight)),
             ridge=Ridge(float(self.regularization)),
-            risk=SmoothedCVaR(
-                tail=float(self.tail),
-                kernel=choose("kernel", self.kernel, KERNELS),
-                bandwidth=float(self.bandwidth),
-                steps=int(self.quantile_steps),
-                sample=float(self.quantile_sample),
-            ),
-            solver=_make_solver(self.solver, self.tolerance),
+            risk=self._make_risk(),
+            solver=self._make_solver(),
         )
+
+    def _make_risk(self) -> SmoothedCVaR:
+        return SmoothedCVaR(
+            tail=float(self.tail),
+            kernel=choose("kernel", self.kernel, KERNELS),
+            bandwidth=float(self.bandwidth),
+            steps=int(self.quantile_steps),
+            sample=float(self.quantile_sample),
+        )
+
+    def _group_risk(self, labels: IdArray) -> GroupCVaR:
+        return GroupCVaR.of(self._make_risk(), labels)
+
+
+class Blockwise:
+    """The solver of iALS++ and SAFER2++: blocks of `block_size` coordinates, users then items."""
+
+    block_size: int
+
+    def _make_solver(self) -> Solver:
+        return Subspace(int(self.block_size))
+
+
+@register
+@dataclass(eq=False, repr=False)
+class IALSPP(Blockwise, IALS):
+    """iALS++: `IALS` by blocks of `block_size` coordinates, users then items; see `Subspace`.
+
+    An epoch costs O(|S| d B + (|U| + |V|) (d^2 + d B^2)) for blocks of size B, and 8 bytes per
+    interaction beside the data. With one block, B = d, it is the exact solver.
+    Reference: Rendle et al., iALS++: Speeding up Matrix Factorization with Subspace Optimization,
+    arXiv:2110.14044.
+    """
+
+    _: KW_ONLY
+    block_size: int = 64
+    solver: str = field(default="subspace", init=False)
+    tolerance: float = field(default=0.0, init=False)
+
+
+@register
+@dataclass(eq=False, repr=False)
+class SAFER2PP(Blockwise, SAFER2):
+    """SAFER2++: `SAFER2` by blocks of `block_size` coordinates, users then items; see `IALSPP`."""
+
+    _: KW_ONLY
+    block_size: int = 64
+    solver: str = field(default="subspace", init=False)
+    tolerance: float = field(default=0.0, init=False)
 
 
 @register
@@ -136,11 +232,3 @@ class SAFER2CG(SAFER2):
     _: KW_ONLY
     solver: str = field(default="cg", init=False)
     tolerance: float = 1e-4
-
-
-def _make_solver(name: str, tolerance: float) -> Solver:
-    """Return the solver of that name, with the tolerance if it has one."""
-    solver = choose("solver", name, SOLVERS)
-    has_tolerance = "tolerance" in {option.name for option in fields(solver)}
-    options: dict[str, Any] = {"tolerance": float(tolerance)} if has_tolerance else {}
-    return solver(**options)

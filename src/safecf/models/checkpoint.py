@@ -8,10 +8,13 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from safecf.als.loop import Epoch
+from safecf.als.optimizers import Factors, Moments
+from safecf.als.rows import Problem
 from safecf.als.sweeps import State
-from safecf.data.interactions import Interactions
+from safecf.data.ids import IdArray
 from safecf.errors import FileFormatError
 from safecf.models import files
 
@@ -21,11 +24,20 @@ FREE_OPTIONS = {"iterations", "num_threads", "backend", "random_state"}
 Path = str | os.PathLike[str]
 
 
-def fingerprint(interactions: Interactions) -> str:
-    """Return a hash of who interacted with what, and of the confidence weights."""
-    users = interactions.users
-    digest = hashlib.blake2b(repr(users.shape).encode(), digest_size=16)
-    for array in (users.indptr, users.indices, users.weights):
+def fingerprints(problem: Problem, labels: IdArray | None) -> dict[str, str]:
+    """Return hashes of all that `fit` was given: interactions, user weights and group labels."""
+    users = problem.interactions.users
+    names = None if labels is None else np.frombuffer(repr(labels.tolist()).encode(), np.uint8)
+    return {
+        "user_items": _hash(np.array(users.shape), users.indptr, users.indices, users.weights),
+        "user_weight": _hash(problem.user_count),
+        "user_groups": _hash(names),
+    }
+
+
+def _hash(*arrays: NDArray[Any] | None) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
         digest.update(b"none" if array is None else np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
@@ -36,7 +48,7 @@ class Run:
 
     model: str
     options: Mapping[str, Any]
-    data: str
+    data: Mapping[str, str]
     seed: int
 
     def check_continues(self, earlier: "Run", state: State, shape: tuple[int, int, int]) -> None:
@@ -56,8 +68,9 @@ class Run:
                 f"{users} users x {items} items with {factors} factors in the file, {shape[0]} x "
                 f"{shape[1]} with {shape[2]} here"
             )
-        if earlier.data != self.data:
-            differing.append("user_items is not the matrix that the file was trained on")
+        for name, value in self.data.items():
+            if earlier.data.get(name) != value:
+                differing.append(f"{name} is not what the file was trained on")
         if differing:
             raise ValueError(
                 f"cannot resume: {'; '.join(differing)}. Use the same options and data, or start "
@@ -83,6 +96,9 @@ def write_checkpoint(path: Path, run: Run, state: State, history: list[Epoch]) -
         "history": pack_history(history),
     }
     arrays = {"users": state.users, "items": state.items, "weights": state.weights}
+    for side, moments in zip(("users", "items"), state.moments, strict=True):
+        if moments is not None:
+            arrays |= {f"{side}.{name}": moment for name, moment in moments._asdict().items()}
     files.write(path, files.CHECKPOINT, header, arrays)
 
 
@@ -99,7 +115,7 @@ def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
         run = Run(
             model=files.field(header, "class", str),
             options=files.field(header, "options", dict),
-            data=files.field(header, "data", str),
+            data=files.field(header, "data", dict),
             seed=files.field(header, "seed", int),
         )
         users = files.array(arrays, "users", (None, None), np.float32, np.float64)
@@ -110,12 +126,25 @@ def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
             weights=files.array(arrays, "weights", (len(users),), np.float64),
             xi=files.field(header, "xi", float),
             epoch=files.field(header, "epoch", int),
+            moments=(read_moments(arrays, "users", users), read_moments(arrays, "items", items)),
         )
         history = unpack_history(header)
         numbered = all(record.epoch == at for at, record in enumerate(history, start=1))
         if run.seed < 0 or not numbered or not 0 < state.epoch == len(history):
             raise FileFormatError("its history is damaged; start anew without resume")
     return run, state, history
+
+
+def read_moments(arrays: files.Arrays, side: str, factors: Factors) -> Moments | None:
+    """Return the moments of the users or of the items, if the file has any."""
+    names = [f"{side}.{name}" for name in Moments._fields]
+    if arrays.keys().isdisjoint(names):
+        return None
+    kinds = np.float32, np.float64
+    moments = Moments(*(files.array(arrays, name, factors.shape, *kinds) for name in names))
+    if moments.square.min(initial=0) < 0:
+        raise FileFormatError(f"the squares {names[1]!r} are negative; start anew without resume")
+    return moments
 
 
 def pack_history(history: list[Epoch]) -> list[dict[str, Any]]:

@@ -1,9 +1,7 @@
 """`MatrixFactorization`: everything that can be answered from the factors alone."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,13 +16,16 @@ from safecf.models.queries import (
     Indices,
     check_count,
     check_ids,
+    check_new_ids,
     check_rows,
     check_selection,
     columns_among,
 )
+from safecf.models.ranking import padded, shaped_like
 from safecf.models.recommender import Ids, Recommender, Scores
 
 Factors32 = NDArray[np.float32]
+Value = TypeVar("Value", bound=np.generic)
 
 
 class MatrixFactorization(ByIds, Recommender):
@@ -39,9 +40,6 @@ class MatrixFactorization(ByIds, Recommender):
 
     user_factors: Factors32 | None = None
     item_factors: Factors32 | None = None
-    shape: tuple[int, int] = (0, 0)
-
-    _cache: Mapping[object, tuple[Any, Any]] = MappingProxyType({})
 
     def recommend(
         self,
@@ -71,7 +69,34 @@ class MatrixFactorization(ByIds, Recommender):
             liked = None
         candidates = factors if only is None else factors[only]
         found = self._search(queries, candidates, count, names=only, without=without, exclude=liked)
-        return _shaped_like(asked, found)
+        return shaped_like(asked, found)
+
+    def recommend_factors(
+        self,
+        user_factors: Factors32,
+        user_items: Any,
+        N: int = 10,
+        filter_items: ArrayLike | None = None,
+    ) -> tuple[Ids, Scores]:
+        """Return the N best items of users that are given by their factors, one row each.
+
+        The items in the users' rows of `user_items` are left out, as are `filter_items`.
+
+        >>> factors = model.fold_in(user_items)
+        >>> ids, scores = model.recommend_factors(factors, user_items)
+        """
+        _, items = self._factors()
+        users = np.asarray(user_factors, dtype=np.float32)
+        if users.ndim != 2 or users.shape[1] != items.shape[1]:
+            raise ValueError(
+                f"user_factors has shape {users.shape}; give one row of {items.shape[1]} factors "
+                "per user, such as those of fold_in"
+            )
+        _, without = check_selection(None, filter_items, len(items), "items")
+        liked = self._check_user_items(user_items, len(users))
+        return self._search(
+            users, items, check_count(N), names=None, without=without, exclude=liked
+        )
 
     def similar_items(
         self,
@@ -92,7 +117,7 @@ class MatrixFactorization(ByIds, Recommender):
         else:
             queries = factors[np.atleast_1d(asked)]
         found = self._similar(queries, factors, count, side="items", only=only, without=without)
-        return _shaped_like(asked, found)
+        return shaped_like(asked, found)
 
     def similar_users(
         self,
@@ -108,7 +133,43 @@ class MatrixFactorization(ByIds, Recommender):
         only, without = check_selection(users, filter_users, len(factors), "users")
         queries = factors[np.atleast_1d(asked)]
         found = self._similar(queries, factors, count, side="users", only=only, without=without)
-        return _shaped_like(asked, found)
+        return shaped_like(asked, found)
+
+    def fold_in(self, user_items: Any) -> Factors32:
+        """Return the factors of new users, one per row of `user_items`; nothing is stored.
+
+        >>> model.fold_in(user_items[:2]).shape
+        (2, 64)
+        """
+        return self._fold_in_users(self._check_user_items(user_items, None))
+
+    def recalculate_user(self, userid: ArrayLike, user_items: Any) -> Factors32:
+        """Return the factors of one user (1-D) or an array of users, from `user_items` alone."""
+        asked = check_ids(userid, None, "userid")
+        factors = self._fold_in_users(self._check_user_items(user_items, asked.size))
+        return factors[0] if asked.ndim == 0 else factors
+
+    def recalculate_item(self, itemid: ArrayLike, item_users: Any) -> Factors32:
+        """Return the factors of one item (1-D) or an array of items, from `item_users` alone."""
+        asked = check_ids(itemid, None, "itemid")
+        factors = self._fold_in_items(self._check_item_users(item_users, asked.size))
+        return factors[0] if asked.ndim == 0 else factors
+
+    def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> None:
+        """Store the fold-in of these users; ids beyond the last one add users."""
+        users, _ = self._factors()
+        ids = check_new_ids(userids, "userids")
+        factors = self._fold_in_users(self._check_user_items(user_items, ids.size))
+        self.user_factors = with_rows(users, ids, factors)
+        self._forget()
+
+    def partial_fit_items(self, itemids: ArrayLike, item_users: Any) -> None:
+        """Store what `recalculate_item` gives for these items; ids beyond the last add items."""
+        _, items = self._factors()
+        ids = check_new_ids(itemids, "itemids")
+        factors = self._fold_in_items(self._check_item_users(item_users, ids.size))
+        self.item_factors = with_rows(items, ids, factors)
+        self._forget()
 
     @abstractmethod
     def _fold_in_users(self, history: Csr) -> Factors32:
@@ -174,39 +235,23 @@ class MatrixFactorization(ByIds, Recommender):
 
         `without` and the columns of `exclude` are candidates to leave out.
         """
-        width = count if names is None else min(count, len(names))
-        ids = np.full((len(queries), width), PADDING_ID)
-        scores = np.full((len(queries), width), PADDING_SCORE)
-        k = min(width, len(candidates))
-        if len(queries):
-            best, best_scores = self._make_backend().topk(
+        k = min(count, len(candidates))
+        nobody = np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32)
+        found = (
+            nobody
+            if not len(queries)
+            else self._make_backend().topk(
                 queries,
                 candidates,
                 k,
                 exclude=exclude,
                 exclude_all=None if without is None else without.astype(np.int32),
             )
-            ids[:, :k] = best if names is None else np.where(best < 0, PADDING_ID, names[best])
-            scores[:, :k] = best_scores
-        return ids, scores
+        )
+        return padded(found, count, names)
 
     def _make_backend(self) -> Backend:
         return make_backend(self.backend, self.num_threads)
-
-    def _cached(self, key: object, source: object, make: Callable[[], Any]) -> Any:
-        """Return what was made from `source`, made anew when that is another object."""
-        held = self._cache.get(key)
-        if held is None or held[0] is not source:
-            held = (source, make())
-            self._cache = {**self._cache, key: held}
-        return held[1]
-
-    def _forget(self) -> None:
-        """Drop all that was made from the factors, because they have changed."""
-        self._cache = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_cache"}
 
 
 def directions(factors: Factors32) -> tuple[Factors32, Indices]:
@@ -218,7 +263,12 @@ def directions(factors: Factors32) -> tuple[Factors32, Indices]:
     return unit, np.flatnonzero(squares == 0)
 
 
-def _shaped_like(asked: Indices, found: tuple[Ids, Scores]) -> tuple[Ids, Scores]:
-    """Return 1-D results for one id."""
-    ids, scores = found
-    return (ids[0], scores[0]) if asked.ndim == 0 else (ids, scores)
+def with_rows(array: NDArray[Value], ids: Indices, rows: NDArray[Value]) -> NDArray[Value]:
+    """Set array[ids] = rows, in place, or in a longer copy where ids lie beyond its end."""
+    size = int(ids.max(initial=-1)) + 1
+    if size > len(array):
+        longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+        longer[: len(array)] = array
+        array = longer
+    array[ids] = rows
+    return array

@@ -122,6 +122,14 @@ def field(record: Mapping[str, Any], name: str, kind: type[T]) -> T:
     return value
 
 
+def shape(record: Mapping[str, Any]) -> tuple[int, int]:
+    """Return `record["shape"]`: a number of users and a number of items."""
+    found = field(record, "shape", list)
+    if [type(size) for size in found] != [int, int] or min(found) < 1:
+        raise FileFormatError(f"'shape' is {reprlib.repr(found)}, not two sizes; save it again")
+    return found[0], found[1]
+
+
 def array(
     arrays: Arrays, name: str, shape: tuple[int | None, ...], *dtypes: type[np.generic]
 ) -> NDArray[Any]:

@@ -36,7 +36,9 @@ class FoldIn(MatrixFactorization):
 
     user_weights: Vector
     user_mass: Vector
-    num_users: int
+    user_counts: Vector
+    group_weights: dict[str | int, float] | None = None
+    num_users: float
     num_items: int
 
     @abstractmethod
@@ -79,7 +81,7 @@ class FoldIn(MatrixFactorization):
         """Store the fold-in of these users; ids beyond the last one add users.
 
         A user without a history so far counts, for items that are added later, with the mean
-        weight.
+        weight, and a new one as one user.
         """
         users, _ = self._factors()
         ids = check_new_ids(userids, "userids")
@@ -87,10 +89,12 @@ class FoldIn(MatrixFactorization):
         factors, mass = self._fold_in_users(history), history.row_mass()
         size = max(len(users), int(ids.max(initial=-1)) + 1)
         users, weights = _grown(users, size), _grown(self.user_weights, size)
-        masses = _grown(self.user_mass, size)
+        masses, counts = _grown(self.user_mass, size), _grown(self.user_counts, size)
+        counts[len(self.user_counts) :] = 1
         weights[ids] = np.where(masses[ids] > 0, weights[ids], self._compose().risk.tail)
         users[ids], masses[ids] = factors, mass
-        self.user_factors, self.user_weights, self.user_mass = users, weights, masses
+        self.user_factors, self.user_weights = users, weights
+        self.user_mass, self.user_counts = masses, counts
         self._forget()
 
     def partial_fit_items(self, itemids: ArrayLike, item_users: Any) -> None:
@@ -113,9 +117,10 @@ class FoldIn(MatrixFactorization):
 
     def _fold_in_items(self, audience: Csr) -> Factors32:
         loss, ridge, risk, _ = self._compose()
-        pair_weight, total_weight = loss.pair_weight(self.user_mass), risk.tail * self.num_users
-        rows = item_rows(audience, self.user_weights, pair_weight, loss, ridge, total_weight)
-        return self._solve(rows, "users", self._factors()[0], self.user_weights)
+        pair_weight = self.user_counts * loss.pair_weight(self.user_mass)
+        total_weight, weight = risk.tail * self.num_users, self.user_weights
+        rows = item_rows(audience, weight, pair_weight, loss, ridge, total_weight)
+        return self._solve(rows, "users", self._factors()[0], self.user_counts * weight)
 
     def _solve(self, rows: Rows, side: str, fixed: Factors32, weight: Vector | None) -> Factors32:
         """Solve rows exactly, given the factors of the other side."""

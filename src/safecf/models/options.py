@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from safecf.als.kernels import KERNELS
+from safecf.als.loss import LOSSES
+from safecf.als.optimizers import OPTIMIZERS
 from safecf.als.solvers import SOLVERS
 from safecf.backends import BACKENDS
 from safecf.errors import choose
@@ -84,6 +87,14 @@ def check_random_state(name: str, value: object) -> None:
         raise ValueError(f"{name}={value!r} has to be at least 0; try {name}={-int(value)}")
 
 
+def check_device(name: str, value: object) -> None:
+    """One of "auto", "cpu", "cuda", "cuda:0" and so on; only training sees whether it is there."""
+    if not isinstance(value, str) or not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", value):
+        raise ValueError(
+            f"unknown {name} {value!r}: known are 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', ..."
+        )
+
+
 RULES: dict[str, Callable[[str, object], None]] = {
     "factors": Integer(1, example=64),
     "iterations": Integer(1, example=30),
@@ -91,13 +102,22 @@ RULES: dict[str, Callable[[str, object], None]] = {
     "ridge_exponent": Number(0, math.inf, "[)", example=1),
     "unobserved_weight": Number(0, math.inf, "[)", example=0.004),
     "tail": Number(0, 1, "(]", example=0.3),
+    "loss": Name(LOSSES),
     "kernel": Name(KERNELS),
     "bandwidth": Number(0, math.inf, "(]", example=0.15),
     "quantile_steps": Integer(1, example=5),
     "quantile_sample": Number(0, 1, "(]", example=1),
     "solver": Name(SOLVERS),
+    "block_size": Integer(1, example=64),
     "tolerance": Number(0, math.inf, "()", example=1e-3),
     "init_std": Number(0, 1e6, "(]", example=0.1),
+    "optimizer": Name(OPTIMIZERS),
+    "step_size": Number(0, math.inf, "()", example=1e-3),
+    "batch_size": Integer(1, example=200),
+    "beta": Number(0, math.inf, "[)", example=0.1),
+    "anneal_share": Number(0, 1, "[]", example=0.5),
+    "dropout": Number(0, 1, "[)", example=0.5),
+    "device": check_device,
     "random_state": check_random_state,
     "num_threads": Integer(0, example=0),
     "backend": Name(BACKENDS),

@@ -3,7 +3,8 @@
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import IO, Any, Self, TypeVar
 
 import numpy as np
@@ -28,6 +29,13 @@ class Recommender(ABC):
     >>> model = SAFER2(factors=32, random_state=0).fit(user_items)
     >>> ids, scores = model.recommend(7, user_items[7], N=20)
     """
+
+    shape: tuple[int, int] = (0, 0)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is something to recommend from: a `fit` that ended, or a loaded file."""
+        return self.shape != (0, 0)
 
     @abstractmethod
     def fit(
@@ -141,6 +149,17 @@ class Recommender(ABC):
         )
         return f"{type(self).__name__}({', '.join(shown)})"
 
+    @contextmanager
+    def _restored_on_error(self) -> Iterator[None]:
+        """Leave the model as it was if anything goes wrong."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
     @abstractmethod
     def _pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what training has found, as JSON values and as arrays."""
@@ -198,6 +217,12 @@ class Recommender(ABC):
             model = kind(**options)
             model._unpack(files.field(header, "fitted", dict), arrays)
         return model
+
+
+def check_callback(callback: object) -> None:
+    """Refuse what cannot be called."""
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback={callback!r} cannot be called; give a function, or None")
 
 
 MODELS: dict[str, type[Recommender]] = {}

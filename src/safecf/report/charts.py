@@ -8,7 +8,7 @@ import numpy as np
 from safecf.report import svg
 from safecf.report.content import Chart, Series
 from safecf.report.svg import Scale
-from safecf.report.text import MINUS, percent, tag
+from safecf.report.text import MINUS, level_name, percent, tag
 
 SMALL = (300, 190)
 
@@ -37,14 +37,18 @@ class Frame:
         """Draw grid lines, tick labels and the names of the axes."""
         left, right, bottom = self.x.start, self.x.end, self.y.start
         parts = [svg.text(0, 12, y_label, "axis-name")]
-        for value in self.y.ticks(y_count):
-            place = self.y.at(value)
-            parts.append(svg.line(left, place, right, place, "grid"))
-            parts.append(svg.text(left - 8, place + 4, _tick(value, y_format), anchor="end"))
-        for value in self.x.ticks(x_count) if x_count else []:
-            parts.append(svg.line(self.x.at(value), bottom, self.x.at(value), bottom + 4, "tick"))
-            label = _tick(value, x_format)
-            parts.append(svg.text(self.x.at(value), bottom + 18, label, anchor="middle"))
+        rows = self.y.ticks(y_count)
+        columns = self.x.ticks(x_count) if x_count else []
+        grid = (svg.segment(left, self.y.at(value), right, self.y.at(value)) for value in rows)
+        ticks = (svg.segment(x, bottom, x, bottom + 4) for x in map(self.x.at, columns))
+        parts.append(tag("path", d="".join(grid), class_="grid"))
+        parts.append(tag("path", d="".join(ticks), class_="tick"))
+        for value in rows:
+            written = _tick(value, y_format)
+            parts.append(svg.text(left - 8, self.y.at(value) + 4, written, anchor="end"))
+        for value in columns:
+            written = _tick(value, x_format)
+            parts.append(svg.text(self.x.at(value), bottom + 18, written, anchor="middle"))
         parts.append(svg.line(left, bottom, right, bottom, "axis"))
         parts.append(svg.text((left + right) / 2, self.height - 3, x_label, "axis-name", "middle"))
         return "".join(parts)
@@ -100,7 +104,7 @@ def level_chart(chart: Chart, *, level: float, label: str, y_label: str, narrow:
     parts.append(svg.line(place, y.start, place, y.end, "mark"))
     side = "end" if level > 0.6 else "start"
     shift = -6 if level > 0.6 else 6
-    parts.append(svg.text(place + shift, y.end + 8, f"worst-off {percent(level)}", "note", side))
+    parts.append(svg.text(place + shift, y.end + 8, level_name(level), "note", side))
     if relative:
         parts.append(svg.line(x.start, y.at(0), x.end, y.at(0), "zero"))
     xs = x(chart.x)
@@ -112,7 +116,36 @@ def level_chart(chart: Chart, *, level: float, label: str, y_label: str, narrow:
     for series in reversed(chart.series):
         drawn.append(_line(series.style, xs, y(series.y), markers=5 if narrow else 10))
     parts.append(_clipped("".join(drawn), x, y))
+    for series in chart.series:
+        parts.append(_exits(series.style, xs, y(series.y), y))
     return frame.draw("".join(parts))
+
+
+def _exits(style: int, xs: svg.Floats, ys: svg.Floats, scale: Scale) -> str:
+    """Point the way where a line leaves the drawing, at the top or at the bottom."""
+    found = []
+    for edge, shape in ((scale.end, "h10l-5-9z"), (scale.start, "h10l-5 9z")):
+        for place in range(len(xs) - 1):
+            (a, b), (left, right) = ys[place : place + 2], xs[place : place + 2]
+            if (a - edge) * (b - edge) < 0:
+                across = left + (right - left) * (edge - a) / (b - a)
+                start = f"M{svg.place(across - 5)} {svg.place(edge)}"
+                found.append(tag("path", d=start + shape, class_="exit"))
+    return tag("g", "".join(found), class_=f"s{style % 8}") if found else ""
+
+
+def beyond(chart: Chart) -> dict[str, tuple[float, float]]:
+    """Return, for each series that leaves the drawing, where it is farthest out, and its value."""
+    if chart.y_format != "lift":
+        return {}
+    low, high = _level_domain(chart, relative=True)
+    found = {}
+    for series in chart.series:
+        known = [(x, y) for x, y in zip(chart.x, series.y, strict=True) if math.isfinite(y)]
+        out = {max(y - high, low - y): (x, y) for x, y in known if not low <= y <= high}
+        if out:
+            found[series.name] = out[max(out)]
+    return found
 
 
 def _clipped(drawn: str, x: Scale, y: Scale) -> str:

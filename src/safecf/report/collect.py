@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from safecf.report.content import Content, described
 from safecf.report.panels import panel
 from safecf.report.source import Source
-from safecf.report.training import losses, run
+from safecf.report.training import losses, runs
 
 
 def collect(
-    source: Source, title: str | None, data_summary: Mapping[str, object] | str | None
+    source: Source,
+    title: str | None = None,
+    data_summary: Mapping[str, object] | str | None = None,
+    settings: Mapping[str, object] | str | None = None,
 ) -> Content:
     """Compute everything that the page shows."""
     comparison, styles = source.comparison, source.styles
@@ -30,10 +33,20 @@ def collect(
         users=len(evaluations[0].users.target_count),
         catalogue={each.model: dict(each.catalogue) for each in evaluations},
         losses=[each for each in distributions if each is not None],
-        runs=[run(each, styles[each.model]) for each in evaluations],
+        runs=runs(evaluations),
         versions={key: value for each in evaluations for key, value in each.versions.items()},
         data=described(data_summary),
+        settings=_settings(source) | described(settings, "Settings"),
+        fingerprint=evaluations[0].data,
     )
+
+
+def _settings(source: Source) -> dict[str, str]:
+    """What the evaluations say of how they came about, the baseline's word first."""
+    found: dict[str, str] = {}
+    for each in reversed(source.evaluations):
+        found |= described(each.settings)
+    return found
 
 
 def _title(source: Source) -> str:

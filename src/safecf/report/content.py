@@ -12,7 +12,6 @@ from safecf.evaluation.comparison import Difference
 from safecf.evaluation.profile import TailProfile
 
 Estimate = tuple[float, float, float]
-NOTHING: Estimate = (float("nan"), float("nan"), float("nan"))
 
 
 @dataclass(frozen=True)
@@ -28,8 +27,9 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """Values over x, with how to write them; `at` is the point that is read out at first.
+    """Values over x, with how to write them.
 
+    `at` is the point that is read out at first, unless `rest` has something better to say.
     `labels`, where there are any, name the points instead of x.
     """
 
@@ -40,11 +40,15 @@ class Chart:
     y_format: str = "number"
     labels: list[str] = field(default_factory=list)
     at: int = 0
+    rest: str = ""
 
 
 @dataclass(frozen=True)
 class Losses:
-    """The distribution of one model's losses, with where its tail begins and what it is worth."""
+    """The distribution of one model's losses, with where its tail begins and what it is worth.
+
+    A page about all users has no tail: VaR and CVaR are NaN.
+    """
 
     model: str
     edges: list[float]
@@ -78,12 +82,33 @@ class Gains:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of users: its mean by model, and the share of it that is in the tail."""
+    """A group of users: its mean by model, and the share of it that is in each model's tail.
+
+    With few users, there is no interval, and no such share.
+    """
 
     label: str
     users: int
-    means: dict[str, float]
+    share: float
+    enough: bool
+    means: dict[str, Estimate]
     risks: dict[str, float]
+
+
+@dataclass(frozen=True)
+class GroupTable:
+    """The groups with enough users, worst first; the smaller ones; these together; everybody.
+
+    `worst` is by model the worst case among the large ones, with its interval. `left_out` counts
+    what a page has no room for.
+    """
+
+    large: list[Group]
+    small: list[Group]
+    together: Group | None
+    everybody: Group | None
+    worst: dict[str, tuple[str, Estimate]]
+    left_out: int
 
 
 @dataclass(frozen=True)
@@ -98,22 +123,29 @@ class Panel:
     curve: Chart
     gains: dict[str, Gains]
     profiles: dict[str, TailProfile]
-    groups: list[Group]
-    worst: dict[str, str]
-    groups_left_out: int
+    groups: GroupTable
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Something that training wrote down, epoch by epoch."""
+
+    title: str
+    y_label: str
+    log: bool
+    chart: Chart
 
 
 @dataclass(frozen=True)
 class Run:
-    """How one model was trained."""
+    """How one model was trained; `differs` are the options that others of its kind have not."""
 
     model: str
-    style: int
     kind: str
     params: dict[str, Any]
-    facts: dict[str, Any]
-    objective: Chart | None
-    residuals: Chart | None
+    differs: dict[str, Any]
+    facts: dict[str, float]
+    progress: list[Progress]
 
 
 @dataclass(frozen=True)
@@ -137,6 +169,8 @@ class Content:
     runs: list[Run]
     versions: dict[str, str]
     data: dict[str, str]
+    settings: dict[str, str]
+    fingerprint: str
 
     @property
     def others(self) -> list[str]:
@@ -154,10 +188,19 @@ def rounded(values: ArrayLike) -> list[float]:
     return [float(f"{value:.6g}") if math.isfinite(value) else math.nan for value in data]
 
 
-def described(summary: Mapping[str, object] | str | None) -> dict[str, str]:
-    """Return a description of the data as names and values."""
+def described(summary: Mapping[str, object] | str | None, title: str = "Data") -> dict[str, str]:
+    """Return a description, a text or names and values, as names and texts."""
     if summary is None:
         return {}
     if isinstance(summary, Mapping):
-        return {str(key): str(value) for key, value in summary.items()}
-    return {"Data": str(summary)}
+        return {str(key): str(value) for key, value in summary.items() if value is not None}
+    return {title: str(summary)}
+
+
+def compact(value: Any) -> Any:
+    """Return JSON values with numbers to seven digits, which is more than a page shows."""
+    if isinstance(value, float):
+        return float(f"{value:.7g}")
+    if isinstance(value, dict):
+        return {key: compact(item) for key, item in value.items()}
+    return [compact(item) for item in value] if isinstance(value, list) else value

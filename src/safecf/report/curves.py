@@ -5,7 +5,6 @@ import math
 from safecf.report import charts, distributions
 from safecf.report.content import Chart, Content, Panel, Run
 from safecf.report.figures import (
-    Of,
     by_metric,
     figure,
     folded,
@@ -18,43 +17,58 @@ from safecf.report.figures import (
 )
 from safecf.report.text import FORMATS, count, escape, name, percent, short, tag
 
+FAR = 2  # curves of which it is said how far they leave the chart
+
 
 def levels(content: Content) -> str:
     """Lift over the baseline at every tail level, as in the paper's figure."""
     if not content.panels:
         return ""
-    parts = {}
-    for metric, panel in content.panels.items():
-        label = "lift over the baseline" if content.baseline is not None else metric
-        title = f"{escape(metric)}: {label} by share of worst-off users"
-        if content.baseline is None:
-            title = f"Mean {escape(metric)} of the worst-off users"
-        spoken = f"{metric} by tail level. {_spoken(panel)}"
-        drawing = "".join(
-            charts.level_chart(
-                panel.curve, level=content.level, label=spoken, y_label=label, narrow=narrow
-            )
-            for narrow in (False, True)
-        )
-        parts[metric] = figure(
-            title,
-            drawing,
-            chart=("panels", metric, "curve"),
-            above=readout(panel.curve, metric=metric),
-            below=_gap(panel.curve) + folded("Show as a table", _curve_table(panel)),
-        )
-    if content.baseline is None:
-        lede = "Left: the few users who are served worst. Right: everybody, so the plain average."
-        return section(
-            "levels", "From the worst-off to everybody", lede, by_metric(parts, content.metric)
-        )
+    parts = {metric: _level_figure(content, panel) for metric, panel in content.panels.items()}
     lede = (
-        "Left: the few users who are served worst. Right: everybody, so the plain average. Above "
-        f"the zero line a model serves that share of users better than {name(content.baseline)}; "
-        f"where the shaded {percent(content.confidence)} band touches the line, it may be chance."
+        "On the left the few users who are served worst, on the right everybody, so the plain "
+        "average."
     )
-    title = "Who is lifted: the worst-off, or only the average?"
+    title = "From the worst-off to everybody"
+    if content.baseline is not None:
+        title = "Who is lifted: the worst-off, or only the average?"
+        lede += (
+            f" Above the zero line a model serves that share of users better than "
+            f"{name(content.baseline)}; where the shaded {percent(content.confidence)} band "
+            "touches the line, it may be chance."
+        )
     return section("levels", title, lede, by_metric(parts, content.metric))
+
+
+def _level_figure(content: Content, panel: Panel) -> str:
+    metric, chart, alone = panel.metric, panel.curve, content.baseline is None
+    label = metric if alone else "lift over the baseline"
+    title = f"{escape(metric)}: {label} by share of worst-off users"
+    if alone:
+        title = f"Mean {escape(metric)} of the worst-off users"
+    if not any(math.isfinite(y) for series in chart.series for y in series.y):
+        said = (
+            "Nobody scores anything with the baseline, so there is nothing to lift, and no curve "
+            "to draw. The differences are in the table of all numbers."
+        )
+        return tag("figure", tag("figcaption", title) + tag("p", said, class_="fine"))
+    drawing = "".join(
+        charts.level_chart(
+            chart,
+            level=content.level,
+            label=f"{metric} by tail level. {_spoken(panel)}",
+            y_label=label,
+            narrow=narrow,
+        )
+        for narrow in (False, True)
+    )
+    return figure(
+        title,
+        drawing,
+        chart=("panels", metric, "curve"),
+        above=readout(chart, stat="value" if alone else "relative"),
+        below=_notes(chart) + folded("Show as a table", _curve_table(panel)),
+    )
 
 
 def _spoken(panel: Panel) -> str:
@@ -64,16 +78,24 @@ def _spoken(panel: Panel) -> str:
     return f"{point_name(chart, chart.at)}: {', '.join(said)}."
 
 
-def _gap(chart: Chart) -> str:
-    """Say why a curve does not begin at the left."""
+def _notes(chart: Chart) -> str:
+    """Say why a curve does not begin at the left, and how far it goes where it leaves the chart."""
+    said = []
     known = [
         x for place, x in enumerate(chart.x) if any(math.isfinite(s.y[place]) for s in chart.series)
     ]
-    if known and known[0] == chart.x[0]:
-        return ""
-    start = percent(known[0]) if known else "all users"
-    said = f"Below {start}, users score nothing with the baseline, so a lift has no meaning."
-    return tag("p", said, class_="fine")
+    if known[0] > chart.x[0]:
+        said.append(
+            f"Below {percent(known[0])} the baseline scores zero, so a lift has no meaning."
+        )
+    far = [
+        f"{name(model)} reaches {FORMATS['lift'](y)} at {percent(x)}"
+        for model, (x, y) in charts.beyond(chart).items()
+    ]
+    if far:
+        more = f" and {len(far) - FAR} more" if len(far) > FAR else ""
+        said.append(f"Beyond the chart: {', '.join(far[:FAR])}{more}.")
+    return tag("p", " ".join(said), class_="fine") if said else ""
 
 
 def _curve_table(panel: Panel) -> str:
@@ -88,7 +110,7 @@ def _curve_table(panel: Panel) -> str:
                 with_interval((0, *ends), FORMATS[chart.y_format](each.y[place]), chart.y_format)
             )
         rows.append([escape(point_name(chart, place)), *cells])
-    head = ["", *(name(each.name) for each in chart.series)]
+    head = ["Users", *(name(each.name) for each in chart.series)]
     return table(head, rows, label=f"{panel.metric} by tail level")
 
 
@@ -98,66 +120,53 @@ def losses(content: Content) -> str:
         return ""
     figures, rows = [], []
     for place, each in enumerate(content.losses):
-        marks = f"VaR {short(each.var)}, CVaR {short(each.cvar)}"
-        label = f"Losses of the users under {each.model}: {marks}"
+        label = f"Losses of the held-out users under {each.model}. {each.chart.rest}"
         drawing = distributions.loss_chart(each, label=label)
         path = ("losses", str(place), "chart")
         above = readout(each.chart, swatches=False)
         figures.append(figure(name(each.model), drawing, chart=path, above=above))
-        of = Of(None, content.level, each.model)
         cells = [
-            shown(getattr(each, stat), of, f"loss {stat}", "short")
+            shown(getattr(each, stat), f"loss {stat}", model=each.model, level=content.level)
             for stat in ("mean", "var", "cvar")
         ]
         rows.append([name(each.model), *cells, count(each.beyond)])
-    head = ["", "mean", "VaR", "CVaR", "users beyond the chart"]
+    head = ["Model", "mean", "VaR", "CVaR", "users beyond the chart"]
     below = folded("Show as a table", table(head, rows, label="Losses"))
-    worst = percent(content.level)
-    lede = (
-        f"What each model tries to make small, user by user. VaR is where the worst-off {worst} "
-        f"begin (dark bars); CVaR is their mean loss, which safe training lowers. Every model has "
-        "a loss of its own: compare shapes, not values."
-    )
-    return section(
-        "losses",
-        "How badly users are served",
-        lede,
-        tag("div", "".join(figures), class_="row") + below,
-    )
+    lede = "What each model tries to make small, for every held-out user. "
+    if content.level < 1:
+        lede += (
+            f"VaR is where the worst-off {percent(content.level)} begin (dark bars); CVaR is "
+            "their mean loss, which safe training lowers. "
+        )
+    lede += "Every model has a loss of its own: compare shapes, not values."
+    drawn = tag("div", "".join(figures), class_="row")
+    return section("losses", "How badly users are served", lede, drawn + below)
 
 
 def training(content: Content) -> str:
     """How training converged."""
-    trained = [run for run in content.runs if run.objective or run.residuals]
+    trained = [place for place, run in enumerate(content.runs) if run.progress]
     if not trained:
         return ""
-    lede = (
-        "Left: what training lowers. Right: how much the users' factors, the items' factors and "
-        "the users' weights still change per epoch; lines that fall and flatten mean that more "
-        "epochs would change little."
-    )
-    rows = "".join(_run(content, run) for run in trained)
+    lede = "What training lowers, on the users it learns from."
+    if content.losses:
+        lede += " Their losses differ from those of the held-out users above."
+    if any(each.log for run in content.runs for each in run.progress):
+        lede += " Where the change per epoch falls and flattens, more epochs would change little."
+    rows = "".join(_run(content.runs[place], place) for place in trained)
     return section("training", "How training went", lede, rows)
 
 
-def _run(content: Content, run: Run) -> str:
-    place = content.runs.index(run)
-    facts = run.facts
-    pairs = {"Epochs": count(facts["epochs"]), "Seconds": short(facts["seconds"])}
-    if {"tail", "cvar"} <= facts.keys():
-        pairs[f"CVaR, worst {percent(facts['tail'])}"] = short(facts["cvar"])
+def _run(run: Run, place: int) -> str:
+    write = {"epochs": count, "seconds": short}
+    pairs = {key.capitalize(): write[key](value) for key, value in run.facts.items()}
     listed = "".join(tag("dt", key) + tag("dd", value) for key, value in pairs.items())
     parts = [tag("figure", tag("figcaption", name(run.model)) + tag("dl", listed), class_="facts")]
-    for key, chart, title, log in (
-        ("objective", run.objective, "Objective", False),
-        ("residuals", run.residuals, "Change per epoch", True),
-    ):
-        if chart is None:
-            continue
-        last = ", ".join(f"{s.name} {short(s.y[-1])}" for s in chart.series)
-        label = f"{title} of {run.model} by epoch; last epoch: {last}"
-        drawing = charts.epoch_chart(
-            chart, label=label, y_label="norm" if log else "value", log=log
-        )
-        parts.append(figure(title, drawing, chart=("runs", str(place), key), above=readout(chart)))
-    return tag("div", "".join(parts), class_="row")
+    for index, each in enumerate(run.progress):
+        last = ", ".join(f"{s.name} {short(s.y[-1])}" for s in each.chart.series)
+        label = f"{each.title} of {run.model} by epoch; last epoch: {last}"
+        drawing = charts.epoch_chart(each.chart, label=label, y_label=each.y_label, log=each.log)
+        path = ("runs", str(place), "progress", str(index), "chart")
+        title = escape(each.title[0].upper() + each.title[1:])
+        parts.append(figure(title, drawing, chart=path, above=readout(each.chart)))
+    return tag("div", "".join(parts), class_="row run")

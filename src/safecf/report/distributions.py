@@ -1,10 +1,9 @@
-"""Charts of who is where: losses, gains, and the users of the tail beside all others."""
+"""Charts of how users are spread: their losses, their gains."""
 
 import math
 
 import numpy as np
 
-from safecf.evaluation.profile import Spread
 from safecf.report import svg
 from safecf.report.charts import SMALL, Frame
 from safecf.report.content import Bin, Chart, Losses
@@ -21,24 +20,27 @@ def loss_chart(losses: Losses, *, label: str) -> str:
     y = Scale(0, max(counts.max(), 1) * 1.36, height - 38, 22)
     frame = Frame(width, height, x, y, label)
     parts = [frame.axes("loss of a user", "users", "plain", "plain", x_count=4, y_count=3)]
+    tail = losses.var if math.isfinite(losses.var) else edges[-1]
     for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
         # A bar on the boundary is split there.
-        split = min(max(losses.var, low), high)
+        split = min(max(tail, low), high)
         top, base = y.at(count), y.start
         for start, end, class_ in ((low, split, "bar quiet"), (split, high, "bar")):
             if end > start and count:
                 gap = 0.6 if end == high else 0
                 across = x.at(end) - x.at(start) - gap
                 parts.append(svg.rect(x.at(start), top, across, base - top, class_))
+    name, value = ("CVaR", losses.cvar) if math.isfinite(losses.cvar) else ("mean", losses.mean)
     high, low = y.end + 8, y.end + 23
-    place = x.at(losses.cvar)
+    place = x.at(value)
     parts.append(svg.line(place, y.start, place, high + 4, "mark solid"))
     middle = min(max(place, x.start + 34), x.end - 34)
-    parts.append(svg.text(middle, high, f"CVaR {short(losses.cvar)}", "note", "middle"))
-    place = x.at(losses.var)
-    parts.append(svg.line(place, y.start, place, low - 8, "mark"))
-    shift, anchor = (-5, "end") if place - x.start > 46 else (5, "start")
-    parts.append(svg.text(place + shift, low, f"VaR {short(losses.var)}", "note halo", anchor))
+    parts.append(svg.text(middle, high, f"{name} {short(value)}", "note", "middle"))
+    if math.isfinite(losses.var):
+        place = x.at(losses.var)
+        parts.append(svg.line(place, y.start, place, low - 8, "mark"))
+        shift, anchor = (-5, "end") if place - x.start > 46 else (5, "start")
+        parts.append(svg.text(place + shift, low, f"VaR {short(losses.var)}", "note halo", anchor))
     return frame.draw(tag("g", "".join(parts), class_=f"s{series.style % 8}"))
 
 
@@ -109,55 +111,3 @@ def gain_bar(wins: int, ties: int, losses: int, style: int, *, label: str) -> st
         aria_label=label,
         class_="split",
     )
-
-
-def spread_chart(
-    rows: list[tuple[str, int, Spread, Spread]], *, label: str, x_label: str, x_format: str
-) -> str:
-    """By model, the worst-off (filled) above the others (open): median, middle half and 80 %."""
-    step, top = 46, 10
-    width, height = SMALL[0], top + step * len(rows) + 36
-    values = [v for *_, a, b in rows for s in (a, b) for v in (s.q10, s.q90) if math.isfinite(v)]
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    log = low > 0 and high / low > 12
-    if log:
-        x = Scale(low / 1.15, high * 1.15, 8, width - 10, log=True)
-    else:
-        x = Scale(*svg.domain(values), 8, width - 10)
-    y = Scale(0, 1, height - 36, top)
-    frame = Frame(width, height, x, y, label)
-    parts = []
-    for value in _round_ticks(x):
-        place = x.at(value)
-        parts.append(svg.line(place, y.start, place, y.end, "grid"))
-        written = FORMATS[x_format](value) if x_format == "percent" else f"{value:g}"
-        parts.append(svg.text(place, y.start + 18, written, anchor="middle"))
-    parts.append(svg.line(x.start, y.start, x.end, y.start, "axis"))
-    parts.append(svg.text(width / 2, height - 3, x_label, "axis-name", "middle"))
-    for row, (name, style, inside, outside) in enumerate(rows):
-        base = top + step * row
-        shortened = name if len(name) <= 30 else name[:29] + "…"
-        drawn = svg.text(x.start, base + 10, shortened, "row-name halo")
-        drawn += _spread(x, base + 21, inside, "inside") + _spread(x, base + 34, outside, "outside")
-        parts.append(tag("g", drawn, class_=f"s{style % 8}"))
-    return frame.draw("".join(parts))
-
-
-def _spread(x: Scale, y: float, spread: Spread, class_: str) -> str:
-    """Draw one line of a spread chart."""
-    if not math.isfinite(spread.median):
-        return ""
-    ends = [
-        x.at(value) for value in (spread.q10, spread.q25, spread.median, spread.q75, spread.q90)
-    ]
-    drawn = svg.line(ends[0], y, ends[4], y, "thin") + svg.line(ends[1], y, ends[3], y, "thick")
-    drawn += tag("circle", cx=f"{ends[2]:.1f}", cy=f"{y:.1f}", r="4.5", class_="median")
-    return tag("g", drawn, class_=f"spread {class_}")
-
-
-def _round_ticks(x: Scale) -> list[float]:
-    """Ticks of a scale; 1, 2, 5, 10, 20, ... where it is logarithmic, thinned to a few."""
-    if not x.log:
-        return x.ticks(4)
-    found = [m * 10.0**p for p in range(-6, 8) for m in (1, 2, 5) if x.low <= m * 10.0**p <= x.high]
-    return found if len(found) <= 6 else found[::2]

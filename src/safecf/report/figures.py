@@ -1,37 +1,56 @@
 """Parts that sections share: numbers that say what they are, read-outs, figures, tables."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 
 from safecf.report import svg
-from safecf.report.content import Chart, Estimate, Series
-from safecf.report.text import FORMATS, escape, interval, name, percent, tag, to_json
+from safecf.report.content import Chart, Content, Estimate, Series
+from safecf.report.text import FORMATS, escape, interval, name, tag, to_json
+
+STATS = {  # what a number on the page can be, and how it is written
+    "value": "number",
+    "relative": "lift",
+    "absolute": "signed",
+    "wins": "count",
+    "ties": "count",
+    "losses": "count",
+    "group": "number",
+    "worst group": "number",
+    "risk": "percent",
+    "catalogue": "number",
+    "coverage": "percent",
+    "loss mean": "short",
+    "loss var": "short",
+    "loss cvar": "short",
+}
+
+HIDDEN = "\x00"  # around what the page packs away; no text can hold it, as `escape` takes it out
 
 
-@dataclass(frozen=True)
-class Of:
-    """What a number is the value of."""
+def shown(
+    value: float,
+    stat: str,
+    *,
+    model: str | None = None,
+    level: float | None = None,
+    metric: str | None = None,
+) -> str:
+    """Show a number with, in attributes, its value to seven digits and what it is the value of.
 
-    metric: str | None = None
-    level: float | None = None
-    model: str | None = None
-
-
-def shown(value: float, of: Of, stat: str, style: str = "number") -> str:
-    """Show a number with, in attributes, its full value and what it is the value of."""
-    written = FORMATS[style](value)
+    An attribute that is not there is that of the nearest element around it.
+    """
+    written = FORMATS[STATS[stat]](value)
     if not math.isfinite(value):
         return written
     return tag(
         "data",
         written,
-        value=repr(float(value)),
-        data_metric=of.metric,
-        data_level=None if of.level is None else f"{of.level:g}",
-        data_model=of.model,
+        value=f"{value:.7g}",
+        data_metric=metric,
+        data_level=None if level is None else f"{level:g}",
+        data_model=model,
         data_stat=stat,
-        data_format=style,
     )
 
 
@@ -41,9 +60,10 @@ def with_interval(estimate: Estimate, number: str, style: str = "number") -> str
     return f'{number} <span class="ci">{written}</span>' if written else number
 
 
-def level_name(level: float) -> str:
-    """Write `worst-off 30 %`, or `all users`."""
-    return "all users" if level == 1 else f"worst-off {percent(level)}"
+def ordered(content: Content) -> list[str]:
+    """All models as tables list them: the baseline, the headline, the others."""
+    first = [] if content.baseline is None else [content.baseline]
+    return first + (content.others or [content.headline])
 
 
 def swatch(style: int) -> str:
@@ -52,29 +72,31 @@ def swatch(style: int) -> str:
     return tag("svg", drawn, viewBox="0 0 30 12", aria_hidden="true")
 
 
-def readout(chart: Chart, *, metric: str | None = None, swatches: bool = True) -> str:
-    """The legend, with the values at one point; a script moves the point."""
-    level = chart.x[chart.at] if metric is not None else None
-    items = [_entry(chart, each, metric, level, swatches) for each in chart.series]
-    lead = tag("span", escape(point_name(chart, chart.at)), class_="at")
+def readout(chart: Chart, *, stat: str | None = None, swatches: bool = True) -> str:
+    """The legend, with the values at one point; a script moves the point.
+
+    Where the chart has something to say at rest, the values wait for the script.
+    """
+    items = [_entry(chart, each, stat, swatches) for each in chart.series]
+    lead = tag("span", escape(chart.rest or point_name(chart, chart.at)), class_="at")
+    hidden = "hidden" if chart.rest else None
     kind = "readout" if swatches else "readout inline"
-    return tag("div", lead + tag("ul", "".join(items)), class_=kind)
+    return tag("div", lead + tag("ul", "".join(items), hidden=hidden), class_=kind)
 
 
-def _entry(
-    chart: Chart, series: Series, metric: str | None, level: float | None, swatches: bool
-) -> str:
+def _entry(chart: Chart, series: Series, stat: str | None, swatches: bool) -> str:
+    """One series; its first value is one of the results if `stat` says which."""
     value = series.y[chart.at]
-    stat = "lift" if chart.y_format == "lift" else "point"
-    number = shown(value, Of(metric, level, series.name), stat, chart.y_format)
+    number = FORMATS[chart.y_format](value)
+    if stat is not None:
+        number = shown(value, stat, model=series.name, level=chart.x[chart.at])
+    number = tag("span", number, class_="value")
     if not swatches:
-        number = tag("span", number, class_="value")
         return tag("li", f"{number} {escape(series.name)}", class_=f"s{series.style % 8}")
-    ends = ""
+    body = swatch(series.style) + name(series.name) + number
     if series.low:
         ends = interval(series.low[chart.at], series.high[chart.at], chart.y_format)
-    body = swatch(series.style) + name(series.name) + tag("span", number, class_="value")
-    body += tag("span", ends, class_="ci") if series.low else ""
+        body += tag("span", ends, class_="ci")
     return tag("li", body, class_=f"s{series.style % 8}")
 
 
@@ -93,25 +115,33 @@ def figure(
     chart: Sequence[str] | None = None,
     above: str = "",
     below: str = "",
+    class_: str | None = None,
 ) -> str:
     """Put a drawing in its frame; `chart` is the way to its numbers inside the page's data."""
     inside = tag("figcaption", title) + above
-    inside += tag("div", drawing, class_="drawing", data_label="Move through the points") + below
-    return tag("figure", inside, data_chart=None if chart is None else to_json(list(chart)))
+    inside += tag("div", drawing, class_="drawing") + below
+    path = None if chart is None else to_json(list(chart))
+    return tag("figure", inside, data_chart=path, class_=class_)
 
 
 def table(
-    head: Iterable[str], rows: Iterable[Iterable[str]], *, label: str, caption: str = ""
+    head: Iterable[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    label: str,
+    marks: Iterable[Mapping[str, object]] | None = None,
 ) -> str:
-    """Write a table that scrolls by itself where it is wide; the first cell heads its row."""
+    """Write a table that scrolls by itself where it is wide; the first cell heads its row.
+
+    `marks` are the attributes of each row.
+    """
     titles = "".join(tag("th", cell, scope="col") for cell in head)
     lines = []
-    for row in rows:
-        first, *rest = row
+    for (first, *rest), mark in zip(rows, repeat({}) if marks is None else marks, strict=False):
         cells = tag("th", first, scope="row", class_="wrap") + "".join(tag("td", c) for c in rest)
-        lines.append(tag("tr", cells))
-    body = (tag("caption", caption) if caption else "") + tag("thead", tag("tr", titles))
-    return scrolling(tag("table", body + tag("tbody", "".join(lines))), label)
+        lines.append(tag("tr", cells, **mark))
+    body = tag("thead", tag("tr", titles)) + tag("tbody", "".join(lines))
+    return scrolling(tag("table", body), label)
 
 
 def scrolling(content: str, label: str) -> str:
@@ -135,6 +165,8 @@ def by_metric(panels: dict[str, str], chosen: str) -> str:
     """Put the chosen metric's part on the page, and those of the others hidden behind it."""
     parts = []
     for metric, content in panels.items():
-        hidden = "" if metric == chosen else " hidden"
-        parts.append(f'<div data-panel="{escape(metric)}"{hidden}>{content}</div>')
+        is_chosen = metric == chosen
+        inside = content if is_chosen else f"{HIDDEN}{content}{HIDDEN}"
+        hidden = None if is_chosen else "hidden"
+        parts.append(tag("div", inside, class_="panel", data_metric=metric, hidden=hidden))
     return "".join(parts)

@@ -22,8 +22,11 @@ TERMS = {
     "Baseline": "The model that the others are compared with, user by user.",
     "Loss": "What a model makes small in training: how far its scores are from what the user "
     "did. Low is good, the opposite of the metrics.",
+    "Weight in training": "How much a user counts in training, where 1 is the average. Safe "
+    "training looks more at the users with high losses.",
     "VaR and CVaR": "Value at risk: the loss at which the worst-off {level} begin. Conditional "
-    "value at risk: the mean loss of those users.",
+    "value at risk: the mean loss of those users. The held-out users have theirs, and the users of "
+    "the training have others.",
     "Coverage and Gini": "Coverage is the share of all items that anyone is recommended. Gini is "
     "0 if all items are shown equally often, and near 1 if a few take it all.",
     "p": "How often a difference at least this clear would appear if neither model were better.",

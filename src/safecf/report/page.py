@@ -1,6 +1,7 @@
 """`report`: one HTML file that holds everything it needs."""
 
 import base64
+import gzip
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -12,10 +13,12 @@ from safecf.atomic import replace_file
 from safecf.evaluation.comparison import Comparison
 from safecf.evaluation.records import to_json as to_values
 from safecf.evaluation.result import Evaluation
-from safecf.report import curves, people, tables, verdict
+from safecf.report import curves, groups, numbers, people, reference, verdict
 from safecf.report.collect import collect
-from safecf.report.content import Content
+from safecf.report.content import Content, compact
+from safecf.report.figures import HIDDEN
 from safecf.report.source import source
+from safecf.report.svg import marker_shapes
 from safecf.report.text import escape, tag, to_json
 
 SECTIONS = {
@@ -23,12 +26,12 @@ SECTIONS = {
     "levels": ("Levels", curves.levels),
     "gains": ("Who gains", people.gains),
     "tail": ("Worst-off", people.tail),
-    "groups": ("Groups", tables.groups),
+    "groups": ("Groups", groups.groups),
     "losses": ("Losses", curves.losses),
     "training": ("Training", curves.training),
-    "numbers": ("Numbers", tables.numbers),
-    "settings": ("Settings", tables.settings),
-    "glossary": ("Glossary", tables.glossary),
+    "numbers": ("Numbers", numbers.numbers),
+    "settings": ("Settings", reference.settings),
+    "glossary": ("Glossary", reference.glossary),
 }
 
 
@@ -40,6 +43,7 @@ def report(
     metric: str | None = None,
     level: float = 0.3,
     data_summary: Mapping[str, object] | str | None = None,
+    settings: Mapping[str, object] | str | None = None,
 ) -> Path:
     """Write one self-contained HTML page that a person understands in a minute.
 
@@ -57,13 +61,16 @@ def report(
         The share of worst-off users that the verdict is about.
     data_summary
         What to say of the data: a text, or names and values.
+    settings
+        What else it takes to get the same numbers again: a text, or names and values, of which
+        "command" is shown as a command line. They come after the evaluations' own `settings`.
 
     >>> report(compare([evaluate(ials, split), evaluate(safer2, split)]), "report.html")
     """
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; name the HTML file to write")
-    html = render(collect(source(results, metric, level), title, data_summary))
+    html = render(collect(source(results, metric, level), title, data_summary, settings))
     target.parent.mkdir(parents=True, exist_ok=True)
     replace_file(target, html.encode("utf-8"))
     return target
@@ -77,6 +84,10 @@ def render(content: Content) -> str:
     footer = tag("footer", tag("span", "Made by safecf. This file needs no network.") + save)
     body = verdict.header(content) + _bar(content, present)
     body += tag("main", "".join(parts.values())) + footer
+    body, *hidden = body.split(HIDDEN)
+    body += "".join(hidden[1::2])
+    data = compact(to_values(content))
+    others = {each: data["panels"].pop(each) for each in content.panels if each != content.metric}
     static = files("safecf.report") / "static"
     script = (static / "page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -84,10 +95,17 @@ def render(content: Content) -> str:
         title=escape(content.title),
         script_hash=f"sha256-{digest}",
         style=(static / "page.css").read_text(encoding="utf-8"),
+        shapes=marker_shapes(),
         body=body,
-        data=to_json(to_values(content)),
+        data=to_json(data),
+        more=pack({"html": hidden[::2], "panels": others}),
         script=script,
     )
+
+
+def pack(value: object) -> str:
+    """Return JSON, compressed: what the page shows only when it is asked for another metric."""
+    return base64.b64encode(gzip.compress(to_json(value).encode(), mtime=0)).decode()
 
 
 def _bar(content: Content, present: Mapping[str, str]) -> str:

@@ -1,27 +1,28 @@
 """Everything about one metric: scores, differences, curves, who gains, who is in the tail."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from safecf.evaluation.comparison import Difference
-from safecf.evaluation.profile import TailProfile, tail_profile
+from safecf.evaluation.profile import tail_profile
 from safecf.evaluation.result import Evaluation
-from safecf.report.content import NOTHING, Bin, Chart, Gains, Group, Panel, Series, rounded
+from safecf.report.content import Bin, Chart, Gains, Panel, Series, rounded
+from safecf.report.grouped import group_table
 from safecf.report.source import Source
+from safecf.report.text import level_name, signed
 
 Floats = NDArray[np.float64]
 
 POINTS = 101  # of a curve over all users
 BINS = 4  # groups of users by a property
-GROUPS = 100  # in the table; the rest are counted
-CURVE = [0.02, 0.04, 0.06, 0.08, *(place / 20 for place in range(2, 21))]
 
 
 def panel(source: Source, metric: str) -> Panel:
     """Compute everything about one metric."""
     profiles = {each.model: tail_profile(each, metric, source.level) for each in source.evaluations}
-    groups, worst, left_out = _groups(source, metric, profiles)
-    levels = sorted({*CURVE, *source.levels})
+    levels = source.curve_levels
     differences: dict[str, dict[float, Difference]] = {}
     verdicts, gains = {}, {}
     if (comparison := source.comparison) is not None:
@@ -45,10 +46,9 @@ def panel(source: Source, metric: str) -> Panel:
         verdicts=verdicts,
         curve=curve,
         gains=gains,
-        profiles=profiles,
-        groups=groups,
-        worst=worst,
-        groups_left_out=left_out,
+        # The shares of the groups stand in their table.
+        profiles={model: replace(each, groups={}) for model, each in profiles.items()},
+        groups=group_table(source, metric, profiles),
     )
 
 
@@ -59,15 +59,13 @@ def _lift_curve(source: Source, differences: dict[str, dict[float, Difference]])
     """
     series = []
     for model, found in differences.items():
-        lifts = [
-            each.relative if each.baseline or each.value else NOTHING for each in found.values()
-        ]
+        lifts = [each.relative for each in found.values()]
         lift, low, high = (rounded(values) for values in zip(*lifts, strict=True))
         series.append(Series(model, source.styles[model], lift, low, high))
     series.sort(key=lambda each: each.style)
     levels = list(next(iter(differences.values())))
     at = levels.index(source.level)
-    return Chart(levels, series, x_text="Worst-off {}", y_format="lift", at=at)
+    return Chart(levels, series, y_format="lift", labels=_names(levels), at=at)
 
 
 def _tail_curve(source: Source, metric: str, levels: list[float]) -> Chart:
@@ -77,7 +75,11 @@ def _tail_curve(source: Source, metric: str, levels: list[float]) -> Chart:
         estimates = [source.estimate(each, metric, level) for level in levels]
         value, low, high = (rounded(values) for values in zip(*estimates, strict=True))
         series.append(Series(each.model, source.styles[each.model], value, low, high))
-    return Chart(levels, series, x_text="Worst-off {}", at=levels.index(source.level))
+    return Chart(levels, series, labels=_names(levels), at=levels.index(source.level))
+
+
+def _names(levels: list[float]) -> list[str]:
+    return [level_name(level).capitalize() for level in levels]
 
 
 def _gains(source: Source, other: Evaluation, metric: str, everybody: Difference) -> Gains:
@@ -91,9 +93,9 @@ def _gains(source: Source, other: Evaluation, metric: str, everybody: Difference
     curve = Chart(
         x=rounded(shares),
         series=[Series("", source.styles[other.model], rounded(ordered[place]))],
-        x_text="At {} of the users:",
+        x_text="The user at {}:",
         y_format="signed",
-        at=len(shares) // 2,
+        rest=_moved(ordered),
     )
     properties = {
         "history_length": base.users.history_length.astype(np.float64),
@@ -101,6 +103,16 @@ def _gains(source: Source, other: Evaluation, metric: str, everybody: Difference
     }
     bins = {key: _bins(values[known], gain[known]) for key, values in properties.items()}
     return Gains(everybody.wins, everybody.ties, everybody.losses, curve, bins)
+
+
+def _moved(changes: Floats) -> str:
+    """Say how much those gain who gain, and how much those lose who lose."""
+    said = [
+        f"{what} {signed(each.mean())}"
+        for what, each in (("gain", changes[changes > 0]), ("loss", changes[changes < 0]))
+        if each.size
+    ]
+    return f"Mean {', mean '.join(said)}" if said else "Nobody fares better or worse"
 
 
 def _bins(values: Floats, gain: Floats) -> list[Bin]:
@@ -123,25 +135,3 @@ def _bins(values: Floats, gain: Floats) -> list[Bin]:
         low, high = float(values[inside].min()), float(values[inside].max())
         found.append(Bin(low, high, size, (mean, mean - spread, mean + spread)))
     return found
-
-
-def _groups(
-    source: Source, metric: str, profiles: dict[str, TailProfile]
-) -> tuple[list[Group], dict[str, str], int]:
-    """Return the groups, the one that fares worst with the first model first."""
-    by_model = {each.model: each.groups(metric) for each in source.evaluations}
-    worst = {model: str(next(iter(groups))) for model, groups in by_model.items() if groups}
-    nothing = (float("nan"),) * 3
-    first = by_model[source.evaluations[0].model]
-    groups = [
-        Group(
-            label=str(label),
-            users=users,
-            means={model: found[label][0] for model, found in by_model.items() if label in found},
-            risks={
-                model: profile.groups.get(label, nothing)[2] for model, profile in profiles.items()
-            },
-        )
-        for label, (_, users) in first.items()
-    ]
-    return groups[:GROUPS], worst, max(len(groups) - GROUPS, 0)

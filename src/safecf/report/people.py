@@ -3,31 +3,30 @@
 import math
 
 from safecf.evaluation.profile import Spread
-from safecf.report import distributions
+from safecf.report import distributions, tails
 from safecf.report.content import Bin, Content, Panel
 from safecf.report.figures import (
-    Of,
     by_metric,
     figure,
     folded,
-    level_name,
     readout,
     section,
     shown,
+    swatch,
     table,
     with_interval,
 )
-from safecf.report.text import FORMATS, count, name, percent, tag
+from safecf.report.text import FORMATS, count, level_name, name, percent, tag
 
 PROPERTIES = {  # name, how its values are written
     "history_length": ("items in the history", "count"),
     "popularity": ("popularity of their items", "percent"),
+    "weight": ("weight in training, 1 for the average user", "short"),
     "target_count": ("held-out items", "count"),
-    "weight": ("weight in training", "short"),
     "loss": ("loss", "short"),
 }
-# Weights and losses are on scales of each model's own, which no chart of all models can share.
-CHARTED = ("history_length", "popularity", "target_count")
+COLUMNS = 3  # figures side by side
+GROUPS = 7  # rows of the chart of groups
 
 
 def gains(content: Content) -> str:
@@ -63,7 +62,7 @@ def _gains(content: Content, panel: Panel) -> str:
                 lines += _bin_rows(found, other, key)
         blocks.append(tag("h3", name(other)) + _balance(content, panel, other))
         blocks.append(tag("div", "".join(figures), class_="row"))
-    head = ["", "property", "from, to", "users", "mean difference"]
+    head = ["Model", "property", "from, to", "users", "mean difference"]
     fallback = folded("Show as a table", table(head, lines, label="Differences by property"))
     return "".join(blocks) + (fallback if lines else "")
 
@@ -118,7 +117,7 @@ def _balance(content: Content, panel: Panel, other: str) -> str:
         value = getattr(gain, stat)
         square = f'<rect x=".5" y=".5" width="11" height="11" class="{class_}"/>'
         key = tag("svg", square, viewBox="0 0 12 12", class_="key", aria_hidden="true")
-        written = shown(value, Of(panel.metric, 1.0, other), stat, "count")
+        written = shown(value, stat, model=other, level=1.0)
         items.append(tag("li", f"{key}{written} {word} ({percent(round(value / total, 3))})"))
     shares = tag("ul", "".join(items), class_=f"shares s{style % 8}")
     return tag("figure", bar + shares)
@@ -126,7 +125,7 @@ def _balance(content: Content, panel: Panel, other: str) -> str:
 
 def tail(content: Content) -> str:
     """Who the worst-off users are."""
-    if not content.panels:
+    if not content.panels or content.level == 1:
         return ""
     parts = {metric: _profile(content, panel) for metric, panel in content.panels.items()}
     lede = (
@@ -148,15 +147,17 @@ def _profile(content: Content, panel: Panel) -> str:
             medians = [FORMATS[style](each.median) for each in found]
             halves = [f"{FORMATS[style](s.q25)} to {FORMATS[style](s.q75)}" for s in found]
             lines.append([label, name(model), medians[0], halves[0], medians[1], halves[1]])
-        if rows and key in CHARTED:
-            drawing = distributions.spread_chart(
+        # Losses are on scales of each model's own, which no chart of all models can share.
+        if rows and key != "loss" and not (key == "weight" and _constant(rows)):
+            drawing = tails.spread_chart(
                 rows,
                 label=f"{label} of the worst-off and the others",
                 x_label=label,
                 x_format=style,
             )
-            figures.append(figure(label[0].upper() + label[1:], drawing))
-    head = ["", "model", "worst-off: median", "middle half", "others: median", "middle half"]
+            figures.append(figure(label.partition(",")[0].capitalize(), drawing))
+    head = ["Property", "model", "worst-off: median", "middle half", "others: median"]
+    head.append("middle half")
     fallback = folded("Show as a table", table(head, lines, label="Users of the tail"))
     inside = panel.profiles[content.headline].inside
     note = ""
@@ -167,4 +168,39 @@ def _profile(content: Content, panel: Panel) -> str:
             f"among the worst-off of {name(content.headline)} here.",
             class_="fine",
         )
-    return tag("div", "".join(figures), class_="row") + note + (fallback if lines else "")
+    drawn = tag("div", "".join(figures[:COLUMNS]), class_="row") + _group_figure(content, panel)
+    return drawn + note + (fallback if lines else "")
+
+
+def _constant(rows: list[tuple[str, int, Spread, Spread]]) -> bool:
+    """Whether no model tells users apart."""
+    ends = [end for _, _, *both in rows for each in both for end in (each.q10, each.q90)]
+    return all(math.isclose(end, 1) for end in ends if math.isfinite(end))
+
+
+def _group_figure(content: Content, panel: Panel) -> str:
+    """Which groups the worst-off are from: those that are most at risk with the baseline."""
+    found = panel.groups
+    first = content.baseline or content.headline
+    by_risk = sorted(found.large, key=lambda group: group.risks[first], reverse=True)
+    groups = ([found.together] if found.together else []) + by_risk[:GROUPS]
+    if found.everybody is None or len(groups) < 2:
+        return ""
+    spoken = "; ".join(f"{group.label} {percent(round(group.risks[first], 3))}" for group in groups)
+    drawing = "".join(
+        tails.risk_chart(
+            groups,
+            found.everybody,
+            content.styles,
+            label=f"Share of each group that is among the worst-off of {first}: {spoken}",
+            narrow=narrow,
+        )
+        for narrow in (False, True)
+    )
+    legend = "".join(
+        tag("li", swatch(style) + name(model), class_=f"s{style % 8}")
+        for model, style in content.styles.items()
+    )
+    said = "To the right of the line: more often among the worst-off than all users are."
+    above = tag("div", tag("span", said, class_="at") + tag("ul", legend), class_="readout")
+    return figure("The groups they are from", drawing, above=above, class_="below")

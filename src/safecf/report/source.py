@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from safecf.errors import choose
-from safecf.evaluation.comparison import Comparison, compare
+from safecf.evaluation.comparison import DRAWS, Comparison, compare, curve_levels
+from safecf.evaluation.groups import Groups
 from safecf.evaluation.result import Evaluation
 from safecf.evaluation.tail import check_level
 from safecf.report.content import Estimate
@@ -27,6 +27,11 @@ class Source:
     def levels(self) -> list[float]:
         """The levels that tables show: those evaluated, that of the page, and everybody."""
         return sorted({*self.evaluations[0].tails, self.level, 1.0})
+
+    @property
+    def curve_levels(self) -> list[float]:
+        """The levels that curves are drawn at."""
+        return curve_levels(self.levels, self.level)
 
     @property
     def baseline(self) -> str | None:
@@ -50,19 +55,20 @@ class Source:
         ordered = [names[0], self.headline, *names[1:]]
         return {model: style for style, model in enumerate(ordered)}
 
-    def estimate(self, evaluation: Evaluation, metric: str, level: float) -> Estimate:
-        """Return a tail mean with its interval, drawn as the comparison draws its own."""
-        value = evaluation.tail(metric, level)
+    @property
+    def draws(self) -> dict[str, Any]:
+        """What intervals depend on: those of the comparison, if there is one."""
         if self.comparison is None:
-            return (value, *evaluation.interval(metric, level))
-        low, high = evaluation.interval(
-            metric,
-            level,
-            confidence=self.comparison.confidence,
-            resamples=self.comparison.resamples,
-            seed=self.comparison.seed,
-        )
-        return value, low, high
+            return {}
+        return {name: getattr(self.comparison, name) for name in DRAWS}
+
+    def estimate(self, evaluation: Evaluation, metric: str, level: float) -> Estimate:
+        """Return a tail mean with its interval."""
+        return evaluation.tail(metric, level), *evaluation.interval(metric, level, **self.draws)
+
+    def groups(self, evaluation: Evaluation, metric: str) -> Groups:
+        """Return how the groups fare."""
+        return evaluation.groups(metric, **self.draws)
 
 
 def source(
@@ -80,9 +86,7 @@ def source(
     else:
         comparison, evaluations = results, [results.baseline, *results.others]
     names = evaluations[0].metrics if comparison is None else comparison.metrics
-    scored = [
-        name for name in names if all(np.isfinite(each.scores[name]).any() for each in evaluations)
-    ]
+    scored = [name for name in names if all(name in each.scored_metrics for each in evaluations)]
     unscored = [name for name in names if name not in scored]
     if metric is not None:
         choose("metric", metric, dict.fromkeys(names))

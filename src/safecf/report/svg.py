@@ -89,15 +89,15 @@ def path(xs: Floats, ys: Floats, *, closed: bool = False) -> str:
     Points inside a level stretch, which change nothing, are left out.
     """
     written = [
-        (f"{x:.1f}", f"{y:.1f}") if math.isfinite(x) and math.isfinite(y) else None
+        (place(x), place(y)) if math.isfinite(x) and math.isfinite(y) else None
         for x, y in zip(xs, ys, strict=True)
     ]
     pieces, pen = [], "M"
-    for place, point in enumerate(written):
+    for index, point in enumerate(written):
         if point is None:
             pen = "M"
             continue
-        around = written[place - 1 : place] + written[place + 1 : place + 2]
+        around = written[index - 1 : index] + written[index + 1 : index + 2]
         if len(around) == 2 and all(each is not None and each[1] == point[1] for each in around):
             continue
         pieces.append(f"{pen}{point[0]} {point[1]}")
@@ -117,8 +117,8 @@ def text(x: float, y: float, content: str, class_: str = "", anchor: str = "star
     return tag(
         "text",
         escape(content),
-        x=f"{x:.1f}",
-        y=f"{y:.1f}",
+        x=place(x),
+        y=place(y),
         class_=class_ or None,
         text_anchor=None if anchor == "start" else anchor,
     )
@@ -126,21 +126,29 @@ def text(x: float, y: float, content: str, class_: str = "", anchor: str = "star
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
     """Draw a straight line."""
-    return tag(
-        "line", x1=f"{x1:.1f}", y1=f"{y1:.1f}", x2=f"{x2:.1f}", y2=f"{y2:.1f}", class_=class_
-    )
+    return tag("path", d=segment(x1, y1, x2, y2), class_=class_)
+
+
+def segment(x1: float, y1: float, x2: float, y2: float) -> str:
+    """Return path data of a straight line; several make one path."""
+    return f"M{place(x1)} {place(y1)}L{place(x2)} {place(y2)}"
 
 
 def rect(x: float, y: float, width: float, height: float, class_: str) -> str:
     """Draw a rectangle."""
     return tag(
         "rect",
-        x=f"{x:.1f}",
-        y=f"{y:.1f}",
-        width=f"{max(width, 0):.1f}",
-        height=f"{max(height, 0):.1f}",
+        x=place(x),
+        y=place(y),
+        width=place(max(width, 0)),
+        height=place(max(height, 0)),
         class_=class_,
     )
+
+
+def place(value: float) -> str:
+    """Write a coordinate, to a tenth of a pixel."""
+    return f"{value:.1f}".removesuffix(".0")
 
 
 # One shape for each series, so that lines stay apart without colour.
@@ -154,7 +162,14 @@ _MARKERS = (
 )
 
 
+def marker_shapes() -> str:
+    """Define the shapes, once in a page."""
+    return "".join(
+        tag("path", id=f"m{number}", d=shape, class_="marker")
+        for number, shape in enumerate(_MARKERS)
+    )
+
+
 def marker(x: float, y: float, style: int) -> str:
     """Draw the shape of series `style` at a point."""
-    shape = _MARKERS[style % len(_MARKERS)]
-    return tag("path", d=shape, transform=f"translate({x:.1f} {y:.1f})", class_="marker")
+    return tag("use", href=f"#m{style % len(_MARKERS)}", x=place(x), y=place(y))

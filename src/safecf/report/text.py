@@ -3,17 +3,20 @@
 import html
 import json
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 MISSING = "\u2013"
 MINUS = "\u2212"
 SPACE = "\u00a0"  # between a number and its unit, where a line must not break
+SHAPES = {"path", "line", "rect", "circle", "use"}
+LONGEST = 24  # characters of a name that stays on one line
 
 
 def escape(text: object) -> str:
-    """Make any text safe inside an element or a quoted attribute."""
-    return html.escape(str(text), quote=True)
+    """Make any text safe inside an element or a quoted attribute; HTML knows no NUL."""
+    return html.escape(str(text).replace("\0", ""), quote=True)
 
 
 def name(text: object) -> str:
@@ -21,8 +24,28 @@ def name(text: object) -> str:
     return f"<bdi>{escape(text)}</bdi>"
 
 
+def typeset(text: str, names: Iterable[str] = ()) -> str:
+    """Escape a sentence, and break no line inside a number with its unit, interval or name."""
+    known = sorted(filter(None, names), key=len, reverse=True)
+    pieces = re.split(f"({'|'.join(map(re.escape, known))})", text) if known else [text]
+    return "".join(
+        tag("bdi", escape(piece), class_="whole" if len(piece) <= LONGEST else None)
+        if place % 2
+        else _typeset(escape(piece))
+        for place, piece in enumerate(pieces)
+    )
+
+
+def _typeset(text: str) -> str:
+    text = re.sub(r"(?<=\d) %", f"{SPACE}%", text)
+    text = re.sub(r"(?<![\w-])-(?=\d)", MINUS, text)
+    return re.sub(r"\[(\S+), (\S+)\]", rf"[\1,{SPACE}\2]", text)
+
+
 def tag(element: str, content: str = "", /, **attributes: object) -> str:
     """Write an element; `class_` becomes `class`, `data_level` `data-level`, None is left out.
+
+    Shapes, which have no content, close themselves.
 
     >>> tag("td", "0.5", class_="number", data_level=0.3)
     '<td class="number" data-level="0.3">0.5</td>'
@@ -32,6 +55,8 @@ def tag(element: str, content: str = "", /, **attributes: object) -> str:
         for key, value in attributes.items()
         if value is not None
     )
+    if element in SHAPES:
+        return f"<{element}{written}/>"
     return f"<{element}{written}>{content}</{element}>"
 
 
@@ -78,6 +103,16 @@ def count(value: float) -> str:
     return f"{value:,.0f}".replace("-", MINUS) if math.isfinite(value) else MISSING
 
 
+def level_name(level: float) -> str:
+    """Write `worst-off 30 %`, or `all users`."""
+    return "all users" if level == 1 else f"worst-off {percent(level)}"
+
+
+def whom(level: float) -> str:
+    """Write `the worst-off 30 %`, or `all users`, inside a sentence."""
+    return level_name(level) if level == 1 else f"the {level_name(level)}"
+
+
 FORMATS: dict[str, Callable[[float], str]] = {
     "number": number,
     "short": short,
@@ -93,7 +128,7 @@ def interval(low: float, high: float, style: str) -> str:
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
     ends = [FORMATS[style](end).removesuffix(f"{SPACE}%") for end in (low, high)]
-    return f"[{', '.join(ends)}]"
+    return f"[{f',{SPACE}'.join(ends)}]"
 
 
 def p_value(value: float) -> str:

@@ -2,20 +2,23 @@
 
 import math
 
-from safecf.evaluation.comparison import Difference
+from safecf.evaluation.difference import BETTER, UNCLEAR, WORSE, Difference
+from safecf.evaluation.groups import ENOUGH
 from safecf.report.content import Content, Panel
-from safecf.report.figures import Of, by_metric, level_name, shown
-from safecf.report.text import count, escape, interval, name, percent, tag
+from safecf.report.figures import by_metric, shown
+from safecf.report.text import (
+    count,
+    escape,
+    interval,
+    level_name,
+    name,
+    percent,
+    tag,
+    typeset,
+    whom,
+)
 
-FEW = 30  # users, below which no interval is to be trusted
-BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
 SIGNS = {BETTER: "▲", WORSE: "▼", UNCLEAR: "●"}
-
-
-def outcome(difference: Difference) -> str:
-    """Say better or worse only where the interval excludes zero."""
-    _, low, high = difference.absolute
-    return BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
 
 
 def header(content: Content) -> str:
@@ -31,10 +34,21 @@ def header(content: Content) -> str:
     return tag(
         "header",
         tag("div", brand + toggle, class_="brand")
-        + tag("h1", name(content.title))
-        + tag("p", " · ".join(facts), class_="about"),
+        + tag("h1", tag("bdi", typeset(content.title, content.styles)))
+        + tag("p", " · ".join(facts), class_="about")
+        + _differences(content),
         class_="top",
     )
+
+
+def _differences(content: Content) -> str:
+    """Say what tells models of one kind apart."""
+    said = [
+        f"{name(run.model)}: " + escape(", ".join(f"{k}={v}" for k, v in run.differs.items()))
+        for run in content.runs
+        if run.differs
+    ]
+    return tag("p", " · ".join(said), class_="about") if said else ""
 
 
 def verdict(content: Content) -> str:
@@ -58,24 +72,27 @@ def _panel(content: Content, panel: Panel) -> str:
         return _alone(content, panel)
     others = content.others
     first = panel.differences[content.headline][content.level]
-    few = panel.users < FEW
-    state = UNCLEAR if few else outcome(first)
+    few = panel.users < ENOUGH
+    state = UNCLEAR if few else first.outcome
     said = {
-        BETTER: f"Better for the {level_name(content.level)}",
-        WORSE: f"Worse for the {level_name(content.level)}",
-        UNCLEAR: f"No clear difference for the {level_name(content.level)}",
+        BETTER: f"Better for {whom(content.level)}",
+        WORSE: f"Worse for {whom(content.level)}",
+        UNCLEAR: f"No clear difference for {whom(content.level)}",
     }[state]
+    sentence = typeset(f"{panel.verdicts[content.headline]}.", content.styles)
     if few:
-        said = f"Too few users to tell: {count(panel.users)}"
+        who = "1 user was" if panel.users == 1 else f"{count(panel.users)} users were"
+        said = "Too few users to tell"
+        sentence = f"{who} measured; it takes {ENOUGH} before a difference means anything."
     parts = [
         tag("p", f'<span aria-hidden="true">{SIGNS[state]}</span> {said}', class_=f"chip {state}"),
-        tag("p", f"{escape(panel.verdicts[content.headline])}.", class_="sentence"),
+        tag("p", sentence, class_="sentence"),
     ]
-    if len(others) > 1:
+    if len(others) > 1 and not few:
         items = []
         for other in others[1:]:
-            sign = SIGNS[outcome(panel.differences[other][content.level])]
-            text = tag("span", f"{escape(panel.verdicts[other])}.")
+            sign = SIGNS[panel.differences[other][content.level].outcome]
+            text = tag("span", typeset(f"{panel.verdicts[other]}.", content.styles))
             items.append(tag("li", f'<span aria-hidden="true">{sign}</span>{text}'))
         parts.append(tag("ul", "".join(items), class_="also"))
     everybody = panel.differences[content.headline][1.0]
@@ -85,11 +102,11 @@ def _panel(content: Content, panel: Panel) -> str:
     cards.append(_users_card(content, panel))
     cards.append(_coverage_card(content, panel))
     parts.append(tag("dl", "".join(cards), class_="cards"))
-    if len(others) > 1:
+    if len(others) > 1 and not few:
         note = (
             f"{name(content.headline)} is shown first because it has the highest "
-            f"{escape(content.metric)} of {len(others)} models for the "
-            f"{level_name(content.level)}; the best of several is helped a little by chance."
+            f"{escape(content.metric)} of {len(others)} models for "
+            f"{whom(content.level)}; the best of several is helped a little by chance."
         )
         parts.append(tag("p", note, class_="fine"))
     return "".join(parts)
@@ -109,19 +126,21 @@ def _lift_card(content: Content, panel: Panel, change: Difference) -> str:
     """The lift at one level, with where it comes from."""
     title = level_name(change.level)
     title = f"{title[0].upper()}{title[1:]}" + (", on average" if change.level == 1 else "")
-    relative = all(math.isfinite(each) for each in change.relative)
-    estimate, style = (change.relative, "lift") if relative else (change.absolute, "signed")
-    old, new = (Of(panel.metric, change.level, m) for m in (content.baseline, content.headline))
-    big = shown(estimate[0], new, "relative" if relative else "absolute", style)
+    lift = change.has_lift
+    estimate, style = (change.relative, "lift") if lift else (change.absolute, "signed")
+    level, model = change.level, content.headline
+    big = shown(estimate[0], "relative" if lift else "absolute", model=model, level=level)
     ends = f"{percent(content.confidence)} interval {_whole(interval(*estimate[1:], style))}"
-    before, after = shown(change.baseline, old, "value"), shown(change.value, new, "value")
+    before = shown(change.baseline, "value", model=content.baseline, level=level)
+    after = shown(change.value, "value", model=model, level=level)
     return _card(title, big, ends, f"{escape(panel.metric)} {_whole(f'{before} → {after}')}")
 
 
 def _users_card(content: Content, panel: Panel) -> str:
-    gains, of = panel.gains[content.headline], Of(panel.metric, 1.0, content.headline)
+    gains = panel.gains[content.headline]
     wins, ties, losses = (
-        shown(getattr(gains, stat), of, stat, "count") for stat in ("wins", "ties", "losses")
+        shown(getattr(gains, stat), stat, model=content.headline, level=1.0)
+        for stat in ("wins", "ties", "losses")
     )
     big = f'{wins}<span class="vs"> : </span>{losses}'
     return _card("Users better : worse off", big, f"{ties} fare the same as with the baseline")
@@ -135,7 +154,7 @@ def _coverage_card(content: Content, panel: Panel) -> str:
         return ""
     before = content.catalogue.get(content.baseline or "", {}).get(key)
     was = f"; {percent(before)} with the baseline" if before is not None else ""
-    big = shown(value, Of(key, None, content.headline), "catalogue", "percent")
+    big = shown(value, "coverage", model=content.headline, metric=key)
     return _card("Items that anyone is shown", big, f"of the catalogue{was}")
 
 
@@ -144,20 +163,23 @@ def _alone(content: Content, panel: Panel) -> str:
     model = content.headline
     tail, everybody = (panel.scores[model][level] for level in (content.level, 1.0))
     share = tail[0] / everybody[0] if everybody[0] > 0 else float("nan")
-    low = shown(tail[0], Of(panel.metric, content.level, model), "value")
-    mean = shown(everybody[0], Of(panel.metric, 1.0, model), "value")
+    low = shown(tail[0], "value", model=model, level=content.level)
+    mean = shown(everybody[0], "value", model=model, level=1.0)
     inside, around = (interval(*each[1:], "number") for each in (tail, everybody))
-    sentence = (
-        f"For the {level_name(content.level)} of its users, {name(model)} reaches a "
-        f"{escape(panel.metric)} of {low} {inside}; the average is {mean} {around}."
-    )
+    reached = f"reaches a {escape(panel.metric)} of {low} {inside}"
+    sentence = f"On average over its users, {name(model)} {reached}."
     confidence = percent(content.confidence)
-    cards = [
-        _card(
-            level_name(content.level).capitalize(), low, f"{confidence} interval {_whole(inside)}"
-        ),
-        _card("All users, on average", mean, f"{confidence} interval {_whole(around)}"),
-        _card("The worst-off reach", percent(share), "of the average user's score"),
-        _coverage_card(content, panel),
-    ]
+    average = _card("All users, on average", mean, f"{confidence} interval {_whole(around)}")
+    cards = [average, _coverage_card(content, panel)]
+    if content.level < 1:
+        sentence = (
+            f"For {whom(content.level)} of its users, {name(model)} {reached}; the "
+            f"average is {mean} {around}."
+        )
+        title = level_name(content.level).capitalize()
+        cards[:1] = [
+            _card(title, low, f"{confidence} interval {_whole(inside)}"),
+            average,
+            _card("The worst-off reach", percent(share), "of the average user's score"),
+        ]
     return tag("p", sentence, class_="sentence") + tag("dl", "".join(cards), class_="cards")

@@ -7,7 +7,7 @@
 import os
 from pathlib import Path
 
-from safecf.data.columns import Column, Columns
+from safecf.data.columns import Column, Layout
 from safecf.data.datasets.download import cache_folder, fetch
 from safecf.data.datasets.family import DataSet
 from safecf.data.datasets.movielens import ML_1M, ML_20M
@@ -15,7 +15,7 @@ from safecf.data.datasets.msd import MSD
 from safecf.data.encode import encode
 from safecf.data.log import Log
 from safecf.data.paths import PARQUET, TEXT, Paths, expand
-from safecf.data.readers import parquet_source, text_source
+from safecf.data.readers import file_source
 from safecf.data.split import Split
 from safecf.data.synthetic import synthetic
 from safecf.errors import choose
@@ -67,26 +67,40 @@ def read(
     user: Column = "user",
     item: Column = "item",
     rating: Column | None = None,
+    weight: Column | None = None,
     timestamp: Column | None = None,
+    group: Column | None = None,
     min_rating: float | None = None,
     separator: str = ",",
     header: bool = True,
     encoding: str = "utf8",
 ) -> Log:
-    """Read any Parquet or text files in order; the parameters are those of `Interactions`.
+    """Read any Parquet or text files in order: a path, a folder, a pattern or a list of them.
+
+    Parameters
+    ----------
+    paths
+        Files that end in .parquet or .pq are Parquet, others text, which may be compressed.
+    timestamp
+        Column of the times: timestamps, dates, texts such as "2024-05-01 13:00:00+02:00"
+        (ISO-8601), or numbers, which are seconds since 1970. Times without a zone are UTC.
+    group
+        Column with a label of the user, the same in all rows of a user.
+    user, item, rating, weight, min_rating, separator, header, encoding
+        As in `Interactions.from_csv`.
 
     >>> datasets.read("clicks.csv.gz", user="visitor", item="page", timestamp="time")
     """
-    columns = Columns(user, item, rating, timestamp=timestamp, min_rating=min_rating)
-    options = {"separator": separator, "header": header, "encoding": encoding}
-    sources = [
-        parquet_source(file, columns)
-        if file.name.lower().endswith(PARQUET)
-        else text_source(file, columns, **options)
-        for file in expand(paths, PARQUET + TEXT)
-    ]
-    kept = ("rating", "timestamp")
-    return Log.of(encode(sources, columns, keep=kept, integers_in_text=True))
+    layout = Layout(
+        user, item, rating, weight, timestamp, group, min_rating, separator, header, encoding
+    )
+    return read_files(paths, layout)
+
+
+def read_files(paths: Paths, layout: Layout) -> Log:
+    """Read files whose columns are described by a record."""
+    sources = [file_source(file, layout) for file in expand(paths, PARQUET + TEXT)]
+    return Log.of(encode(sources, layout, integers_in_text=True))
 
 
 def _located(

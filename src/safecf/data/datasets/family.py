@@ -1,33 +1,17 @@
 """`DataSet`: what is known of a public data set, and how its files are found and read."""
 
 import os
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-from safecf.data.columns import Columns, Source
+from safecf.data.columns import Layout, Source
 from safecf.data.encode import encode
 from safecf.data.log import Log
-from safecf.data.paths import naming_damage, open_bytes
-from safecf.data.readers import csv_source, parquet_source
+from safecf.data.paths import COMPRESSED, members, open_member, without_compression
+from safecf.data.readers import file_source
 from safecf.data.split import Split
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What the columns of a file mean; the options are those of a text file."""
-
-    columns: Columns
-    separator: str = ","
-    header: bool = True
-
-    def source(self, name: str, open_file: Callable[[], Any]) -> Source:
-        """Return the rows of a text file."""
-        return csv_source(
-            name, open_file, self.columns, separator=self.separator, header=self.header
-        )
+from safecf.data.text import text_source
 
 
 @dataclass(frozen=True)
@@ -59,26 +43,22 @@ class DataSet:
         place = Path(path)
         if not place.is_dir():
             return place if place.is_file() else None
+        compressed = [name + end for end in COMPRESSED for name in self.files]
         for folder in (place / self.name, place):
-            for name in (*self.files, self.archive):
+            for name in (*self.files, self.archive, *compressed):
                 if (folder / name).is_file():
                     return folder / name
         return None
 
     def read(self, path: Path, min_rating: float | None = None) -> Log:
-        """Return the interactions of a file or of the official archive."""
+        """Return the interactions of a file, compressed or not, or of the official archive."""
         lowest = self.min_rating if min_rating is None else min_rating
         if path.suffix.lower() == ".zip":
-            source, columns = self._archived(path, lowest)
+            source, layout = self._archived(path, lowest)
         else:
             layout = self._layout(path.name, lowest)
-            columns = layout.columns
-            if path.suffix.lower() == ".parquet":
-                source = parquet_source(path, columns)
-            else:
-                source = layout.source(str(path), lambda: open_bytes(path))
-        kept = ("rating", "weight", "timestamp")
-        return Log.of(encode([source], columns, keep=kept, integers_in_text=True))
+            source = file_source(path, layout)
+        return Log.of(encode([source], layout, integers_in_text=True))
 
     def split(self, log: Log, *, seed: int = 98765) -> Split:
         """Split as the paper does: rare items, then rare users go, whole users are held out."""
@@ -92,6 +72,7 @@ class DataSet:
 
     def _layout(self, name: str, min_rating: float | None) -> Layout:
         """Return how to read a file of this name, or of another name with such a suffix."""
+        name = without_compression(name)
         suffixes = {PurePosixPath(known).suffix: known for known in list(self.files)[::-1]}
         known = name if name in self.files else suffixes.get(PurePosixPath(name).suffix.lower())
         if known is None:
@@ -100,24 +81,23 @@ class DataSet:
                 f"{' or '.join(self.files)}"
             )
         layout = self.files[known]
-        if min_rating is None or layout.columns.rating is None:
+        if min_rating is None:
             return layout
-        return replace(layout, columns=replace(layout.columns, min_rating=min_rating))
+        if layout.rating is None:
+            raise ValueError(
+                f"min_rating is {min_rating}, but {self.title} has no ratings; leave it out"
+            )
+        return replace(layout, min_rating=min_rating)
 
-    def _archived(self, path: Path, min_rating: float | None) -> tuple[Source, Columns]:
+    def _archived(self, path: Path, min_rating: float | None) -> tuple[Source, Layout]:
         """Read straight from the archive; nothing is extracted."""
-        with naming_damage(str(path)), zipfile.ZipFile(path) as archive:
-            members = {PurePosixPath(name).name: name for name in archive.namelist()}
-        known = [name for name in self.files if name in members]
-        if not known:
+        inside = {PurePosixPath(name).name: name for name in members(path)}
+        known = next((name for name in self.files if name in inside), None)
+        if known is None:
             raise ValueError(
                 f"{path}: there is no {' or '.join(self.files)} in it; give {self.archive} as "
                 f"it is at {self.url}"
             )
-        layout = self._layout(known[0], min_rating)
-
-        def open_member() -> Any:
-            with zipfile.ZipFile(path) as archive:
-                return archive.open(members[known[0]])
-
-        return layout.source(f"{path}/{known[0]}", open_member), layout.columns
+        layout = self._layout(known, min_rating)
+        name = f"{path}/{known}"
+        return text_source(name, lambda: open_member(path, inside[known]), layout), layout

@@ -3,11 +3,11 @@
 Reference: Harper and Konstan, The MovieLens Datasets: History and Context, TiiS 2015.
 """
 
-from safecf.data.columns import Columns
-from safecf.data.datasets.family import DataSet, Layout
+from safecf.data.columns import Layout
+from safecf.data.datasets.family import DataSet
 
 LICENCE = "for research, not to be passed on; cite Harper and Konstan (2015)"
-PARQUET = Layout(Columns("user", "item", rating="rating"))
+PARQUET = Layout(rating="rating")
 
 ML_1M = DataSet(
     name="ml-1m",
@@ -16,7 +16,7 @@ ML_1M = DataSet(
     md5="c4d9eecfca2ab87c1945afe126590906",
     licence=LICENCE,
     files={
-        "ratings.dat": Layout(Columns(0, 1, rating=2, timestamp=3), separator="::", header=False),
+        "ratings.dat": Layout(0, 1, rating=2, timestamp=3, separator="::", header=False),
         "ml-1m.parquet": PARQUET,
     },
     min_rating=4,
@@ -30,7 +30,7 @@ ML_20M = DataSet(
     md5="cd245b17a1ae2cc31bb14903e1204af3",
     licence=LICENCE,
     files={
-        "ratings.csv": Layout(Columns("userId", "movieId", "rating", timestamp="timestamp")),
+        "ratings.csv": Layout("userId", "movieId", "rating", timestamp="timestamp"),
         "ml-20m.parquet": PARQUET,
     },
     min_rating=4,

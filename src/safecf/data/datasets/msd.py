@@ -3,8 +3,8 @@
 Reference: Bertin-Mahieux et al., The Million Song Dataset, ISMIR 2011.
 """
 
-from safecf.data.columns import Columns
-from safecf.data.datasets.family import DataSet, Layout
+from safecf.data.columns import Layout
+from safecf.data.datasets.family import DataSet
 
 MSD = DataSet(
     name="msd",
@@ -12,8 +12,8 @@ MSD = DataSet(
     url="http://millionsongdataset.com/sites/default/files/challenge/train_triplets.txt.zip",
     licence="for research; cite Bertin-Mahieux et al. (2011)",
     files={
-        "train_triplets.txt": Layout(Columns(0, 1, weight=2), separator="\t", header=False),
-        "msd.parquet": Layout(Columns("user", "item", weight="count")),
+        "train_triplets.txt": Layout(0, 1, weight=2, separator="\t", header=False),
+        "msd.parquet": Layout(weight="count"),
     },
     heldout=50_000,
     min_user_interactions=20,

@@ -25,7 +25,7 @@
     if (low === null || high === null) return "";
     const unit = space + "%";
     const end = (v) => { const t = formats[style](v); return t.endsWith(unit) ? t.slice(0, -unit.length) : t; };
-    return `[${end(low)}, ${end(high)}]`;
+    return `[${end(low)},${space}${end(high)}]`;
   };
 
   // Light and dark: what the reader chose, else what the system says.
@@ -49,14 +49,6 @@
   dark.addEventListener("change", paint);
   paint();
 
-  // The metric.
-  const choice = document.getElementById("metric");
-  const show = (metric) => {
-    for (const panel of document.querySelectorAll("[data-panel]")) panel.hidden = panel.dataset.panel !== metric;
-    for (const part of document.querySelectorAll("[data-details]")) part.open = part.dataset.details === metric;
-  };
-  if (choice) choice.addEventListener("change", () => show(choice.value));
-
   // Read-outs: the point under the pointer, or moved with the arrow keys.
   const svgElement = (tag, attributes) => {
     const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -72,13 +64,15 @@
     const chart = JSON.parse(figure.dataset.chart).reduce((part, key) => part[key], data);
     const drawing = figure.querySelector(".drawing");
     const lead = figure.querySelector(".readout .at");
-    const entries = [...figure.querySelectorAll(".readout li")];
+    const values = figure.querySelector(".readout ul");
+    const entries = [...values.children];
     let place = chart.at;
     const plot = () => [...drawing.querySelectorAll("svg.plot")].find((each) => each.getClientRects().length);
 
     const read = (index) => {
       place = Math.max(0, Math.min(chart.x.length - 1, index));
       const x = chart.x[place];
+      values.hidden = false;
       lead.textContent = chart.labels.length ? chart.labels[place] : chart.x_text.replace("{}", write(x, chart.x_format));
       chart.series.forEach((series, row) => {
         entries[row].querySelector(".value").textContent = write(series.y[place], chart.y_format);
@@ -115,7 +109,12 @@
       });
       return best;
     };
-    const rest = () => { clear(); read(chart.at); };
+    const rest = () => {
+      clear();
+      read(chart.at);
+      if (chart.rest) lead.textContent = chart.rest;
+      values.hidden = Boolean(chart.rest);
+    };
 
     drawing.tabIndex = 0;
     drawing.setAttribute("role", "group");
@@ -134,10 +133,32 @@
     });
     figure.querySelector(".readout").setAttribute("aria-live", "polite");
   };
-  for (const figure of document.querySelectorAll("figure[data-chart]")) follow(figure);
+  const followAll = (part) => { for (const figure of part.querySelectorAll("figure[data-chart]")) follow(figure); };
+  followAll(document);
+
+  // The other metrics are packed; they are unpacked when the first of them is asked for.
+  const choice = document.getElementById("metric");
+  let unpacked = null;
+  const unpack = () => unpacked ??= (async () => {
+    const packed = atob(document.getElementById("more").textContent);
+    const bytes = new Blob([Uint8Array.from(packed, (each) => each.charCodeAt(0))]);
+    const more = await new Response(bytes.stream().pipeThrough(new DecompressionStream("gzip"))).json();
+    Object.assign(data.panels, more.panels);
+    document.querySelectorAll(".panel[hidden]").forEach((panel, place) => {
+      panel.innerHTML = more.html[place];
+      followAll(panel);
+    });
+  })();
+  if (choice && "DecompressionStream" in window) {
+    choice.addEventListener("change", async () => {
+      await unpack();
+      for (const panel of document.querySelectorAll(".panel")) panel.hidden = panel.dataset.metric !== choice.value;
+    });
+  } else if (choice) choice.parentElement.hidden = true;
 
   // Everything behind the page, as a file.
-  document.getElementById("save").addEventListener("click", () => {
+  document.getElementById("save").addEventListener("click", async () => {
+    if (choice) await unpack();
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([JSON.stringify(data, null, 1)], { type: "application/json" }));
     link.download = "report.json";

@@ -1,0 +1,9 @@
+"""Data sets by name, any file by its columns, and synthetic data.
+
+>>> log = datasets.load("ml-1m", path="ml-1m.zip")
+>>> log = datasets.read("clicks.csv.gz", user="visitor", item="page", timestamp="time")
+"""
+
+from safecf.data.datasets import DATASETS, DataSet, Log, load, paper_split, read, synthetic
+
+__all__ = ["DATASETS", "DataSet", "Log", "load", "paper_split", "read", "synthetic"]

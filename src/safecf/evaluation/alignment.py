@@ -1,0 +1,91 @@
+"""The items of a split as the model numbers them, by their ids."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from safecf.data.ids import Index
+from safecf.errors import ParameterWarning, warn
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Item i of the split is item `columns[i]` of the model's `num_items`, -1 if it has none."""
+
+    columns: Numbers
+    num_items: int
+
+    @property
+    def foreign(self) -> Numbers:
+        """The model's items that the split does not have; they are not ranked."""
+        return np.setdiff1d(np.arange(self.num_items), self.columns)
+
+    def to_model(self, matrix: Any) -> csr_matrix:
+        """Return a matrix over the items of the split with the columns of the model."""
+        entries = matrix.tocoo()
+        column = self.columns[entries.col]
+        keep = column >= 0
+        places = (entries.row[keep], column[keep])
+        return csr_matrix((entries.data[keep], places), shape=(matrix.shape[0], self.num_items))
+
+    def to_split(self, ids: NDArray[Any]) -> NDArray[Any]:
+        """Return the model's numbers of items as those of the split; -1 stays -1."""
+        back = np.full(self.num_items + 1, -1, dtype=ids.dtype)  # the last one is for -1
+        known = np.flatnonzero(self.columns >= 0)
+        back[self.columns[known]] = known
+        return np.asarray(back[ids])
+
+
+def align(model: Any, split: Any) -> Alignment | None:
+    """Find the split's items among the model's, by the ids that both know.
+
+    None means that both number the items alike, or that one of them has no ids: then, too, item i
+    is item i.
+    """
+    known, asked = getattr(model, "item_ids", None), getattr(split, "item_ids", None)
+    if known is None or asked is None:
+        return None
+    num_items = max(int(model.shape[1]), len(known))
+    columns = Index(np.asarray(known), len(known)).find(asked)
+    if num_items == columns.size and np.array_equal(columns, np.arange(num_items)):
+        return None
+    missing = int(np.count_nonzero(columns < 0))
+    if missing == columns.size:
+        raise ValueError(
+            f"the model knows none of the split's {missing:,} items: its ids are such as "
+            f"{known[:1].tolist()[0]!r}, those of the split such as {asked[:1].tolist()[0]!r}; "
+            "train it on split.training, or split the data that it was trained on"
+        )
+    if missing:
+        warn(
+            f"the model does not know {missing:,} of the split's {columns.size:,} items, and never "
+            "ranks them; train it on split.training to compare it with others",
+            ParameterWarning,
+        )
+    return Alignment(columns, num_items)
+
+
+def warn_of_known_users(model: Any, split: Any, on: str) -> None:
+    """Say when the model was trained on users that are new to the split's training users."""
+    known, ids = getattr(model, "user_ids", None), getattr(split, "user_ids", None)
+    if known is None or ids is None:
+        return
+    begin = split.train.shape[0]
+    if on == "test":
+        begin += split.validation.target.shape[0]
+    end = begin + getattr(split, on).target.shape[0]
+    trained = Index(np.asarray(known), len(known)).find(ids[begin:end]) >= 0
+    train = ids[: split.train.shape[0]]
+    new = np.isin(ids[begin:end], train, invert=True)
+    seen = int(np.count_nonzero(trained & new))
+    if seen:
+        warn(
+            f"the model was trained on {seen:,} of the {end - begin:,} {on} users, so that its "
+            "scores are too good; train it on split.training",
+            ParameterWarning,
+        )

@@ -1,0 +1,268 @@
+"""`EASE`: the closed-form linear model of items, a baseline that is hard to beat."""
+
+import time
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from safecf.data.interactions import Interactions
+from safecf.data.matrix import Csr
+from safecf.errors import NotFittedError, SolveError
+from safecf.memory import available_bytes
+from safecf.models import files
+from safecf.models.by_ids import ByIds
+from safecf.models.inverse import blocks, invert
+from safecf.models.options import check_options
+from safecf.models.queries import (
+    check_count,
+    check_ids,
+    check_rows,
+    check_selection,
+    columns_among,
+)
+from safecf.models.ranking import padded, search, shaped_like
+from safecf.models.recommender import (
+    Callback,
+    Ids,
+    Recommender,
+    Scores,
+    check_callback,
+    register,
+)
+from safecf.progress import EPOCHS, progress_bar
+
+BYTES_PER_PAIR = 8 + 4  # P in float64 and B in float32
+
+
+@register
+@dataclass(eq=False, repr=False)
+class EASE(ByIds, Recommender):
+    """EASE: a user's scores are x_u B, where B predicts every item from all the others.
+
+        minimise |X - X B|^2 + lambda |B|^2   where diag(B) = 0
+        P = (X'X + lambda I)^-1 ,   B = I - P diag(1 / diag(P))
+
+    X are the interactions with their confidence weights, ones if there are none. There are no user
+    factors: whatever is asked, a user is the row of `user_items` that is passed, known or new.
+
+    Training needs 12 |V|^2 bytes, and |V|^3 operations; the model and its file hold 4 |V|^2 bytes.
+    For 20,000 items that is 4.5 GiB and 1.5 GiB.
+
+    Parameters
+    ----------
+    regularization
+        lambda, on the scale of the items' counts of users.
+    num_threads
+        0 means all cores. The results do not depend on it.
+
+    Attributes
+    ----------
+    item_weights
+        B, float32; what item i adds to the score of item j stands in row i, column j.
+    shape
+        Number of users and items in training.
+    user_ids, item_ids
+        The original ids, if `fit` was given an `Interactions` that has them; else None.
+
+    Reference: Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019.
+    """
+
+    regularization: float = 400.0
+    _: KW_ONLY
+    num_threads: int = 0
+
+    item_weights: NDArray[np.float32] | None = field(default=None, init=False)
+
+    _needs_histories = True
+
+    def fit(
+        self, user_items: Any, show_progress: bool = True, callback: Callback | None = None
+    ) -> Self:
+        """Train as `Recommender.fit` says, all of it in one epoch: the callback is called once.
+
+        Its objective is |X - X B|^2 + lambda |B|^2 = sum_i (1 / P_ii - lambda). The bar shows the
+        inversion. Ctrl-C leaves the model as it was.
+        """
+        check_callback(callback)
+        check_options(self.get_params())
+        if not isinstance(user_items, Interactions):
+            user_items = Interactions.from_csr(user_items)
+        _check_memory(user_items.num_items)
+        begin = time.perf_counter()
+        steps = len(blocks(user_items.num_items))
+        with (
+            self._restored_on_error(),
+            progress_bar("EASE", 0, steps, *EPOCHS, show=show_progress, numbers="") as draw,
+        ):
+            weights, objective = solve(
+                user_items, float(self.regularization), int(self.num_threads), draw
+            )
+            self.item_weights = weights
+            self.shape = (user_items.num_users, user_items.num_items)
+            self.user_ids, self.item_ids = user_items.user_ids, user_items.item_ids
+            self._forget()
+            if callback is not None:
+                callback(0, time.perf_counter() - begin, objective)
+        return self
+
+    def recommend(
+        self,
+        userid: ArrayLike,
+        user_items: Any,
+        N: int = 10,
+        filter_already_liked_items: bool = True,
+        filter_items: ArrayLike | None = None,
+        recalculate_user: bool = False,
+        items: ArrayLike | None = None,
+    ) -> tuple[Ids, Scores]:
+        """Return the N best items by x_u B; see `Recommender.recommend`.
+
+        x_u is the user's row of `user_items`, which is needed even where nothing is filtered.
+        `recalculate_user` only allows for any integer in `userid`.
+        """
+        weights = self._weights()
+        count = check_count(N)
+        asked = check_ids(userid, None if recalculate_user else self.shape[0], "userid")
+        only, without = check_selection(items, filter_items, len(weights), "items")
+        history = self._check_user_items(user_items, asked.size)
+        candidates = weights if only is None else weights[:, only]
+        rows = history.to_scipy()
+        liked = None
+        if filter_already_liked_items:
+            liked = history if only is None else columns_among(history, only)
+
+        def scores(part: slice) -> Scores:
+            return np.asarray(rows[part] @ candidates)
+
+        found = search(scores, asked.size, candidates.shape[1], count, without, liked)
+        return shaped_like(asked, padded(found, count, only))
+
+    def similar_items(
+        self,
+        itemid: ArrayLike,
+        N: int = 10,
+        recalculate_item: bool = False,
+        item_users: Any = None,
+        filter_items: ArrayLike | None = None,
+        items: ArrayLike | None = None,
+    ) -> tuple[Ids, Scores]:
+        """Return the N best items by their partial correlation, given all the other items.
+
+            r_ij = -P_ij / sqrt(P_ii P_jj) = sign(B_ij) sqrt(B_ij B_ji) ,   r_ii = 1
+
+        An item that was never seen together with another is like nobody: no search finds it, and
+        a search for it finds nothing. Items cannot be recalculated.
+        """
+        weights = self._weights()
+        if recalculate_item:
+            raise NotImplementedError(
+                "EASE cannot compute an item from its users alone; fit again with these "
+                "interactions, or use a factorization such as IALS"
+            )
+        count = check_count(N)
+        asked = check_ids(itemid, len(weights), "itemid")
+        only, without = check_selection(items, filter_items, len(weights), "items")
+        queries = np.atleast_1d(asked)
+        alone = self._cached("alone", weights, lambda: ~weights.any(axis=1))
+
+        def scores(part: slice) -> Scores:
+            chosen = queries[part]
+            there = weights[chosen].astype(np.float64)
+            similar = np.sign(there) * np.sqrt(np.abs(there * weights[:, chosen].T))
+            np.minimum(similar, 1, out=similar)
+            similar[np.arange(len(chosen)), chosen] = 1
+            similar[alone[chosen]] = similar[:, alone] = -np.inf
+            return (similar if only is None else similar[:, only]).astype(np.float32)
+
+        size = len(weights) if only is None else only.size
+        found = search(scores, queries.size, size, count, without, None)
+        return shaped_like(asked, padded(found, count, only))
+
+    def similar_users(
+        self,
+        userid: ArrayLike,
+        N: int = 10,
+        filter_users: ArrayLike | None = None,
+        users: ArrayLike | None = None,
+    ) -> tuple[Ids, Scores]:
+        """Raise `NotImplementedError`: nothing of the users is stored."""
+        self._weights()
+        raise NotImplementedError(
+            "EASE stores nothing of the users, so it cannot compare them; use a factorization such "
+            "as IALS"
+        )
+
+    def _weights(self) -> NDArray[np.float32]:
+        if self.item_weights is None:
+            raise NotFittedError("this EASE is not fitted; call fit first")
+        return self.item_weights
+
+    def _sizes(self) -> tuple[int, int]:
+        return self.shape[0], len(self._weights())
+
+    def _check_user_items(self, user_items: Any, count: int) -> Csr:
+        size = len(self._weights())
+        return check_rows(user_items, count, "user", "item", range(size, size + 1))
+
+    def _pack(self) -> tuple[dict[str, Any], files.Arrays]:
+        arrays = {
+            "item_weights": self._weights(),
+            **files.pack_ids("user_ids", self.user_ids),
+            **files.pack_ids("item_ids", self.item_ids),
+        }
+        return {"shape": self.shape}, arrays
+
+    def _unpack(self, fitted: dict[str, Any], arrays: files.Arrays) -> None:
+        num_users, num_items = files.shape(fitted)
+        weights = files.array(arrays, "item_weights", (num_items, num_items), np.float32)
+        self.user_ids = files.unpack_ids(arrays, "user_ids", num_users, num_users)
+        self.item_ids = files.unpack_ids(arrays, "item_ids", num_items, num_items)
+        self.item_weights, self.shape = weights, (num_users, num_items)
+
+
+def solve(
+    interactions: Interactions,
+    regularization: float,
+    num_threads: int = 0,
+    report: Callable[[int], None] = lambda done: None,
+) -> tuple[NDArray[np.float32], float]:
+    """Return B = I - P diag(1 / diag(P)), P = (X'X + lambda I)^-1, and the objective."""
+    users, items = interactions.users.to_scipy(), interactions.items.to_scipy()
+    users, items = users.astype(np.float64), items.astype(np.float64)
+    size = interactions.num_items
+    inverse = np.empty((size, size))
+    for part in blocks(size):
+        inverse[part] = (items[part] @ users).toarray()
+    inverse[np.diag_indices(size)] += regularization
+    try:
+        invert(inverse, num_threads, report)
+    except np.linalg.LinAlgError:
+        raise SolveError(
+            f"X'X + lambda I is not positive definite at regularization={regularization:g}; raise "
+            "regularization, and look for huge weights"
+        ) from None
+    diagonal = inverse.diagonal().copy()
+    weights = np.empty((size, size), dtype=np.float32)
+    with np.errstate(over="ignore"):
+        for part in blocks(size):
+            weights[part] = inverse[part] / -diagonal
+    np.fill_diagonal(weights, 0)
+    if not np.isfinite(weights).all():
+        raise SolveError(
+            "the weights of the items are beyond float32; scale the weights of the interactions"
+        )
+    return weights, float(np.sum(1 / diagonal - regularization))
+
+
+def _check_memory(num_items: int) -> None:
+    """Refuse what is certain to fail, before hours of work."""
+    needed, free = BYTES_PER_PAIR * num_items**2, available_bytes()
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"EASE needs {needed / 2**30:.1f} GiB for {num_items:,} items, while "
+            f"{free / 2**30:.1f} GiB are free; try fewer items (min_item_interactions=), or "
+            "SAFER2, whose memory does not grow with their square"
+        )

@@ -1,0 +1,87 @@
+"""Rankings: the best columns of scores, and the shape that a model's answers have."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safecf.data.matrix import Csr
+from safecf.models.queries import PADDING_ID, PADDING_SCORE, Indices
+
+Ids = NDArray[np.int32]
+Scores = NDArray[np.float32]
+
+# Scores that are held at once.
+SCORES = 2**22
+
+
+def best_columns(scores: Scores, k: int) -> tuple[Ids, Scores]:
+    """Return the k best columns of every row, best first, ties by index, and their scores.
+
+    A column whose score is NaN or minus infinity is never returned; where fewer than k are left,
+    the ids are -1 and the scores -3.4e38.
+
+    >>> best_columns(np.array([[1, 3, 3, 2]], dtype=np.float32), 2)[0]
+    array([[1, 2]], dtype=int32)
+    """
+    usable = np.where(scores > -np.inf, scores, -np.inf)
+    kth = -np.partition(-usable, k - 1, axis=1)[:, k - 1 : k]
+    above, tied = usable > kth, usable == kth
+    # of the columns that tie with the k-th best, the first ones fill the places that are left
+    free = k - np.count_nonzero(above, axis=1, keepdims=True)
+    chosen = above | (tied & (np.cumsum(tied, axis=1, dtype=np.int32) <= free))
+    columns = np.nonzero(chosen)[1].reshape(len(scores), k)
+    best = np.take_along_axis(usable, columns, axis=1)
+    order = np.argsort(-best, axis=1, kind="stable")
+    ids = np.take_along_axis(columns, order, axis=1).astype(np.int32)
+    best = np.take_along_axis(best, order, axis=1)
+    left = best > -np.inf
+    return np.where(left, ids, PADDING_ID), np.where(left, best, PADDING_SCORE)
+
+
+def search(
+    scores: Callable[[slice], Scores],
+    num_rows: int,
+    num_columns: int,
+    count: int,
+    without: Indices | None,
+    exclude: Csr | None,
+) -> tuple[Ids, Scores]:
+    """Return the best columns of `scores`, which are asked for a few rows at a time.
+
+    `without` are columns to leave out for all rows, and those of `exclude` for each row.
+    """
+    k = min(count, num_columns)
+    ids, best = np.empty((num_rows, k), dtype=np.int32), np.empty((num_rows, k), dtype=np.float32)
+    step = max(1, SCORES // num_columns)
+    for begin in range(0, num_rows, step):
+        part = slice(begin, min(begin + step, num_rows))
+        found = scores(part)
+        if without is not None:
+            found[:, without] = -np.inf
+        if exclude is not None:
+            starts = exclude.indptr[part.start : part.stop + 1]
+            rows = np.repeat(np.arange(len(found)), np.diff(starts))
+            found[rows, exclude.indices[starts[0] : starts[-1]]] = -np.inf
+        ids[part], best[part] = best_columns(found, k)
+    return ids, best
+
+
+def padded(
+    found: tuple[Ids, Scores], count: int, names: Indices | None = None
+) -> tuple[Ids, Scores]:
+    """Return `count` columns, or one per name where that is less; column j is called names[j]."""
+    best, best_scores = found
+    width = count if names is None else min(count, names.size)
+    ids = np.full((len(best), width), PADDING_ID)
+    scores = np.full((len(best), width), PADDING_SCORE)
+    there = best.shape[1]
+    ids[:, :there] = best if names is None else np.where(best < 0, PADDING_ID, names[best])
+    scores[:, :there] = best_scores
+    return ids, scores
+
+
+def shaped_like(asked: Indices, found: tuple[Ids, Scores]) -> tuple[Ids, Scores]:
+    """Return 1-D results for one id."""
+    ids, scores = found
+    return (ids[0], scores[0]) if asked.ndim == 0 else (ids, scores)

@@ -1,0 +1,1 @@
+"""Mult-VAE: its encoder in numpy, all that a trained model needs, and its training in torch."""

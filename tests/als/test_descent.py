@@ -1,0 +1,244 @@
+"""Gradient steps: both sides from the old factors, and what happens when they diverge."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+
+from safecf.als.loop import VANISHED, Training
+from safecf.als.loss import Normalised, Plain
+from safecf.als.optimizers import SGD, Adam
+from safecf.als.quantile import Population, value_at_risk
+from safecf.als.risk import CVaR, Mean
+from safecf.als.solvers import Gradient
+from safecf.als.sweeps import HOPELESS
+from safecf.backends import CpuBackend, NumpyBackend
+from safecf.errors import ConvergenceWarning, DivergenceError, SolveError
+from tests.problems import gradient, matrix_of, objective, problem_of, user_losses
+
+every_backend = pytest.mark.parametrize(
+    "backend", [NumpyBackend(), CpuBackend()], ids=lambda backend: backend.name
+)
+every_optimizer = pytest.mark.parametrize("optimizer", [SGD(), Adam()], ids=str)
+
+
+def training_of(
+    solver, backend=None, *, loss=None, risk=None, regularization=0.05, lengths=None, columns=30
+):
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(0, 12, 60) if lengths is None else lengths
+    risk = risk or CVaR(0.3)
+    users = matrix_of(lengths, columns, rng, weighted=True)
+    problem = problem_of(users, loss or Normalised(0.02), regularization, tail=risk.tail)
+    return Training(problem, risk, solver, backend or NumpyBackend(), seed=1)
+
+
+def run(training, iterations, factors=5, init_std=0.5):
+    state = training.start(factors, init_std)
+    return state, list(training.epochs(state, iterations))
+
+
+def held(state):
+    """Everything that a state holds, to be compared before and after."""
+    shown = [state.users.tobytes(), state.items.tobytes(), state.weights.tobytes()]
+    for moments in state.moments:
+        shown += [] if moments is None else [moment.tobytes() for moment in moments]
+    return [*shown, state.xi, state.epoch]
+
+
+@every_backend
+@every_optimizer
+@pytest.mark.parametrize("loss", [Plain(0.1), Normalised(0.02)], ids=str)
+def test_an_epoch_is_a_step_against_the_slopes_of_both_sides(loss, optimizer, backend):
+    """By hand: dense losses, a sorted quantile, numeric derivatives, all at the old factors."""
+    lengths = np.random.default_rng(0).integers(0, 12, 20)
+    training = training_of(Gradient(0.02, optimizer), backend, loss=loss, lengths=lengths)
+    problem, state = training.problem, training.start(5, 0.5)
+    active = problem.active_users
+    of_users = of_items = None
+    seen = []
+    for epoch, _ in enumerate(training.epochs(twin := training.start(5, 0.5), 3), start=1):
+        x, y = state.users.astype(float), state.items.astype(float)
+        losses = user_losses(problem.interactions.users, loss, x, y)
+        xi = np.sort(losses[active])[::-1][int(np.ceil(0.3 * active.sum())) - 1]
+        weights = np.where(active, losses >= xi, 0.0)
+        slopes_x = gradient(lambda at, w=weights, y=y: objective(problem, w, at, y), x)
+        slopes_y = gradient(lambda at, w=weights, x=x: objective(problem, w, x, at), y)
+        step_x, of_users = optimizer.direction(slopes_x, of_users, epoch)
+        step_y, of_items = optimizer.direction(slopes_y, of_items, epoch)
+        state = dataclasses.replace(twin, users=x - 0.02 * step_x, items=y - 0.02 * step_y)
+        close = 1e-6 if backend.name == "numpy" else 1e-4
+        assert twin.xi == pytest.approx(xi, rel=close)
+        seen.append(weights)
+        np.testing.assert_allclose(twin.weights, np.mean(seen, axis=0), atol=1e-15)
+        np.testing.assert_allclose(twin.users, state.users, rtol=0, atol=close)
+        np.testing.assert_allclose(twin.items, state.items, rtol=0, atol=close)
+
+
+@every_optimizer
+def test_the_backends_agree_on_a_whole_training(optimizer):
+    slow, slow_history = run(training_of(Gradient(0.05, optimizer)), 8)
+    fast, fast_history = run(training_of(Gradient(0.05, optimizer), CpuBackend()), 8)
+    np.testing.assert_allclose(fast.items, slow.items, rtol=0, atol=1e-4)
+    for ours, theirs in zip(fast_history, slow_history, strict=True):
+        for name in ("objective", "mean_loss", "var", "cvar", "xi", "residual_items"):
+            assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-3)
+
+
+@pytest.mark.parametrize(("optimizer", "step"), [(SGD(), 0.2), (Adam(), 0.02)])
+def test_training_gets_somewhere(optimizer, step):
+    _, history = run(training_of(Gradient(step, optimizer), regularization=0.01), 200)
+    assert history[-1].cvar < 0.7 * history[0].cvar
+    assert history[-1].objective < history[20].objective < history[0].objective
+    last = history[-1]
+    assert last.xi == pytest.approx(last.var, rel=0.1)
+    assert last.mean_weight == pytest.approx(0.3, abs=0.02)
+
+
+def test_the_mean_is_plain_gradient_descent():
+    """With equal weights the objective is smooth, and small steps never raise it."""
+    solver = Gradient(0.05, SGD())
+    _, history = run(training_of(solver, risk=Mean(0.3)), 50)
+    assert (np.diff([record.objective for record in history]) <= 0).all()
+
+
+@every_backend
+@every_optimizer
+def test_users_and_items_without_interactions_stay_zero(optimizer, backend):
+    training = training_of(Gradient(0.05, optimizer), backend, lengths=[0, 3, 0, 5, 2], columns=40)
+    state, _ = run(training, 4)
+    problem = training.problem
+    assert not problem.active_users.all()
+    assert not problem.active_items.all()
+    assert not state.users[~problem.active_users].any()
+    assert not state.items[~problem.active_items].any()
+
+
+@every_optimizer
+def test_the_number_of_threads_changes_no_bit(optimizer):
+    lengths = np.random.default_rng(0).integers(0, 40, 3000)
+    results = []
+    for threads in (1, 2, 5):
+        backend = CpuBackend(threads)
+        training = training_of(Gradient(0.1, optimizer), backend, lengths=lengths, columns=90)
+        results.append(run(training, 3, factors=20))
+    for state, history in results[1:]:
+        assert held(state) == held(results[0][0])
+        assert history == results[0][1]
+
+
+@pytest.mark.parametrize("verb", ["gram", "gradients", "losses"])
+@every_optimizer
+def test_an_interrupted_epoch_leaves_everything_as_it_was(optimizer, verb):
+    class Interrupting(NumpyBackend):
+        calls = limit = 0
+
+    def interrupt(self, *rest):
+        Interrupting.calls += 1
+        if Interrupting.calls == Interrupting.limit:
+            raise KeyboardInterrupt
+        return getattr(NumpyBackend, verb)(self, *rest)
+
+    setattr(Interrupting, verb, interrupt)
+    training = training_of(Gradient(0.05, optimizer), Interrupting())
+    state = training.start(5, 0.5)
+    epochs = training.epochs(state, 9)
+    next(epochs)
+    next(epochs)
+    kept = held(state)
+    twice = 2 if verb == "gradients" else 1
+    Interrupting.limit = Interrupting.calls + twice
+    with pytest.raises(KeyboardInterrupt):
+        next(epochs)
+    assert held(state) == kept
+    whole, _ = run(training_of(Gradient(0.05, optimizer)), 3)
+    Interrupting.limit = 0
+    next(training.epochs(state, 3))
+    assert held(state) == held(whole)
+
+
+@every_backend
+@pytest.mark.parametrize("step", [4.0, 8.0])
+def test_a_diverging_step_ends_training_at_the_last_good_epoch(backend, step):
+    training = training_of(Gradient(step, SGD()), backend)
+    state = training.start(5, 0.5)
+    remedy = f"lower step_size, e.g. step_size={step / 2:g}"
+    with pytest.warns(ConvergenceWarning, match=f"diverges at epoch .*{remedy}") as caught:
+        history = list(training.epochs(state, 100))
+    assert len(caught) == 1
+    assert 0 < len(history) < 50
+    assert state.epoch == len(history)
+    assert f"at epoch {state.epoch + 1}: " in str(caught[0].message)
+    assert f"The model is that of epoch {state.epoch}" in str(caught[0].message)
+    assert np.isfinite(state.users).all()
+    assert np.isfinite(state.items).all()
+    losses = user_losses(
+        training.problem.interactions.users, training.problem.loss, state.users, state.items
+    )
+    assert losses[training.problem.active_users].mean() <= HOPELESS * 0.5
+    again, _ = run(training, state.epoch)
+    assert held(again) == held(state)
+
+
+@every_backend
+@every_optimizer
+@pytest.mark.parametrize("step", [1e6, 1e20, 1e40, 1e300])
+def test_a_first_epoch_that_diverges_is_an_error(optimizer, backend, step):
+    training = training_of(Gradient(step, optimizer), backend)
+    state = training.start(5, 0.5)
+    kept = held(state)
+    with pytest.raises(DivergenceError, match=r"at epoch 1: .*lower step_size, e\.g\. step_size="):
+        next(training.epochs(state, 5))
+    assert held(state) == kept
+    assert issubclass(DivergenceError, SolveError)
+
+
+@every_backend
+def test_a_start_that_is_hopeless_is_an_error(backend):
+    training = training_of(Gradient(0.1, SGD()), backend)
+    state = training.start(5, 1e5)
+    with pytest.raises(DivergenceError, match="or init_std"):
+        next(training.epochs(state, 5))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("tail", [0.05, 0.3])
+def test_few_users_are_no_collapse(count, tail):
+    """The worst of two users is half of all, whatever the tail."""
+    training = training_of(Gradient(0.1, SGD()), risk=CVaR(tail), lengths=[3] * count)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, history = run(training, 5)
+    assert history[-1].mean_weight == pytest.approx(1 / count)
+
+
+def test_users_that_vanish_are_no_collapse():
+    """A ridge of 1 / step_size takes all users of weight zero to zero at once."""
+    lengths, solver, risk = np.arange(1, 21), Gradient(0.5, SGD()), CVaR(0.1)
+    training = training_of(solver, risk=risk, lengths=lengths, columns=60)
+    ridge = training.problem.unit_user_rows.ridge[0]
+    regularization = training.problem.ridge.regularization / (0.5 * ridge)
+    training = training_of(
+        solver, risk=risk, lengths=lengths, columns=60, regularization=regularization
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        state, _ = run(training, 1)
+    norms = np.linalg.norm(state.users, axis=1)
+    assert np.mean(norms <= 1e-4 * norms.max()) > VANISHED
+
+
+def test_the_worst_users_are_the_ones_that_count():
+    training = training_of(Gradient(0.05, SGD()))
+    state = training.start(5, 0.5)
+    problem = training.problem
+    losses = user_losses(
+        problem.interactions.users, problem.loss, state.users.copy(), state.items.copy()
+    )
+    next(training.epochs(state, 1))
+    users = Population(losses[problem.active_users])
+    assert state.xi == pytest.approx(value_at_risk(users, 0.3))
+    counted = state.weights[problem.active_users]
+    assert set(counted) == {0.0, 1.0}
+    assert users.losses[counted == 1].min() > users.losses[counted == 0].max()

@@ -1,0 +1,39 @@
+"""A command as a person types it, and a file to run it on."""
+
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from safecf import cli
+from safecf.data.synthetic import synthetic
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Return a function that gives the exit code, and what went to stdout and to stderr."""
+
+    def command(*arguments):
+        monkeypatch.setattr(sys, "argv", ["safecf", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code or 0, *capsys.readouterr()
+
+    return command
+
+
+@pytest.fixture
+def clicks(tmp_path):
+    """Return a file with the columns visitor, page, stars, time (in days) and team."""
+    pairs = synthetic(300, 80, 6000, tastes=3).matrix.tocoo()
+    day = pa.array((pairs.row * 7 + pairs.col * 13) % 200, pa.int32()).cast(pa.date32())
+    columns = {
+        "visitor": pairs.row,
+        "page": [f"page {item}" for item in pairs.col],
+        "stars": pairs.col % 5 + 1,
+        "time": day,
+        "team": [f"team {user % 2}" for user in pairs.row],
+    }
+    pyarrow.parquet.write_table(pa.table(columns), tmp_path / "clicks.parquet")
+    return tmp_path / "clicks.parquet"

@@ -1,0 +1,67 @@
+"""The command line itself: help, version, and how fast it starts."""
+
+import subprocess
+import sys
+
+import pytest
+
+import safecf
+from safecf import cli
+from safecf.cli import options
+from safecf.data.datasets import DATASETS
+from safecf.data.synthetic import SHAPES
+from safecf.models import MODELS
+
+
+def test_version(run):
+    assert run("--version") == (0, f"safecf {safecf.__version__}\n", "")
+
+
+def test_nothing_heavy_is_imported_for_the_help():
+    heavy = "{'numpy', 'scipy', 'pyarrow', 'torch'} & {*sys.modules}"
+    code = f"import sys, safecf.cli; found = {heavy}; sys.exit(str(found) if found else 0)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_names_in_the_help_are_those_that_there_are():
+    assert tuple(DATASETS) == options.DATASETS
+    assert tuple(SHAPES) == options.SHAPES
+    assert sorted(options.MODELS) == sorted(name.lower() for name in MODELS)
+
+
+def test_every_command_has_its_own_help_with_an_example(run):
+    for command in (["evaluate"], ["compare"], ["data", "summary"], ["data", "split"]):
+        code, out, _ = run(*command, "--help")
+        assert code == 0
+        assert f"safecf {' '.join(command)} " in out.split("For example:")[1]
+
+
+def test_all_commands_read_data_with_the_same_options(run):
+    for command in (["evaluate"], ["compare"], ["data", "summary"], ["data", "split"]):
+        shown = run(*command, "--help")[1]
+        for name in vars(options.DataOptions([])):
+            assert name == "data" or options.flag(name) in shown
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("try user='visitor'", "try --user 'visitor'"),
+        ("read it with timestamp=", "read it with --timestamp"),
+        ("try min_rating=4", "try --min-rating 4"),
+        ("pass path=..., or", "pass --path ..., or"),
+        ("factors=0 has to be from 1", "factors=0 has to be from 1"),
+    ],
+)
+def test_arguments_are_called_options(message, said):
+    assert cli.as_options(message) == said
+
+
+def test_an_interrupt_is_no_traceback(run, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("safecf.cli.sources.load_data", interrupted)
+    code, out, err = run("data", "summary", "demo")
+    assert code != 0
+    assert "Traceback" not in out + err

@@ -1,0 +1,47 @@
+"""Models for the contract: which there are, and options that make them quick and repeatable."""
+
+import inspect
+
+import pytest
+
+from safecf.models import MODELS, Recommender
+from safecf.models.factorization import MatrixFactorization
+
+BACKENDS = ("numpy", "cpu")
+SIDES = {"items": Recommender, "users": MatrixFactorization}  # who can be asked for similar ones
+LIBRARIES = {"MultVAE": "torch"}  # what training needs, where that is an extra
+
+QUICK = {"factors": 4, "iterations": 3, "random_state": 3}
+OWN = {
+    "EASE": {"regularization": 0.5},
+    "MultVAE": {"step_size": 0.03, "batch_size": 5, "beta": 0.01, "device": "cpu"},
+}
+# Enough to learn the checkerboard and the data.
+LEARNED = {
+    "CVaRMF": {"iterations": 300, "optimizer": "adam", "step_size": 0.03},
+    "MultVAE": {"iterations": 60},
+}
+
+
+def only(*kinds):
+    """Run a test for models of these classes only: those that have what it is about."""
+    return pytest.mark.only.with_args(*kinds)
+
+
+def options_of(name):
+    return inspect.signature(MODELS[name]).parameters
+
+
+def subjects(kinds):
+    """Return (name, backend) of all models of these kinds; None where there is no such option."""
+    return [
+        (name, backend)
+        for name, model in MODELS.items()
+        if issubclass(model, kinds)
+        for backend in (BACKENDS if "backend" in options_of(name) else (None,))
+    ]
+
+
+def quick_options(name, backend):
+    known = {option: value for option, value in QUICK.items() if option in options_of(name)}
+    return known | OWN.get(name, {}) | ({} if backend is None else {"backend": backend})

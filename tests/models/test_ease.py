@@ -1,0 +1,241 @@
+"""EASE: the closed form against independent solutions, its rankings, and what it refuses."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import safecf
+from safecf import EASE, FileFormatError, Interactions, SolveError
+from safecf.models import ease, inverse, ranking
+from tests.models.saved import put_together, saved, taken_apart
+
+REGULARIZATION = 2.5
+
+
+@pytest.fixture
+def model(data):
+    return fit(EASE(REGULARIZATION), data)
+
+
+def fit(model, data, **rest):
+    return model.fit(data, show_progress=False, **rest)
+
+
+def precision(data, regularization=REGULARIZATION):
+    x = data.toarray().astype(np.float64)
+    return np.linalg.inv(x.T @ x + regularization * np.eye(x.shape[1]))
+
+
+def test_every_column_is_a_ridge_regression_on_the_others(model, data):
+    x = data.toarray().astype(np.float64)
+    for item in range(x.shape[1]):
+        others = np.delete(np.arange(x.shape[1]), item)
+        gram = x[:, others].T @ x[:, others] + REGULARIZATION * np.eye(others.size)
+        expected = np.linalg.solve(gram, x[:, others].T @ x[:, item])
+        np.testing.assert_allclose(model.item_weights[others, item], expected, atol=1e-6)
+    assert not model.item_weights.diagonal().any()
+    assert model.item_weights.dtype == np.float32
+
+
+def test_items_of_nobody_change_nothing_for_the_others(data, model):
+    wider = sp.hstack([data, sp.csr_matrix((data.shape[0], 2))]).tocsr()
+    weights = fit(EASE(REGULARIZATION), wider).item_weights
+    assert not weights[-2:].any()
+    assert not weights[:, -2:].any()
+    np.testing.assert_allclose(weights[:-2, :-2], model.item_weights, atol=1e-7)
+
+
+def test_the_callback_hears_of_one_epoch_and_its_objective(data, model):
+    calls = []
+    fit(EASE(REGULARIZATION), data, callback=lambda *call: calls.append(call))
+    x, weights = data.toarray().astype(np.float64), model.item_weights.astype(np.float64)
+    expected = np.sum((x - x @ weights) ** 2) + REGULARIZATION * np.sum(weights**2)
+    [(epoch, seconds, objective)] = calls
+    assert epoch == 0
+    assert seconds > 0
+    assert objective == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_callback_can_use_the_model_and_its_errors_leave_no_trace(data, model):
+    before = model.item_weights.copy()
+
+    def callback(*call):
+        assert model.recommend(0, data[0, :9], N=2)[0].shape == (2,)
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        fit(model, data[:, :9], callback=callback)
+    np.testing.assert_array_equal(model.item_weights, before)
+    assert model.shape == data.shape
+    with pytest.raises(TypeError, match="callback='print'"):
+        fit(model, data, callback="print")
+
+
+def test_the_bar_goes_to_stderr(data, capfd):
+    EASE().fit(data)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "EASE" in err
+    assert "1/1" in err
+    fit(EASE(), data)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("block", [1, 7, 20, 64])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_blocks_of_any_size_invert(data, monkeypatch, block, threads):
+    monkeypatch.setattr(inverse, "BLOCK", block)
+    expected = precision(data, 0.01)
+    matrix = np.linalg.inv(expected)
+    matrix[np.triu_indices(len(matrix), 1)] = 99  # only the lower triangle is looked at
+    done = []
+    inverse.invert(matrix, threads, done.append)
+    np.testing.assert_allclose(matrix, expected, rtol=1e-9, atol=1e-9)
+    assert done == list(range(1, -(-data.shape[1] // block) + 1))
+
+
+def test_several_blocks_have_the_same_bits_on_any_number_of_threads(data, monkeypatch):
+    monkeypatch.setattr(inverse, "BLOCK", 6)
+    one, *others = (fit(EASE(num_threads=n), data).item_weights for n in (1, 2, 5, 0))
+    for other in others:
+        np.testing.assert_array_equal(other, one)
+
+
+def test_what_cannot_be_inverted_is_refused(data, model):
+    before = model.item_weights
+    twins = sp.hstack([data, data]).tocsr()
+    model.regularization = 0
+    with pytest.raises(SolveError, match="regularization=0; raise regularization"):
+        fit(model, twins)
+    assert model.item_weights is before
+    wild = sp.csr_matrix([[1e-25, 1e25], [0, 1]])
+    with pytest.raises(SolveError, match="scale the weights"):
+        fit(EASE(1e-60), wild)
+
+
+def test_too_many_items_are_refused_before_any_work(data, monkeypatch):
+    monkeypatch.setattr(ease, "available_bytes", lambda: 2**30)
+    monkeypatch.setattr(ease, "solve", None)
+    many = sp.csr_matrix(([1.0], ([0], [29_999])), shape=(1, 30_000))
+    with pytest.raises(MemoryError, match=r"10\.1 GiB for 30,000 items, while 1\.0 GiB are free"):
+        fit(EASE(), many)
+
+
+@pytest.mark.parametrize("free", [None, 12 * 20 * 20])
+def test_what_fits_is_done(data, monkeypatch, free):
+    monkeypatch.setattr(ease, "available_bytes", lambda: free)
+    assert fit(EASE(), data).is_fitted
+
+
+def expected_ranking(data, user, model, left_out):
+    scores = data[user].toarray()[0] @ model.item_weights
+    order = np.argsort(-scores, kind="stable")
+    chosen = [item for item in order if item not in left_out]
+    return chosen, scores[chosen]
+
+
+@pytest.mark.parametrize("together", [1, 50, 2**22])
+def test_ranks_by_the_row_times_the_weights(data, model, monkeypatch, together):
+    monkeypatch.setattr(ranking, "SCORES", together)
+    everybody = np.arange(data.shape[0])
+    ids, scores = model.recommend(everybody, data, N=20, filter_items=[3, 4])
+    for user in everybody:
+        left_out = {3, 4, *data[user].indices}
+        expected, values = expected_ranking(data, user, model, left_out)
+        assert ids[user, : len(expected)].tolist() == expected
+        assert (ids[user, len(expected) :] == -1).all()
+        np.testing.assert_allclose(scores[user, : len(expected)], values, rtol=1e-5, atol=1e-6)
+    chosen = [2, 3, 11]
+    ids, _ = model.recommend(everybody, data, items=chosen, filter_already_liked_items=False)
+    for user in everybody:
+        rest = set(range(20)) - set(chosen)
+        assert ids[user].tolist() == expected_ranking(data, user, model, rest)[0]
+
+
+def test_ties_rank_by_item(model):
+    model.item_weights = np.zeros((20, 20), dtype=np.float32)
+    model.item_weights[0, [3, 7, 9]] = 1, 2, 2
+    history = sp.csr_matrix(([1.0], ([0], [0])), shape=(1, 20))
+    ids, scores = model.recommend(0, history, N=6)
+    assert ids.tolist() == [7, 9, 3, 1, 2, 4]
+    assert scores.tolist() == [2, 2, 1, 0, 0, 0]
+
+
+def test_users_are_their_rows(data, model):
+    """Nothing is stored of them: the same row has the same answer, whoever asks."""
+    ids, scores = model.recommend([3, 8], data[[5, 5]])
+    expected = model.recommend(999, data[5], recalculate_user=True)
+    for row in range(2):
+        np.testing.assert_array_equal(ids[row], expected[0])
+        np.testing.assert_array_equal(scores[row], expected[1])
+    with pytest.raises(ValueError, match=r"user_items has to be a sparse matrix .* the users'"):
+        model.recommend(3, None, filter_already_liked_items=False)
+    with pytest.raises(TypeError, match=r"pass what the users already have$"):
+        model.recommend_frame(3, filter_already_liked_items=False)
+
+
+def test_frames_of_new_users(data):
+    letters = np.array([f"item {n}" for n in range(20)], dtype=object)
+    model = fit(EASE(), Interactions.from_csr(data, None, letters))
+    new = Interactions.from_csr(sp.csr_matrix(([1.0], ([0], [0]))), ["ann"], ["item 3"])
+    table = model.recommend_frame(user_items=new, recalculate_user=True, N=20)
+    assert set(table["item"].to_pylist()) == set(letters) - {"item 3"}
+
+
+def test_similarities_are_partial_correlations(data, model):
+    inverted = precision(data)
+    lengths = np.sqrt(inverted.diagonal())
+    expected = -inverted / np.outer(lengths, lengths)
+    np.fill_diagonal(expected, 1)
+    ids, scores = model.similar_items(np.arange(20), N=20)
+    for item in range(20):
+        np.testing.assert_allclose(scores[item], expected[item, ids[item]], atol=1e-6)
+        assert sorted(ids[item]) == list(range(20))
+
+
+def test_items_that_are_never_together_are_like_nobody():
+    pairs = sp.csr_matrix([[1.0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0]])
+    model = fit(EASE(), pairs)
+    assert model.similar_items([0, 2, 3], N=3)[0].tolist() == [[0, 1, -1], [-1] * 3, [-1] * 3]
+
+
+def test_what_there_is_not(data, model):
+    with pytest.raises(NotImplementedError, match="stores nothing of the users"):
+        model.similar_users(0)
+    with pytest.raises(NotImplementedError, match="fit again"):
+        model.similar_items(0, recalculate_item=True, item_users=data.T.tocsr()[0])
+
+
+def changed(**parts):
+    arrays, header = taken_apart(saved(fit(EASE(), sp.identity(4, format="csr"))))
+    fitted = header["fitted"] | parts.get("fitted", {})
+    return put_together(arrays | parts.get("arrays", {}), json.dumps(header | {"fitted": fitted}))
+
+
+HOSTILE = {
+    "other size": ({"fitted": {"shape": [4, 3]}}, r"\[4, 4\]"),
+    "huge": ({"fitted": {"shape": [4, 10**15]}}, r"\[4, 4\]"),
+    "no users": ({"fitted": {"shape": [0, 4]}}, "'shape'"),
+    "strings": ({"fitted": {"shape": ["4", "4"]}}, "'shape'"),
+    "one size": ({"fitted": {"shape": [4]}}, "'shape'"),
+    "no shape": ({"fitted": {"shape": None}}, "'shape'"),
+    "not square": ({"arrays": {"item_weights": np.zeros((4, 5), dtype=np.float32)}}, r"\[4, 5\]"),
+    "doubles": ({"arrays": {"item_weights": np.zeros((4, 4))}}, "float64"),
+    "not finite": (
+        {"arrays": {"item_weights": np.full((4, 4), np.nan, dtype=np.float32)}},
+        "not finite",
+    ),
+    "too few ids": ({"arrays": {"item_ids": np.arange(3)}}, "'item_ids' are damaged"),
+    "repeated ids": ({"arrays": {"user_ids": np.array([1, 1, 2, 3])}}, "'user_ids' are damaged"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_files(case):
+    parts, message = HOSTILE[case]
+    with pytest.raises(FileFormatError, match=message):
+        safecf.load(io.BytesIO(changed(**parts)))
+    assert safecf.load(io.BytesIO(changed())).shape == (4, 4)

@@ -1,0 +1,36 @@
+"""How much memory is free, as Linux and its containers say it."""
+
+import pytest
+
+from safecf import memory
+
+
+@pytest.fixture
+def system(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "CONTAINER", tmp_path)
+    (tmp_path / "meminfo").write_text("MemTotal: 200 kB\nMemFree: 1 kB\nMemAvailable: 100 kB\n")
+    return tmp_path
+
+
+def test_the_system_says_what_is_available(system):
+    assert memory.available_bytes() == 100 * 1024
+
+
+@pytest.mark.parametrize(("limit", "left"), [("max\n", 102_400), ("5000\n", 2000), ("10\n", 0)])
+def test_a_container_may_have_less(system, limit, left):
+    (system / "memory.max").write_text(limit)
+    (system / "memory.current").write_text("3000\n")
+    assert memory.available_bytes() == left
+
+
+def test_other_systems(system):
+    (system / "meminfo").write_text("nothing\n")
+    assert memory.available_bytes() is None
+    (system / "meminfo").unlink()
+    assert memory.available_bytes() is None
+
+
+def test_this_one_has_some():
+    found = memory.available_bytes()
+    assert found is None or found > 0
