@@ -84,5 +84,5 @@ $(VENV)/.installed: $(VENV)/.tools $(NATIVE)
 $(PEERS)/.installed: benchmarks/requirements.txt pyproject.toml $(NATIVE) $(shell find src -name '*.py')
 	@echo 'making $(PEERS) with safecf and its peers'
 	@$(PYTHON) -m venv $(PEERS)
-	@$(PEERS)/bin/python -m pip --disable-pip-version-check -qq install -r benchmarks/requirements.txt .
+	@$(PEERS)/bin/python -m pip --disable-pip-version-check -qq install -c constraints.txt -r benchmarks/requirements.txt .
 	@touch $@

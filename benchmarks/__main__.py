@@ -2,10 +2,9 @@
 
 import typer
 
-from benchmarks import baselines, epoch, evaluation, memory, ml1m, parquet, solvers, synthetic
+from benchmarks import epoch, evaluation, memory, ml1m, parquet, solvers, synthetic
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
-app.command("baselines")(baselines.main)
 app.command("epoch")(epoch.main)
 app.command("evaluation")(evaluation.main)
 app.command("memory")(memory.main)

@@ -28,7 +28,7 @@ def expected_bytes(users: int, items: int, interactions: int, factors: int, thre
     width = -(-factors // 16) * 16
     transpose = 4 * interactions
     both_sides = 4 * factors * (users + items)
-    rotated = 4 * width * max(users, items)
+    rotated = max(2 * width * max(users, items), 4 * width * items)
     kept = 4 * factors * items
     vectors = 160 * (users + items)
     gramians = 4 * factors**2 * int(np.clip(2**26 / factors**2, 2, 32))

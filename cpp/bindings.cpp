@@ -60,17 +60,31 @@ safecf::Csr matrix(const In1<int64_t>& indptr, const In1<int32_t>& indices,
           static_cast<int64_t>(indptr.size()) - 1};
 }
 
-safecf::Fixed fixed(const In2<float>& rotated, const In1<float>& values, const In2<float>& basis) {
+// Rows in single precision, or in half precision as 16-bit integers.
+using Rotated = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+using OutRotated = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class Array>
+safecf::Gathered gathered(const Array& rotated) {
+  const auto width = static_cast<int64_t>(rotated.shape(1));
+  const bool half = rotated.dtype() == nb::dtype<uint16_t>();
+  require(half || rotated.dtype() == nb::dtype<float>(), "rotated is neither float32 nor uint16");
+  if (half) return {nullptr, static_cast<const uint16_t*>(rotated.data()), width};
+  return {static_cast<const float*>(rotated.data()), nullptr, width};
+}
+
+safecf::Fixed fixed(const Rotated& rotated, const In1<float>& values, const In2<float>& basis) {
   const int64_t d = values.size(), width = rotated.shape(1);
   require(width == safecf::padded_width(d), "rotated rows are not padded");
   require(static_cast<int64_t>(basis.shape(0)) == d && static_cast<int64_t>(basis.shape(1)) == d,
           "basis is not factors x factors");
-  return {rotated.data(), values.data(), basis.data(), d, width};
+  return {gathered(rotated), values.data(), basis.data(), d};
 }
 
 safecf::Rows rows(const safecf::Csr& matrix, const In1<float>& row_weight,
                   const In1<float>& col_weight, const In1<float>& gram_weight,
-                  const In1<float>& ridge, const In2<float>& rotated) {
+                  const In1<float>& ridge, const Rotated& rotated) {
   const auto n = static_cast<size_t>(matrix.rows);
   require(row_weight.size() == n && gram_weight.size() == n && ridge.size() == n,
           "one weight and one ridge per row are needed");
@@ -108,7 +122,7 @@ NB_MODULE(_core, m) {
       "solve_cg",
       [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
          In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
-         In2<float> rotated, In1<float> values, In2<float> basis, Out2<float> factors,
+         Rotated rotated, In1<float> values, In2<float> basis, Out2<float> factors,
          Out1<float> change, Out1<float> norm, bool precondition, int max_iterations,
          float tolerance, int threads, const std::string& isa) {
         const auto csr = matrix(indptr, indices, weights);
@@ -132,13 +146,14 @@ NB_MODULE(_core, m) {
       "solve_exact",
       [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
          In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
-         In2<float> rotated, In1<float> values, In2<float> basis, Out2<float> factors,
+         Rotated rotated, In1<float> values, In2<float> basis, Out2<float> factors,
          Out1<float> change, Out1<float> norm, int threads, const std::string& isa) {
         const auto csr = matrix(indptr, indices, weights);
         const auto side = fixed(rotated, values, basis);
         const auto systems = rows(csr, row_weight, col_weight, gram_weight, ridge, rotated);
         const auto out = solution(factors, change, norm, csr, side);
         const auto run = execution(threads);
+        require(side.rotated.single, "the exact solver needs rotated in float32");
         return released([&] {
           return safecf::solve_rows_exact(safecf::kernels_named(isa), run, systems, side, out);
         });
@@ -152,7 +167,7 @@ NB_MODULE(_core, m) {
       "gradients",
       [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
          In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
-         In2<float> rotated, In1<float> values, In2<float> basis, In2<float> factors,
+         Rotated rotated, In1<float> values, In2<float> basis, In2<float> factors,
          Out2<float> gradients, int threads, const std::string& isa) {
         const auto csr = matrix(indptr, indices, weights);
         const auto side = fixed(rotated, values, basis);
@@ -174,7 +189,7 @@ NB_MODULE(_core, m) {
   m.def(
       "losses",
       [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
-         In1<float> pair_weight, In2<float> rotated, In1<float> values, In2<float> basis,
+         In1<float> pair_weight, Rotated rotated, In1<float> values, In2<float> basis,
          In2<float> factors, Out1<float> losses, int threads, const std::string& isa) {
         const auto csr = matrix(indptr, indices, weights);
         const auto side = fixed(rotated, values, basis);
@@ -196,7 +211,7 @@ NB_MODULE(_core, m) {
       "update_block",
       [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
          In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
-         In2<float> rotated, In1<float> values, In2<float> basis, In2<float> gram, int64_t first,
+         Rotated rotated, In1<float> values, In2<float> basis, In2<float> gram, int64_t first,
          Out2<float> factors, Out1<float> change, Out1<float> norm, Out1<float> scores,
          std::optional<In1<uint32_t>> positions, int threads, const std::string& isa) {
         const auto csr = matrix(indptr, indices, weights);
@@ -206,6 +221,7 @@ NB_MODULE(_core, m) {
         const auto d = static_cast<int64_t>(factors.shape(1));
         require(factors.shape(0) == n && change.size() == n && norm.size() == n,
                 "one row of factors per row of the matrix is needed");
+        require(side.rotated.single, "the subspace solver needs rotated in float32");
         require(0 <= first && first + side.factors <= d, "the block is not among the factors");
         require(static_cast<int64_t>(gram.shape(0)) == d &&
                     static_cast<int64_t>(gram.shape(1)) == side.factors,
@@ -307,7 +323,7 @@ NB_MODULE(_core, m) {
 
   m.def(
       "rotate",
-      [](In2<float> factors, int64_t first, In2<float> basis, Out2<float> rotated, int threads,
+      [](In2<float> factors, int64_t first, In2<float> basis, OutRotated rotated, int threads,
          const std::string& isa) {
         const int64_t d = factors.shape(1), size = basis.shape(0);
         require(static_cast<int64_t>(basis.shape(1)) == size, "basis is not square");
@@ -315,10 +331,12 @@ NB_MODULE(_core, m) {
         require(rotated.shape(0) == factors.shape(0) &&
                     static_cast<int64_t>(rotated.shape(1)) == safecf::padded_width(size),
                 "rotated rows are not padded");
+        const safecf::Gathered rows = gathered(rotated);
         const auto run = execution(threads);
         released([&] {
           safecf::rotate(safecf::kernels_named(isa), run, factors.data(), factors.shape(0), d,
-                         first, size, basis.data(), rotated.data());
+                         first, size, basis.data(), const_cast<float*>(rows.single),
+                         const_cast<uint16_t*>(rows.half));
         });
       },
       "factors"_a, "first"_a, "basis"_a, "rotated"_a.noconvert(), "threads"_a, "isa"_a,

@@ -7,9 +7,10 @@ namespace {
 
 // Minimises 1/2 x'Ax - b'x from x. With the preconditioner M = diag(A) this is spectral CG,
 // without it plain CG, whose iterates do not depend on the basis.
-inline bool solve_cg(const safecf::RowSystem& a, const safecf::CgOptions& options, float* x,
-                     float* scratch) {
-  const int64_t width = a.width;
+template <class Value>
+inline bool conjugate_gradients(const safecf::RowSystem& a, const safecf::CgOptions& options,
+                                float* x, float* scratch) {
+  const int64_t width = a.fixed.width;
   float* const b = scratch;
   float* const residual = b + width;
   float* const inverse = residual + width;  // of the preconditioner
@@ -22,7 +23,7 @@ inline bool solve_cg(const safecf::RowSystem& a, const safecf::CgOptions& option
     store(residual + i, -d * load(x + i));
     store(inverse + i, d);
   }
-  first_pass(a, x, b, residual, inverse);
+  first_pass<Value>(a, x, b, residual, inverse);
 
   const float size = dot(b, b, width);
   if (size == 0.0f) {
@@ -42,7 +43,7 @@ inline bool solve_cg(const safecf::RowSystem& a, const safecf::CgOptions& option
     if (dot(residual, residual, width) <= goal) break;
     for (int64_t i = 0; i < width; i += kLanes)
       store(image + i, load(a.shared + i) * load(step + i));
-    apply_pairs<false>(a, step, 0.0f, image);
+    apply_pairs<Value, false>(a, step, 0.0f, image);
     const float curvature = dot(step, image, width);
     if (!(curvature > 0.0f)) return false;
     const float length = energy / curvature;

@@ -97,11 +97,11 @@ inline void gather_scaled(const safecf::RowSystem& a, int64_t first, int64_t cou
                           const float* scale, float* out, float* root) {
   for (int64_t j = 0; j < count; ++j) {
     if (first + j + kAhead < a.count)
-      prefetch_row(a.fixed + a.columns[first + j + kAhead] * a.width, a.width);
-    const float* const row = a.fixed + a.columns[first + j] * a.width;
+      prefetch_row(a.fixed.single + a.columns[first + j + kAhead] * a.fixed.width, a.fixed.width);
+    const float* const row = a.fixed.single + a.columns[first + j] * a.fixed.width;
     root[j] = __builtin_sqrtf(a.pairs[first + j]);
-    for (int64_t i = 0; i < a.width; i += kLanes)
-      store(out + j * a.width + i, root[j] * load(row + i) * load(scale + i));
+    for (int64_t i = 0; i < a.fixed.width; i += kLanes)
+      store(out + j * a.fixed.width + i, root[j] * load(row + i) * load(scale + i));
   }
 }
 
@@ -128,27 +128,28 @@ inline bool factorise(const safecf::RowSystem& a, int64_t factors, float* scratc
   f.row = round_up(f.size, safecf::kPad);
   const int64_t gathered = f.dual ? a.count : kDepth;
   f.scale = scratch;
-  f.right = f.scale + a.width;
-  f.root = f.right + a.width;
+  f.right = f.scale + a.fixed.width;
+  f.root = f.right + a.fixed.width;
   f.rows = f.root + round_up(gathered, safecf::kPad);
-  f.matrix = f.rows + gathered * a.width;
+  f.matrix = f.rows + gathered * a.fixed.width;
   f.rest = f.matrix + f.size * f.row;
 
   for (int64_t i = 0; i < factors; ++i) {
     if (!(a.shared[i] > 0.0f)) return false;
     f.scale[i] = 1.0f / __builtin_sqrtf(a.shared[i]);
   }
-  fill(f.scale + factors, 0.0f, a.width - factors);
+  fill(f.scale + factors, 0.0f, a.fixed.width - factors);
 
   if (f.dual) {
     gather_scaled(a, 0, a.count, f.scale, f.rows, f.root);
-    gram({f.rows, a.width, 1}, f.size, factors, nullptr, Write::kSet, f.matrix, f.row, f.rest);
+    gram({f.rows, a.fixed.width, 1}, f.size, factors, nullptr, Write::kSet, f.matrix, f.row,
+         f.rest);
     see(a.count);
   } else {
     for (int64_t j = 0; j < a.count; j += kDepth) {
       const int64_t chunk = min_of(kDepth, a.count - j);
       gather_scaled(a, j, chunk, f.scale, f.rows, f.root);
-      gram({f.rows, 1, a.width}, f.size, chunk, nullptr, j == 0 ? Write::kSet : Write::kAdd,
+      gram({f.rows, 1, a.fixed.width}, f.size, chunk, nullptr, j == 0 ? Write::kSet : Write::kAdd,
            f.matrix, f.row, f.rest);
       see(chunk);
     }
@@ -166,22 +167,24 @@ inline bool unscale(const Factorised& f, int64_t width, float* x) {
 // The right-hand side Y'p:  x = D^-1/2 (I + B'B)^-1 B' P^1/2 1   primal,
 //                           x = D^-1/2 B' (I + BB')^-1 P^1/2 1   dual.
 inline bool solve_exact(const safecf::RowSystem& a, int64_t factors, float* x, float* scratch) {
-  fill(x, 0.0f, a.width);
+  fill(x, 0.0f, a.fixed.width);
   if (a.count == 0) return true;
   Factorised f;
   const bool positive = factorise(a, factors, scratch, f, [&](int64_t chunk) {
     if (!f.dual)
-      for (int64_t t = 0; t < chunk; ++t) axpy(f.root[t], f.rows + t * a.width, x, a.width);
+      for (int64_t t = 0; t < chunk; ++t)
+        axpy(f.root[t], f.rows + t * a.fixed.width, x, a.fixed.width);
   });
   if (!positive) return false;
   if (f.dual) {
     for (int64_t j = 0; j < f.size; ++j) f.right[j] = f.root[j];
     substitute(f.matrix, f.size, f.row, f.right);
-    for (int64_t j = 0; j < f.size; ++j) axpy(f.right[j], f.rows + j * a.width, x, a.width);
+    for (int64_t j = 0; j < f.size; ++j)
+      axpy(f.right[j], f.rows + j * a.fixed.width, x, a.fixed.width);
   } else {
     substitute(f.matrix, f.size, f.row, x);
   }
-  return unscale(f, a.width, x);
+  return unscale(f, a.fixed.width, x);
 }
 
 // x := A^-1 x, any right-hand side:  D^-1/2 (I + B'B)^-1 t ,  t = D^-1/2 x   primal,
@@ -189,15 +192,17 @@ inline bool solve_exact(const safecf::RowSystem& a, int64_t factors, float* x, f
 inline bool solve_general(const safecf::RowSystem& a, int64_t factors, float* x, float* scratch) {
   Factorised f;
   if (!factorise(a, factors, scratch, f, [](int64_t) {})) return false;
-  for (int64_t i = 0; i < a.width; i += kLanes) store(x + i, load(x + i) * load(f.scale + i));
+  for (int64_t i = 0; i < a.fixed.width; i += kLanes) store(x + i, load(x + i) * load(f.scale + i));
   if (f.dual) {
-    for (int64_t j = 0; j < f.size; ++j) f.right[j] = dot(f.rows + j * a.width, x, a.width);
+    for (int64_t j = 0; j < f.size; ++j)
+      f.right[j] = dot(f.rows + j * a.fixed.width, x, a.fixed.width);
     substitute(f.matrix, f.size, f.row, f.right);
-    for (int64_t j = 0; j < f.size; ++j) axpy(-f.right[j], f.rows + j * a.width, x, a.width);
+    for (int64_t j = 0; j < f.size; ++j)
+      axpy(-f.right[j], f.rows + j * a.fixed.width, x, a.fixed.width);
   } else {
     substitute(f.matrix, f.size, f.row, x);
   }
-  return unscale(f, a.width, x);
+  return unscale(f, a.fixed.width, x);
 }
 
 }  // namespace

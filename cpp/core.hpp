@@ -21,11 +21,10 @@ struct Csr {
 
 // The fixed side of a half-step in the eigenbasis of G = basis diag(values) basis'.
 struct Fixed {
-  const float* rotated;  // rows of `width` floats
-  const float* values;   // `factors` eigenvalues
-  const float* basis;    // factors x factors, eigenvectors in columns
+  Gathered rotated;
+  const float* values;  // `factors` eigenvalues
+  const float* basis;   // factors x factors, eigenvectors in columns
   int64_t factors;
-  int64_t width;
 };
 
 // ( gram_weight_r G + sum_j p_rj y_j y_j' + ridge_r I ) x_r = sum_j p_rj y_j
@@ -96,9 +95,9 @@ void gram_block(const Kernels&, const Execution&, const float* rows, int64_t cou
                 const float* weight, int64_t first, int64_t size, float* gram);
 
 // rotated = F_block basis, with F_block the columns [first, first + size) of F; rows are padded to
-// padded_width(size).
+// padded_width(size). One of the outputs is null: that in single or that in half precision.
 void rotate(const Kernels&, const Execution&, const float* rows, int64_t count, int64_t factors,
-            int64_t first, int64_t size, const float* basis, float* rotated);
+            int64_t first, int64_t size, const float* basis, float* single, uint16_t* half);
 
 // What topk must leave out: columns per row, and columns for every row, both in ascending order.
 struct Excluded {

@@ -77,19 +77,26 @@ void gram_block(const Kernels& kernels, const Execution& execution, const float*
 }
 
 void rotate(const Kernels& kernels, const Execution& execution, const float* rows, int64_t count,
-            int64_t factors, int64_t first, int64_t size, const float* basis, float* rotated) {
+            int64_t factors, int64_t first, int64_t size, const float* basis, float* single,
+            uint16_t* half) {
   const int64_t width = padded_width(size);
   const Packed packed(kernels, execution, {basis, size, 1}, size, size);
-  parallel_for((count + kRotatedRows - 1) / kRotatedRows, execution,
-               [&] { return Buffer(kernels.multiply_scratch); },
-               [&](int64_t task, Buffer& scratch) {
+  struct Scratch {
+    Buffer product, block;
+  };
+  const auto make_scratch = [&] {
+    return Scratch{Buffer(kernels.multiply_scratch), Buffer(half ? kRotatedRows * width : 0)};
+  };
+  parallel_for((count + kRotatedRows - 1) / kRotatedRows, execution, make_scratch,
+               [&](int64_t task, Scratch& scratch) {
                  const int64_t begin = task * kRotatedRows;
-                 const int64_t end = std::min(count, begin + kRotatedRows);
-                 float* const out = rotated + begin * width;
-                 packed.multiply(kernels, {rows + begin * factors + first, factors, 1}, end - begin,
-                                 0, size, out, width, scratch.data());
-                 for (int64_t row = 0; row < end - begin; ++row)
+                 const int64_t tall = std::min(count - begin, kRotatedRows);
+                 float* const out = half ? scratch.block.data() : single + begin * width;
+                 packed.multiply(kernels, {rows + begin * factors + first, factors, 1}, tall, 0,
+                                 size, out, width, scratch.product.data());
+                 for (int64_t row = 0; row < tall; ++row)
                    std::fill(out + row * width + size, out + (row + 1) * width, 0.0f);
+                 if (half) kernels.to_half(out, tall * width, half + begin * width);
                });
 }
 

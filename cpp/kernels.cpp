@@ -13,6 +13,26 @@
 
 namespace {
 
+bool solve_cg(const safecf::RowSystem& a, const safecf::CgOptions& options, float* x,
+              float* scratch) {
+  return a.fixed.half ? conjugate_gradients<uint16_t>(a, options, x, scratch)
+                      : conjugate_gradients<float>(a, options, x, scratch);
+}
+
+void gradient(const safecf::RowSystem& a, const float* x, float* out) {
+  a.fixed.half ? gradient_of<uint16_t>(a, x, out) : gradient_of<float>(a, x, out);
+}
+
+float missed(safecf::Gathered fixed, const int32_t* columns, const float* weight, int64_t count,
+             const float* x) {
+  return fixed.half ? missed_by<uint16_t>(fixed, columns, weight, count, x)
+                    : missed_by<float>(fixed, columns, weight, count, x);
+}
+
+void to_half(const float* from, int64_t count, uint16_t* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = to_half(from[i]);
+}
+
 float dot3(const float* a, const float* b, const float* c, int64_t width) {
   Vec total = {};
   for (int64_t i = 0; i < width; i += kLanes) total += load(a + i) * load(b + i) * load(c + i);
@@ -23,7 +43,7 @@ void scores(const float* rows, int64_t count, const float* query, int64_t width,
   const int64_t whole = width / kLanes * kLanes;
   for (int64_t r = 0; r < count; r += kGroup) {
     // the last group repeats its first row: equal rows get equal scores wherever they stand
-    Group group;
+    Group<float> group;
     float found[kGroup];
     SAFECF_UNROLL
     for (int g = 0; g < kGroup; ++g) group.rows[g] = rows + (r + g < count ? r + g : r) * width;
@@ -116,6 +136,7 @@ constinit const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
     .multiply_scratch = kMultiplyScratch,
     .gram = gram,
     .gram_scratch = gram_scratch,
+    .to_half = to_half,
     .scores = scores,
     .collect = collect,
     .prune = prune,

@@ -11,11 +11,17 @@ namespace safecf {
 // Rows of factors are padded with zeros to a multiple of this many floats, a cache line.
 constexpr int64_t kPad = 16;
 
+// Rows of factors that passes gather from, in single or in half precision: the other is null.
+struct Gathered {
+  const float* single;
+  const uint16_t* half;
+  int64_t width;  // numbers per row, padded
+};
+
 // One row in the eigenbasis of G, where the shared part is diagonal:
 //   ( diag(shared) + sum_j pairs_j y_j y_j' ) x = sum_j pairs_j y_j ,  y_j = fixed[columns_j].
 struct RowSystem {
-  const float* fixed;
-  int64_t width;  // floats per row of `fixed`, padded
+  Gathered fixed;
   const int32_t* columns;
   const float* pairs;
   int64_t count;
@@ -55,7 +61,8 @@ struct Kernels {
   // out = A x - b
   void (*gradient)(const RowSystem&, const float* x, float* out);
 
-  // x = A^-1 b by Cholesky, primal or dual by the shape. False: not positive definite.
+  // x = A^-1 b by Cholesky, primal or dual by the shape, from rows in single precision. False: not
+  // positive definite.
   bool (*solve_exact)(const RowSystem&, int64_t factors, float* x, float* scratch);
   // x := A^-1 x, the same for any right-hand side.
   bool (*solve_general)(const RowSystem&, int64_t factors, float* x, float* scratch);
@@ -70,8 +77,8 @@ struct Kernels {
                         const float* x, float* scores);
 
   // sum_j weight_j (1 - x.y_j)^2; weight may be null for ones.
-  float (*missed)(const float* fixed, int64_t width, const int32_t* columns, const float* weight,
-                  int64_t count, const float* x);
+  float (*missed)(Gathered fixed, const int32_t* columns, const float* weight, int64_t count,
+                  const float* x);
 
   // sum_i a_i b_i c_i over `width` floats.
   float (*dot3)(const float* a, const float* b, const float* c, int64_t width);
@@ -94,6 +101,9 @@ struct Kernels {
   void (*gram)(Strided a, int64_t rows, int64_t depth, const float* scale, Write write, float* c,
                int64_t c_row, float* scratch);
   int64_t (*gram_scratch)(int64_t rows);
+
+  // The nearest numbers of half precision, of which 65504 is the largest.
+  void (*to_half)(const float* from, int64_t count, uint16_t* to);
 
   // scores_r = rows_r . query for `count` rows of `width` floats each.
   void (*scores)(const float* rows, int64_t count, const float* query, int64_t width,

@@ -26,7 +26,7 @@ template <class Each, class Done>
 void for_rows(const Kernels& kernels, const Execution& execution, const Rows& rows,
               const Fixed& fixed, const float* start, int64_t longest, int64_t solver_scratch,
               Each each, Done done) {
-  const int64_t d = fixed.factors, width = fixed.width;
+  const int64_t d = fixed.factors, width = fixed.rotated.width;
   const Packed into(kernels, execution, {fixed.basis, d, 1}, d, d);
   const Packed back(kernels, execution, {fixed.basis, 1, d}, d, d);
   const std::vector<Block> blocks = row_blocks(rows.matrix);
@@ -53,7 +53,7 @@ void for_rows(const Kernels& kernels, const Execution& execution, const Rows& ro
                    }
                    for (int64_t i = 0; i < d; ++i)
                      scratch.shared[i] = rows.gram_weight[row] * fixed.values[i] + rows.ridge[row];
-                   const RowSystem system{fixed.rotated,        width, scratch.columns.data(),
+                   const RowSystem system{fixed.rotated, scratch.columns.data(),
                                           scratch.pairs.data(), count, scratch.shared.data()};
                    each(row, system, scratch.inside.data() + (row - block.first) * width,
                         scratch.solver.data());
@@ -73,7 +73,7 @@ int64_t solve_rows(const Kernels& kernels, const Execution& execution, const Row
   FirstFailure failure;
   const auto each = [&](int64_t row, const RowSystem& system, float* x, float* scratch) {
     if (system.count == 0) {
-      std::fill_n(x, system.width, 0.0f);
+      std::fill_n(x, system.fixed.width, 0.0f);
     } else if (!solve(system, x, scratch)) {
       failure.at(row);
     }
@@ -101,7 +101,7 @@ int64_t solve_rows(const Kernels& kernels, const Execution& execution, const Row
 int64_t solve_rows_cg(const Kernels& kernels, const Execution& execution, const Rows& rows,
                       const Fixed& fixed, const CgOptions& options, Solution out) {
   return solve_rows(kernels, execution, rows, fixed, true, longest_row(rows.matrix),
-                    kCgScratch * fixed.width, out,
+                    kCgScratch * fixed.rotated.width, out,
                     [&](const RowSystem& system, float* x, float* scratch) {
                       return kernels.solve_cg(system, options, x, scratch);
                     });
@@ -121,10 +121,10 @@ void gradients(const Kernels& kernels, const Execution& execution, const Rows& r
                const Fixed& fixed, const float* factors, float* gradients) {
   const int64_t d = fixed.factors;
   for_rows(
-      kernels, execution, rows, fixed, factors, longest_row(rows.matrix), fixed.width,
+      kernels, execution, rows, fixed, factors, longest_row(rows.matrix), fixed.rotated.width,
       [&](int64_t, const RowSystem& system, float* x, float* scratch) {
         kernels.gradient(system, x, scratch);
-        std::copy_n(scratch, system.width, x);
+        std::copy_n(scratch, system.fixed.width, x);
       },
       [&](const Block& block, const float* found) {
         std::copy_n(found, block.rows() * d, gradients + block.first * d);
@@ -133,7 +133,7 @@ void gradients(const Kernels& kernels, const Execution& execution, const Rows& r
 
 void losses(const Kernels& kernels, const Execution& execution, const Csr& matrix,
             const float* pair_weight, const Fixed& fixed, const float* factors, float* losses) {
-  const int64_t d = fixed.factors, width = fixed.width;
+  const int64_t d = fixed.factors, width = fixed.rotated.width;
   const Packed into(kernels, execution, {fixed.basis, d, 1}, d, d);
   const std::vector<Block> blocks = row_blocks(matrix);
   struct LossScratch {
@@ -153,7 +153,7 @@ void losses(const Kernels& kernels, const Execution& execution, const Csr& matri
                    const int64_t begin = matrix.begin(row);
                    const float* const x = scratch.inside.data() + (row - block.first) * width;
                    const float* const weights = matrix.weights ? matrix.weights + begin : nullptr;
-                   const float missed = kernels.missed(fixed.rotated, width, matrix.columns + begin,
+                   const float missed = kernels.missed(fixed.rotated, matrix.columns + begin,
                                                        weights, matrix.length(row), x);
                    const float unobserved = kernels.dot3(x, x, scratch.values.data(), width);
                    losses[row] = 0.5f * (pair_weight[row] * missed + unobserved);

@@ -33,6 +33,41 @@ SAFECF_INLINE Vec load(const float* p) { return *reinterpret_cast<const Unaligne
 SAFECF_INLINE void store(float* p, Vec v) { *reinterpret_cast<UnalignedVec*>(p) = v; }
 SAFECF_INLINE Vec splat(float x) { return x - Vec{}; }
 
+// Half precision: 1 bit of sign, 5 of exponent, 10 of mantissa. Only storage knows it.
+#if defined(__AVX512F__)
+SAFECF_INLINE Vec load(const uint16_t* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+#elif defined(__F16C__)
+SAFECF_INLINE Vec load(const uint16_t* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+#else
+SAFECF_INLINE Vec load(const uint16_t* p) {
+  // the exponent's bias differs by 112; as a product, that is right for small numbers too
+  typedef uint32_t Bits __attribute__((vector_size(4 * kLanes)));
+  Bits half;
+  for (int i = 0; i < kLanes; ++i) half[i] = p[i];
+  const Vec size = reinterpret_cast<Vec>((half & 0x7FFFu) << 13) * 0x1p112f;
+  return reinterpret_cast<Vec>(reinterpret_cast<Bits>(size) | (half & 0x8000u) << 16);
+}
+#endif
+
+// The nearest number; the largest one, 65504, for all that are larger.
+SAFECF_INLINE uint16_t to_half(float x) {
+  x = x > 65504.0f ? 65504.0f : x < -65504.0f ? -65504.0f : x;
+#if defined(__F16C__)
+  return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT);
+#else
+  const uint32_t bits = __builtin_bit_cast(uint32_t, x), sign = bits >> 16 & 0x8000u;
+  const float size = __builtin_bit_cast(float, bits & 0x7FFFFFFFu);
+  if (size < 0x1p-14f)  // subnormal: multiples of 2^-24; adding 0.5 rounds to them
+    return static_cast<uint16_t>(sign | (__builtin_bit_cast(uint32_t, size + 0.5f) - 0x3F000000u));
+  const uint32_t magnitude = bits & 0x7FFFFFFFu, odd = magnitude >> 13 & 1u;
+  return static_cast<uint16_t>(sign | ((magnitude - 0x38000000u + 0xFFFu + odd) >> 13));
+#endif
+}
+
 // The sum of the lanes, always in the same order.
 SAFECF_INLINE float sum(Vec v) {
   union {

@@ -24,7 +24,7 @@ struct Scratch {
 int64_t update_block(const Kernels& kernels, const Execution& execution, const Rows& rows,
                      const FixedBlock& fixed, int64_t first, int64_t factors, Solution out,
                      float* scores, const uint32_t* positions) {
-  const int64_t d = factors, size = fixed.side.factors, width = fixed.side.width;
+  const int64_t d = factors, size = fixed.side.factors, width = fixed.side.rotated.width;
   const Packed into(kernels, execution, {fixed.side.basis, size, 1}, size, size);
   const Packed back(kernels, execution, {fixed.side.basis, 1, size}, size, size);
   const Packed gram(kernels, execution, {fixed.gram, size, 1}, d, size);
@@ -76,14 +76,14 @@ int64_t update_block(const Kernels& kernels, const Execution& execution, const R
                        step[i] = -gram_weight * pulled[i] - ridge * step[i];
                        scratch.shared[i] = gram_weight * fixed.side.values[i] + ridge;
                      }
-                     kernels.add_rows(fixed.side.rotated, width, columns, scratch.missing.data(),
-                                      count, step);
-                     const RowSystem system{fixed.side.rotated,   width, columns,
-                                            scratch.pairs.data(), count, scratch.shared.data()};
+                     kernels.add_rows(fixed.side.rotated.single, width, columns,
+                                      scratch.missing.data(), count, step);
+                     const RowSystem system{fixed.side.rotated, columns, scratch.pairs.data(),
+                                            count, scratch.shared.data()};
                      if (!kernels.solve_general(system, size, step, scratch.solver.data()))
                        failure.at(row);
                    }
-                   kernels.gather_scores(fixed.side.rotated, width, columns, count, step,
+                   kernels.gather_scores(fixed.side.rotated.single, width, columns, count, step,
                                          scratch.missing.data());
                    for (int64_t j = 0; j < count; ++j)
                      score(j) = scratch.scores[j] + scratch.missing[j];

@@ -264,3 +264,41 @@ def test_scores_that_are_no_numbers_are_never_returned(native, count):
     for backend in (native, TWIN):
         ids, _ = backend.topk(queries, items, 4)
         np.testing.assert_array_equal(ids, np.tile([3, 1, -1, -1], (count, 1)))
+
+
+def test_half_precision_is_that_of_numpy(native):
+    rng = np.random.default_rng(0)
+    sizes = 2.0 ** rng.integers(-30, 16, (300, 16)).astype(np.float32)
+    values = floats(rng.normal(size=(300, 16)) * sizes)
+    special = [0, -0.0, 65504, 65519, 1e9, -1e9, 6e-8, 2.9e-8, 3e-8, 6.1e-5, 1.00048828125, 2049]
+    values[0, : len(special)] = special
+    stored = np.empty((300, 16), dtype=np.uint16)
+    _core.rotate(values, 0, np.eye(16, dtype=np.float32), stored, 2, native.isa)
+    expected = np.clip(values, -65504, 65504).astype(np.float16)
+    np.testing.assert_array_equal(stored.view(np.float16), expected)
+
+
+@pytest.mark.parametrize("factors", [16, 33, 300])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rough_factors_agree_up_to_their_rounding(native, loss, factors):
+    rng = np.random.default_rng(factors)
+    for rows, fixed, gram, start in half_steps(loss, "cvar", factors, True, rng):
+        exact = start.copy()
+        TWIN.solve_rows(rows, TWIN.prepare(fixed, gram), exact, Exact())
+        found, pair_weight = floats(start), rng.random(len(start))
+        prepared = native.prepare(floats(fixed), floats(gram), rough=True)
+        assert prepared.rotated.dtype == np.uint16
+        native.solve_rows(rows, prepared, found, SpectralCG(1e-6))
+        assert np.linalg.norm(found - exact) <= 1e-3 * np.linalg.norm(exact)
+        np.testing.assert_allclose(
+            native.losses(rows.matrix, pair_weight, found, prepared),
+            TWIN.losses(rows.matrix, pair_weight, found, TWIN.prepare(fixed, gram)),
+            rtol=2e-3,
+            atol=1e-4,
+        )
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e3])
+def test_factors_beyond_half_precision_stay_single(native, size):
+    factors = np.full((5, 8), size, dtype=np.float32)
+    assert native.prepare(factors, np.eye(8), rough=True).rotated.dtype == np.float32

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from safecf import _core
+from safecf import SolveError, _core
 from safecf.als.solvers import Exact
 from safecf.als.sweeps import blocks
 from safecf.backends import CpuBackend, NumpyBackend
@@ -114,7 +114,7 @@ def test_a_row_that_cannot_be_solved_is_named(native):
     rows = problem.user_rows(weights)
     rows.ridge[:], rows.gram_weight[:] = 0, 0
     scores = native.scores(rows.matrix, floats(x), floats(y))
-    with pytest.raises(ValueError, match="row 1:"):
+    with pytest.raises(SolveError, match="row 1:"):
         native.update_block(
             rows, slice(0, 16), floats(y), np.zeros((33, 16), np.float32), floats(x), scores
         )

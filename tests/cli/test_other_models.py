@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from safecf import EASE, Evaluation, Recommender
+from safecf import EASE, Evaluation, Recommender, datasets
 
 COLUMNS = ("--user", "visitor", "--item", "page", "--heldout", 50, "--quiet")
 
@@ -33,10 +33,8 @@ def test_compare(run, clicks, tmp_path):
 
 
 def test_saved_models_are_not_trained_again(run, clicks, tmp_path, monkeypatch):
-    import safecf.datasets
-
-    split = safecf.datasets.read(clicks, user="visitor", item="page")
-    split = split.strong_generalization(heldout=50)
+    log = datasets.read(clicks, user="visitor", item="page")
+    split = log.strong_generalization(heldout=50)
     EASE(20).fit(split.training, show_progress=False).save(tmp_path / "mine.safetensors")
     monkeypatch.setattr(EASE, "fit", None)
     code, out, err = run("evaluate", clicks, "-m", tmp_path / "mine.safetensors", *COLUMNS)

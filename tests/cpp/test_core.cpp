@@ -83,7 +83,7 @@ void test_products_are_those_of_plain_loops(const Kernels& kernels) {
     const int64_t n = 29;
     const auto rows = random_floats(n * d, 1), basis = random_floats(d * d, 2);
     std::vector<float> rotated(n * padded_width(d), -1.0f), square(d * d);
-    rotate(kernels, {2}, rows.data(), n, d, basis.data(), rotated.data());
+    rotate(kernels, {2}, rows.data(), n, d, 0, d, basis.data(), rotated.data(), nullptr);
     gram(kernels, {2}, rows.data(), n, d, nullptr, square.data());
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t j = 0; j < padded_width(d); ++j) {
@@ -119,7 +119,7 @@ void test_offsets_have_64_bits(const Kernels& kernels) {
   const std::vector<float> ones(columns_count, 1.0f), values(d, 0.5f);
   std::vector<float> basis(d * d, 0.0f);
   for (int64_t i = 0; i < d; ++i) basis[i * d + i] = 1.0f;
-  const Fixed fixed{rotated.data(), values.data(), basis.data(), d, padded_width(d)};
+  const Fixed fixed{{rotated.data(), nullptr, padded_width(d)}, values.data(), basis.data(), d};
   const auto run = [&](const int64_t* at, const int32_t* entries) {
     const Csr matrix{at, entries, nullptr, rows};
     const Rows systems{matrix, ones.data(), ones.data(), ones.data(), ones.data()};
@@ -148,7 +148,7 @@ void test_solvers_agree_at_every_length(const Kernels& kernels) {
   const std::vector<float> ones(items, 1.0f), values(d, 0.5f);
   std::vector<float> basis(d * d, 0.0f);
   for (int64_t i = 0; i < d; ++i) basis[i * d + i] = 1.0f;
-  const Fixed fixed{rotated.data(), values.data(), basis.data(), d, width};
+  const Fixed fixed{{rotated.data(), nullptr, width}, values.data(), basis.data(), d};
   const Rows systems{{offsets.data(), columns.data(), nullptr, rows},
                      ones.data(),
                      ones.data(),

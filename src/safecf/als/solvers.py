@@ -18,6 +18,7 @@ class Exact:
     """
 
     name: ClassVar[str] = "exact"
+    rough: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class CG:
     max_iterations: int = 5
     tolerance: float = 1e-4
     name: ClassVar[str] = "cg"
+    rough: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,11 @@ class SpectralCG:
     tolerance: float = 1e-3
     max_iterations: int = 50
     name: ClassVar[str] = "spectral-cg"
+
+    @property
+    def rough(self) -> bool:
+        """Whether rounding the fixed factors by 2^-11 is lost in the tolerance."""
+        return self.tolerance >= 2**-11
 
 
 @dataclass(frozen=True)

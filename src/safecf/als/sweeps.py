@@ -93,7 +93,9 @@ class Alternating(Solving):
 
     def losses(self, state: State) -> Vector:
         """loss_u in the eigenbasis of b Y'Y, which the users' half-step needs as well."""
-        losses, self._items = losses_and_items(self.problem, self.backend, state)
+        losses, self._items = losses_and_items(
+            self.problem, self.backend, state, rough=self.solver.rough
+        )
         return losses
 
     def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
@@ -107,7 +109,7 @@ class Alternating(Solving):
             gram = problem.loss.unobserved_weight * backend.gram(
                 state.users, problem.counted(weights)
             )
-            fixed = backend.prepare(state.users, gram)
+            fixed = backend.prepare(state.users, gram, rough=self.solver.rough)
             items = self._solve("item", problem.item_rows(weights), fixed, state.items)
         return users, items
 
@@ -186,7 +188,7 @@ class Simultaneous:
 
     def losses(self, state: State) -> Vector:
         """loss_u in the eigenbasis of b Y'Y, which the users' gradients need as well."""
-        losses, self._items = losses_and_items(self.problem, self.backend, state)
+        losses, self._items = losses_and_items(self.problem, self.backend, state, rough=False)
         population = self.problem.population(losses)
         mean = population.mean(population.losses)
         if not mean <= HOPELESS * self._loss_of_zero:
@@ -241,10 +243,12 @@ class Simultaneous:
         return DivergenceError(f"{what}; {remedy}")
 
 
-def losses_and_items(problem: Problem, backend: Backend, state: State) -> tuple[Vector, Any]:
+def losses_and_items(
+    problem: Problem, backend: Backend, state: State, *, rough: bool
+) -> tuple[Vector, Any]:
     """Return loss_u, and the items as they were prepared for it with G = b Y'Y."""
     gram = problem.loss.unobserved_weight * backend.gram(state.items)
-    items = backend.prepare(state.items, gram)
+    items = backend.prepare(state.items, gram, rough=rough)
     users = problem.interactions.users
     return backend.losses(users, problem.pair_weight, state.users, items), items
 

@@ -37,8 +37,11 @@ class Backend(Protocol):
     ) -> Factors:
         """Return F' diag(weight) F, or only its columns `block`."""
 
-    def prepare(self, factors: Factors, gram: Factors) -> Any:
-        """Get the fixed side of a half-step ready: its factors and G."""
+    def prepare(self, factors: Factors, gram: Factors, *, rough: bool = False) -> Any:
+        """Get the fixed side of a half-step ready: its factors and G.
+
+        Rough factors may have a relative error of 2^-11, for the sake of speed.
+        """
 
     def solve_rows(self, rows: Rows, fixed: Any, factors: Factors, solver: RowSolver) -> Solved:
         """Solve every row of `rows` and write the solutions into `factors`, in place.

@@ -20,12 +20,15 @@ Floats = NDArray[np.float32]
 
 CACHE_LINE = 64
 PAD = CACHE_LINE // 4
+# Of the root mean square of factors in half precision: 2^-11 is then their relative error, while
+# what is a thousand times smaller is not lost, and what is a thousand times larger still fits.
+HALF_RANGE = (1e-3, 60.0)
 
 
 class Fixed(NamedTuple):
     """The fixed side in the eigenbasis of G = basis diag(values) basis'."""
 
-    rotated: Floats
+    rotated: Floats | NDArray[np.uint16]
     values: Floats
     basis: Floats
 
@@ -87,11 +90,15 @@ class CpuBackend:
             _core.gram_block(factors, weights, block.start, gram, self.num_threads, self.isa)
         return gram
 
-    def prepare(self, factors: Factors, gram: Factors) -> Fixed:
-        """Rotate the factors into the eigenbasis of G, rows padded to whole cache lines."""
-        return self._rotated(factors, 0, gram)
+    def prepare(self, factors: Factors, gram: Factors, *, rough: bool = False) -> Fixed:
+        """Rotate the factors into the eigenbasis of G, rows padded to whole cache lines.
 
-    def _rotated(self, factors: Factors, first: int, gram: Factors) -> Fixed:
+        Rough ones are stored in half precision where their size allows it.
+        """
+        half = rough and HALF_RANGE[0] <= _root_mean_square(factors) <= HALF_RANGE[1]
+        return self._rotated(factors, 0, gram, half)
+
+    def _rotated(self, factors: Factors, first: int, gram: Factors, half: bool = False) -> Fixed:
         """Rotate a block of coordinates, those from `first` on, into the eigenbasis of `gram`."""
         if not np.isfinite(gram).all():
             raise SolveError(
@@ -101,7 +108,7 @@ class CpuBackend:
         with single_threaded_blas():
             values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
         fixed = Fixed(
-            rotated=_aligned(len(factors), len(gram)),
+            rotated=_aligned(len(factors), len(gram), np.uint16 if half else np.float32),
             values=_floats(np.maximum(values, 0)),
             basis=_floats(basis),
         )
@@ -231,13 +238,18 @@ def _floats(values: ArrayLike) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float32)
 
 
-def _aligned(rows: int, columns: int) -> Floats:
-    """Return an empty matrix whose rows are padded to whole cache lines and start on one."""
+def _aligned(rows: int, columns: int, dtype: Any = np.float32) -> NDArray[Any]:
+    """Return an empty matrix that starts on a cache line, rows padded to multiples of PAD."""
     width = -(-columns // PAD) * PAD
-    size = 4 * rows * width
+    size = np.dtype(dtype).itemsize * rows * width
     raw = np.empty(size + CACHE_LINE, dtype=np.uint8)
     offset = -raw.ctypes.data % CACHE_LINE
-    return raw[offset : offset + size].view(np.float32).reshape(rows, width)
+    return np.asarray(raw[offset : offset + size].view(dtype).reshape(rows, width))
+
+
+def _root_mean_square(factors: Factors) -> float:
+    with single_threaded_blas():
+        return float(np.sqrt(np.vdot(factors, factors) / max(factors.size, 1)))
 
 
 def _padded(factors: Factors) -> Floats:

@@ -109,7 +109,9 @@ class NumpyBackend:
             weighted = right if weight is None else weight[:, None] * right
             return np.asarray(factors.T @ weighted, dtype=self.dtype)
 
-    def prepare(self, factors: Factors, gram: Factors) -> tuple[Factors, Factors]:
+    def prepare(
+        self, factors: Factors, gram: Factors, *, rough: bool = False
+    ) -> tuple[Factors, Factors]:
         """Nothing to prepare: the factors and G as they are."""
         return np.asarray(factors, dtype=self.dtype), np.asarray(gram, dtype=self.dtype)
 

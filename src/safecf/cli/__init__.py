@@ -26,6 +26,17 @@ app.command()(compare)
 app.add_typer(data, name="data")
 
 OPTIONS = [field.name for record in (DataOptions, SplitOptions) for field in fields(record)]
+# what the user can do something about
+MENDABLE = (
+    ValueError,
+    TypeError,
+    KeyError,
+    OSError,
+    ImportError,  # an extra is not installed
+    MemoryError,
+    FileFormatError,
+    ModelFitError,
+)
 # in a message of the library, an argument that is an option here
 ARGUMENT = re.compile(rf"\b({'|'.join(OPTIONS)})=(?=(\S)?)")
 
@@ -56,7 +67,7 @@ def main() -> None:
         warnings.showwarning = _show_warning
         try:
             app()
-        except (ValueError, TypeError, KeyError, OSError, FileFormatError, ModelFitError) as wrong:
+        except MENDABLE as wrong:
             text = wrong.args[0] if isinstance(wrong, KeyError) and wrong.args else wrong
             print(f"safecf: {as_options(str(text))}", file=sys.stderr)
             sys.exit(2)

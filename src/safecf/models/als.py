@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from rich.progress import TextColumn, TimeRemainingColumn
 
 from safecf.als.groups import GroupCVaR
 from safecf.als.loop import Epoch, Training
@@ -23,15 +22,9 @@ from safecf.models.options import check_options, draw_seed
 from safecf.models.per_user import check_user_groups, check_user_weight
 from safecf.models.recommender import Callback, check_callback
 from safecf.models.stored import Stored
-from safecf.progress import progress_bar
+from safecf.progress import EPOCHS, progress_bar
 
 Path = str | os.PathLike[str]
-
-COLUMNS = (
-    TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-    TextColumn("{task.fields[numbers]}"),
-    TimeRemainingColumn(elapsed_when_finished=True),
-)
 
 
 class Plan(NamedTuple):
@@ -167,7 +160,7 @@ class ALSModel(Stored):
         with (
             self._restored_on_error(),
             progress_bar(
-                run.model, state.epoch, self.iterations, *COLUMNS, show=show_progress, numbers=""
+                run.model, state.epoch, self.iterations, *EPOCHS, show=show_progress, numbers=""
             ) as draw,
         ):
 

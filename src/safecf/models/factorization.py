@@ -263,12 +263,17 @@ def directions(factors: Factors32) -> tuple[Factors32, Indices]:
     return unit, np.flatnonzero(squares == 0)
 
 
+def grown(array: NDArray[Value], size: int) -> NDArray[Value]:
+    """Return the array with zeros at its end, or itself where it is long enough."""
+    if size <= len(array):
+        return array
+    longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
 def with_rows(array: NDArray[Value], ids: Indices, rows: NDArray[Value]) -> NDArray[Value]:
     """Set array[ids] = rows, in place, or in a longer copy where ids lie beyond its end."""
-    size = int(ids.max(initial=-1)) + 1
-    if size > len(array):
-        longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
-        longer[: len(array)] = array
-        array = longer
+    array = grown(array, int(ids.max(initial=-1)) + 1)
     array[ids] = rows
     return array

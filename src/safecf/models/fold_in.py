@@ -1,10 +1,10 @@
 """Fold-in: factors for new users and items, given those of the other side."""
 
 from abc import abstractmethod
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.risk import Risk
@@ -12,10 +12,8 @@ from safecf.als.rows import Rows, item_rows, user_rows
 from safecf.als.solvers import Exact, Solver
 from safecf.backends import Backend
 from safecf.data.matrix import Csr
-from safecf.models.factorization import Factors32, MatrixFactorization
-from safecf.models.queries import check_ids, check_new_ids
-
-Number = TypeVar("Number", bound=np.generic)
+from safecf.models.factorization import Factors32, MatrixFactorization, grown
+from safecf.models.queries import check_new_ids
 
 
 class Parts(NamedTuple):
@@ -30,8 +28,8 @@ class Parts(NamedTuple):
 class FoldIn(MatrixFactorization):
     """x_u = argmin loss_u + ridge_u/2 |x_u|^2, and the like for items with users of weight w_u.
 
-    Rows are solved exactly and each by itself: what comes out for one does not depend on the
-    others that it is asked with.
+    Items are folded in with users that count as in the last epoch. Rows are solved exactly and
+    each by itself: what comes out for one does not depend on the others that it is asked with.
     """
 
     user_weights: Vector
@@ -45,37 +43,12 @@ class FoldIn(MatrixFactorization):
     def _compose(self) -> Parts:
         """Make the parts from the options, which have been checked."""
 
-    def fold_in(self, user_items: Any) -> Factors32:
-        """Return the factors of new users, one per row of `user_items`; nothing is stored.
-
-        x_u = argmin loss_u + ridge_u/2 |x_u|^2, solved exactly, each user by itself.
-
-        >>> model.fold_in(user_items[:2]).shape
-        (2, 64)
-        """
-        return self._fold_in_users(self._check_user_items(user_items, None))
-
     def user_losses(self, history: Csr, factors: Factors32) -> Vector:
         """loss_u = a_u/2 sum_{i in V_u} c_ui (1 - x_u.y_i)^2 + b/2 x_u' (Y'Y) x_u, by row."""
         backend, loss = self._make_backend(), self._compose().loss
         items = self._prepared(backend, "items", self._factors()[1], None)
         users = np.ascontiguousarray(factors, dtype=backend.dtype)
         return backend.losses(history, loss.pair_weight(history.row_mass()), users, items)
-
-    def recalculate_user(self, userid: ArrayLike, user_items: Any) -> Factors32:
-        """Return the factors of one user (1-D) or an array of users, from `user_items` alone."""
-        asked = check_ids(userid, None, "userid")
-        factors = self._fold_in_users(self._check_user_items(user_items, asked.size))
-        return factors[0] if asked.ndim == 0 else factors
-
-    def recalculate_item(self, itemid: ArrayLike, item_users: Any) -> Factors32:
-        """Return the factors of one item (1-D) or an array of items, from `item_users` alone.
-
-        The users count as they did in the last epoch, and have their stored factors.
-        """
-        asked = check_ids(itemid, None, "itemid")
-        factors = self._fold_in_items(self._check_item_users(item_users, asked.size))
-        return factors[0] if asked.ndim == 0 else factors
 
     def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> None:
         """Store the fold-in of these users; ids beyond the last one add users.
@@ -88,23 +61,13 @@ class FoldIn(MatrixFactorization):
         history = self._check_user_items(user_items, ids.size)
         factors, mass = self._fold_in_users(history), history.row_mass()
         size = max(len(users), int(ids.max(initial=-1)) + 1)
-        users, weights = _grown(users, size), _grown(self.user_weights, size)
-        masses, counts = _grown(self.user_mass, size), _grown(self.user_counts, size)
+        users, weights = grown(users, size), grown(self.user_weights, size)
+        masses, counts = grown(self.user_mass, size), grown(self.user_counts, size)
         counts[len(self.user_counts) :] = 1
         weights[ids] = np.where(masses[ids] > 0, weights[ids], self._compose().risk.tail)
         users[ids], masses[ids] = factors, mass
         self.user_factors, self.user_weights = users, weights
         self.user_mass, self.user_counts = masses, counts
-        self._forget()
-
-    def partial_fit_items(self, itemids: ArrayLike, item_users: Any) -> None:
-        """Store what `recalculate_item` gives for these items; ids beyond the last add items."""
-        _, items = self._factors()
-        ids = check_new_ids(itemids, "itemids")
-        factors = self._fold_in_items(self._check_item_users(item_users, ids.size))
-        items = _grown(items, max(len(items), int(ids.max(initial=-1)) + 1))
-        items[ids] = factors
-        self.item_factors = items
         self._forget()
 
     def _fold_in_users(self, history: Csr) -> Factors32:
@@ -142,12 +105,3 @@ class FoldIn(MatrixFactorization):
             return backend.prepare(factors, unobserved_weight * backend.gram(factors, weight))
 
         return self._cached((side, backend.name, unobserved_weight), fixed, prepare)
-
-
-def _grown(array: NDArray[Number], size: int) -> NDArray[Number]:
-    """Return the array with zeros at its end, or itself where it is long enough."""
-    if size <= len(array):
-        return array
-    longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
-    longer[: len(array)] = array
-    return longer
