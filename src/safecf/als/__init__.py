@@ -1,1 +1,1 @@
-"""The paper, in reading order: kernels, quantile, risk, loss, rows, solvers, loop."""
+"""The paper, in reading order: kernels, quantile, risk, loss, rows, solvers, sweeps, loop."""
