@@ -49,6 +49,7 @@ class Ours:
     def errors(self) -> tuple[float, float]:
         """Relative errors of one more half-step of each side against exact solves."""
         problem, backend, state = self.training.problem, self.training.backend, self.state
+        solver = self.training.solver
         gram = UNOBSERVED * backend.gram(state.items)
         items = backend.prepare(state.items, gram)
         losses = backend.losses(problem.interactions.users, problem.pair_weight, state.users, items)
@@ -56,15 +57,16 @@ class Ours:
         xi = self.training.risk.quantile(population, state.xi or 0.0, None)
         weights = self.training.risk.weights(population, xi)
 
-        def both(rows: Any, fixed: Any, start: Any) -> tuple[Any, Any]:
+        def both(rows: Any, fixed: Any, gram: Any, start: Any) -> tuple[Any, Any]:
             exact, inexact = start.copy(), start.copy()
-            backend.solve_rows(rows, fixed, exact, Exact())
-            backend.solve_rows(rows, fixed, inexact, self.training.solver)
+            backend.solve_rows(rows, backend.prepare(fixed, gram), exact, Exact())
+            rough = backend.prepare(fixed, gram, rough=solver.rough)
+            backend.solve_rows(rows, rough, inexact, solver)
             return exact, inexact
 
-        exact_users, users = both(problem.user_rows(weights), items, state.users)
-        fixed = backend.prepare(users, UNOBSERVED * backend.gram(users, weights))
-        exact_items, new_items = both(problem.item_rows(weights), fixed, state.items)
+        exact_users, users = both(problem.user_rows(weights), state.items, gram, state.users)
+        gram = UNOBSERVED * backend.gram(users, weights)
+        exact_items, new_items = both(problem.item_rows(weights), users, gram, state.items)
         return relative(users, exact_users), relative(new_items, exact_items)
 
 
