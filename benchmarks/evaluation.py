@@ -107,8 +107,8 @@ def main(
         f"d = {factors}, top {k}, {len(METRICS)} metrics per user, {threads} threads, {repeats} "
         "alternating repeats. The bare product is numpy's, in float32, of all users with all "
         "items. The evaluation of given factors ranks, finds the hits, scores, profiles the users "
-        "and counts the exposure; that of IALS also folds the users in, exactly, once to rank and "
-        "once for their losses, and computes the losses of the training users. The bootstrap is "
+        "and counts the exposure; that of IALS also folds the users in, exactly, and computes "
+        "their losses and those of the training users. The bootstrap is "
         f"of {users:,} distinct scores: 2,000 draws, 10 levels.",
         report.table(["", "seconds, median", "spread", "product = 1"], rows),
         f"Evaluation of given factors takes {statistics.median(pairs):.2f} times as long as the "

@@ -105,6 +105,21 @@ inline void gather_scaled(const safecf::RowSystem& a, int64_t first, int64_t cou
   }
 }
 
+constexpr int64_t kFewRows = 48;  // for which packing them takes longer than their products
+
+// Lower triangle of C (count x count) = A A', by rows of `width` floats, padded with zeros.
+inline void gram_of_few(const float* rows, int64_t width, int64_t count, float* c, int64_t c_row) {
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t j = 0; j <= i; j += kGroup) {
+      Group<float> group;
+      float found[kGroup];
+      SAFECF_UNROLL
+      for (int g = 0; g < kGroup; ++g) group.rows[g] = rows + min_of(j + g, i) * width;
+      scores_of(group, rows + i * width, width, found);
+      for (int64_t g = 0; g < min_of(kGroup, i + 1 - j); ++g) c[i * c_row + j + g] = found[g];
+    }
+}
+
 // One row's matrix in the scaled form I + B'B (primal) or I + BB' (dual), B = P^1/2 Y D^-1/2,
 // and its Cholesky factor. The dual is taken where it is smaller: count < factors.
 struct Factorised {
@@ -134,16 +149,21 @@ inline bool factorise(const safecf::RowSystem& a, int64_t factors, float* scratc
   f.matrix = f.rows + gathered * a.fixed.width;
   f.rest = f.matrix + f.size * f.row;
 
+  int not_positive = 0;
   for (int64_t i = 0; i < factors; ++i) {
-    if (!(a.shared[i] > 0.0f)) return false;
+    not_positive += !(a.shared[i] > 0.0f);
     f.scale[i] = 1.0f / __builtin_sqrtf(a.shared[i]);
   }
+  if (not_positive) return false;
   fill(f.scale + factors, 0.0f, a.fixed.width - factors);
 
   if (f.dual) {
     gather_scaled(a, 0, a.count, f.scale, f.rows, f.root);
-    gram({f.rows, a.fixed.width, 1}, f.size, factors, nullptr, Write::kSet, f.matrix, f.row,
-         f.rest);
+    if (f.size <= kFewRows)
+      gram_of_few(f.rows, a.fixed.width, f.size, f.matrix, f.row);
+    else
+      gram({f.rows, a.fixed.width, 1}, f.size, factors, nullptr, Write::kSet, f.matrix, f.row,
+           f.rest);
     see(a.count);
   } else {
     for (int64_t j = 0; j < a.count; j += kDepth) {
