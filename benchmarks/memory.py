@@ -10,7 +10,7 @@ import typer
 from benchmarks import report
 from benchmarks.apart import Cost, apart, cost
 from benchmarks.matrices import long_tailed
-from safecf.models import SAFER2
+from safecf.models import MODELS
 
 CASES = [
     # users, items, interactions, factors: many interactions, then large factors
@@ -19,8 +19,12 @@ CASES = [
 ]
 
 
-def expected_bytes(users: int, items: int, interactions: int, factors: int, threads: int) -> int:
+def expected_bytes(
+    users: int, items: int, interactions: int, factors: int, threads: int, *, blocks: bool = False
+) -> int:
     """The formula of docs/memory.md for an unweighted int32 matrix that the caller holds already.
+
+    For SAFER2, or, by `blocks`, for SAFER2++, where scores and places come on top:
 
     transpose + factors + the rotated copy of the fixed side + the items of the last epoch +
     vectors + partial Gramians + scratch of the threads
@@ -33,10 +37,13 @@ def expected_bytes(users: int, items: int, interactions: int, factors: int, thre
     vectors = 160 * (users + items)
     gramians = 4 * factors**2 * int(np.clip(2**26 / factors**2, 2, 32))
     scratch = threads * 4 * (192 * width + users)
-    return transpose + both_sides + rotated + kept + vectors + gramians + scratch
+    places = 8 * interactions if blocks else 0
+    return transpose + both_sides + rotated + kept + vectors + gramians + scratch + places
 
 
-def rise(users: int, items: int, interactions: int, factors: int, threads: int) -> tuple[int, int]:
+def rise(
+    users: int, items: int, interactions: int, factors: int, threads: int, model: str = "SAFER2"
+) -> tuple[int, int]:
     """Return the number of interactions, and by how many bytes training raises the peak.
 
     The training reads its matrix from a file, in a process of its own.
@@ -45,17 +52,18 @@ def rise(users: int, items: int, interactions: int, factors: int, threads: int) 
     with tempfile.TemporaryDirectory() as folder:
         for name in ("data", "indices", "indptr"):
             np.save(f"{folder}/{name}.npy", getattr(matrix, name))
-        found = apart("benchmarks.memory", "train", folder, matrix.shape, factors, threads)
+        found = apart("benchmarks.memory", "train", folder, matrix.shape, factors, threads, model)
     return matrix.nnz, found.rise
 
 
-def train(folder: str, shape: tuple[int, int], factors: int, threads: int) -> Cost:
+def train(folder: str, shape: tuple[int, int], factors: int, threads: int, name: str) -> Cost:
     """Train, and return what it took."""
     small = long_tailed(200, 100, 2000)
-    SAFER2(factors=8, iterations=1, random_state=0).fit(small, show_progress=False)  # loads code
+    kind = MODELS[name]
+    kind(factors=8, iterations=1, random_state=0).fit(small, show_progress=False)  # loads code
     arrays = tuple(np.load(f"{folder}/{name}.npy") for name in ("data", "indices", "indptr"))
     matrix = scipy.sparse.csr_matrix(arrays, shape=shape, copy=False)
-    model = SAFER2(factors=factors, iterations=2, num_threads=threads, random_state=0)
+    model = kind(factors=factors, iterations=2, num_threads=threads, random_state=0)
     return cost(lambda: model.fit(matrix, show_progress=False))
 
 

@@ -392,4 +392,14 @@ NB_MODULE(_core, m) {
       "indptr"_a, "indices"_a, "weights"_a.none(), "out_indptr"_a.noconvert(),
       "out_indices"_a.noconvert(), "out_weights"_a.noconvert().none(),
       "Write the transposed matrix, entries in ascending order.");
+
+  m.def(
+      "positions",
+      [](In1<int64_t> indptr, In1<int32_t> indices, int64_t columns, Out1<uint32_t> positions) {
+        const auto csr = matrix(indptr, indices, std::nullopt);
+        require(positions.size() == indices.size(), "one position per entry is needed");
+        released([&] { safecf::positions(csr, columns, positions.data()); });
+      },
+      "indptr"_a, "indices"_a, "columns"_a, "positions"_a.noconvert(),
+      "Write where the entries of the transposed matrix stand in the matrix.");
 }

@@ -117,4 +117,7 @@ void topk(const Kernels&, const Execution&, const float* queries, int64_t query_
 // none. Entries of a row come out in ascending order.
 void transpose(const Csr&, int64_t columns, int64_t* offsets, int32_t* indices, float* weights);
 
+// Where the entries of the transpose, in its order, stand in the matrix.
+void positions(const Csr&, int64_t columns, uint32_t* positions);
+
 }  // namespace safecf

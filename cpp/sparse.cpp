@@ -1,26 +1,43 @@
 // The interactions seen from the other side.
 #include <algorithm>
+#include <vector>
 
 #include "core.hpp"
 
 namespace safecf {
 
-void transpose(const Csr& matrix, int64_t columns, int64_t* offsets, int32_t* indices,
-               float* weights) {
+namespace {
+
+// Calls put(to, row, entry) for every entry, where `to` is its place in the transpose, whose
+// offsets are written as well. Entries of a row of the transpose come in ascending order.
+template <class Put>
+void for_transposed(const Csr& matrix, int64_t columns, int64_t* offsets, Put put) {
   const int64_t entries = matrix.offsets[matrix.rows];
   std::fill_n(offsets, columns + 1, int64_t{0});
   for (int64_t e = 0; e < entries; ++e) ++offsets[matrix.columns[e] + 1];
   for (int64_t column = 0; column < columns; ++column) offsets[column + 1] += offsets[column];
-  for (int64_t row = 0; row < matrix.rows; ++row) {
-    for (int64_t e = matrix.offsets[row]; e < matrix.offsets[row + 1]; ++e) {
-      const int64_t to = offsets[matrix.columns[e]]++;
-      indices[to] = static_cast<int32_t>(row);
-      if (weights) weights[to] = matrix.weights[e];
-    }
-  }
+  for (int64_t row = 0; row < matrix.rows; ++row)
+    for (int64_t e = matrix.offsets[row]; e < matrix.offsets[row + 1]; ++e)
+      put(offsets[matrix.columns[e]]++, row, e);
   // every offset now stands at its row's end, which is where the next row starts
   std::copy_backward(offsets, offsets + columns, offsets + columns + 1);
   offsets[0] = 0;
+}
+
+}  // namespace
+
+void transpose(const Csr& matrix, int64_t columns, int64_t* offsets, int32_t* indices,
+               float* weights) {
+  for_transposed(matrix, columns, offsets, [&](int64_t to, int64_t row, int64_t e) {
+    indices[to] = static_cast<int32_t>(row);
+    if (weights) weights[to] = matrix.weights[e];
+  });
+}
+
+void positions(const Csr& matrix, int64_t columns, uint32_t* positions) {
+  std::vector<int64_t> offsets(columns + 1);
+  for_transposed(matrix, columns, offsets.data(),
+                 [&](int64_t to, int64_t, int64_t e) { positions[to] = static_cast<uint32_t>(e); });
 }
 
 }  // namespace safecf

@@ -159,8 +159,8 @@ def test_an_interrupted_epoch_leaves_everything_as_it_was(optimizer, verb):
 
 
 @every_backend
-@pytest.mark.parametrize("step", [4.0, 8.0])
-def test_a_diverging_step_ends_training_at_the_last_good_epoch(backend, step):
+@pytest.mark.parametrize("step", [2.0, 4.0])
+def test_a_diverging_step_ends_training_at_the_epoch_before(backend, step):
     training = training_of(Gradient(step, SGD()), backend)
     state = training.start(5, 0.5)
     remedy = f"lower step_size, e.g. step_size={step / 2:g}"
@@ -183,7 +183,7 @@ def test_a_diverging_step_ends_training_at_the_last_good_epoch(backend, step):
 
 @every_backend
 @every_optimizer
-@pytest.mark.parametrize("step", [1e6, 1e20, 1e40, 1e300])
+@pytest.mark.parametrize("step", [10.0, 1e6, 1e20, 1e40, 1e300])
 def test_a_first_epoch_that_diverges_is_an_error(optimizer, backend, step):
     training = training_of(Gradient(step, optimizer), backend)
     state = training.start(5, 0.5)

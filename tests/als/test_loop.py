@@ -11,12 +11,12 @@ from safecf.als.loss import Normalised, Plain, Ridge
 from safecf.als.quantile import Population, conditional_value_at_risk, value_at_risk
 from safecf.als.risk import Mean, SmoothedCVaR
 from safecf.als.rows import Problem
-from safecf.als.solvers import CG, Exact, SpectralCG
+from safecf.als.solvers import CG, Exact, SpectralCG, Subspace
 from safecf.backends import CpuBackend, NumpyBackend
 from safecf.data.interactions import Interactions
 from safecf.data.matrix import Csr
 from safecf.errors import ConvergenceWarning
-from tests.problems import gradient, matrix_of, objective, problem_of, user_losses
+from tests.problems import dense, gradient, matrix_of, objective, problem_of, user_losses
 
 GAUSSIAN = KERNELS["gaussian"]
 LOSSES = [Plain(0.1), Normalised(0.02)]
@@ -295,3 +295,34 @@ def test_too_much_regularization_is_reported():
     problem = problem_of(training.problem.interactions.users, Plain(0.1), 1e8, tail=1.0)
     with pytest.warns(ConvergenceWarning, match="lower regularization"):
         run(dataclasses.replace(training, problem=problem, backend=CpuBackend()), 30)
+
+
+def dense_block(confidence, weights, ridge, b, x, y, pi):
+    """x_pi of all rows, given everything else; weights w_r of rows, or w_j of columns as a row."""
+    steps = np.zeros((len(x), pi.stop - pi.start))
+    for row, own in enumerate(x):
+        seen = weights[row] if weights.ndim == 2 else np.full(len(y), weights[row])
+        pairs = confidence[row] * seen
+        hessian = y[:, pi].T @ ((pairs + b * seen)[:, None] * y[:, pi])
+        slope = y[:, pi].T @ (pairs * (y @ own - 1) + b * seen * (y @ own))
+        steps[row] = -np.linalg.solve(
+            hessian + ridge[row] * np.eye(steps.shape[1]), slope + ridge[row] * own[pi]
+        )
+    x[:, pi] += steps
+
+
+@pytest.mark.parametrize("backend", [NumpyBackend(), CpuBackend(2)], ids=lambda each: each.name)
+def test_an_epoch_by_blocks_updates_users_and_items_block_by_block(backend):
+    loss, risk = Normalised(0.02), SmoothedCVaR(0.3, GAUSSIAN, 0.1)
+    training = training_of(loss, risk, Subspace(2), backend)
+    problem, state = training.problem, training.start(5, 0.5)
+    x, y = state.users.astype(np.float64), state.items.astype(np.float64)
+    list(training.epochs(state, 1))
+    confidence = dense(problem.interactions.users) * problem.pair_weight[:, None]
+    w, rows = state.weights, (problem.unit_user_rows, problem.unit_item_rows)
+    for pi in (slice(0, 2), slice(2, 4), slice(4, 5)):
+        dense_block(confidence, w, rows[0].ridge, 0.02, x, y, pi)
+        by_user = np.broadcast_to(w, (len(y), len(x)))
+        dense_block(confidence.T, by_user, rows[1].ridge, 0.02, y, x, pi)
+    np.testing.assert_allclose(state.users, x, atol=1e-5)
+    np.testing.assert_allclose(state.items, y, atol=1e-5)

@@ -1,5 +1,7 @@
 """fit: determinism, refitting, what it accepts, and that it refuses the rest without a trace."""
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ from safecf import EASE, Interactions, ParameterWarning
 from safecf.models import MODELS
 from safecf.models.als import ALSModel
 from safecf.models.factorization import MatrixFactorization
+from safecf.models.options import RULES, Number
 from tests.contract.quick import LEARNED, only, options_of, quick_options
 
 
@@ -329,6 +332,13 @@ def test_bad_options_are_refused(name, make, model, data, snapshot, option):
             fitted(model, data)
     setattr(model, option, held[option])
     assert snapshot(model) == held
+
+
+def test_the_default_of_the_model_is_advised(name, make, data):
+    for option, parameter in inspect.signature(MODELS[name]).parameters.items():
+        if isinstance(RULES[option], Number):
+            with pytest.raises(ValueError, match=rf"; try {option}={parameter.default!r}$"):
+                fitted(make(**{option: -1}), data)
 
 
 @only(ALSModel)

@@ -80,6 +80,20 @@ def test_moments_that_were_tampered_with(data, tmp_path, case):
     assert model.user_factors is None
 
 
+@pytest.mark.parametrize("sides", [("users",), ("items",), ("users", "items")])
+def test_adam_needs_its_moments(data, tmp_path, sides):
+    path = tmp_path / "run.safetensors"
+    fit(make(), data, checkpoint=path)
+    arrays, header = taken_apart(path.read_bytes())
+    kept = {name: array for name, array in arrays.items() if name.split(".")[0] not in sides}
+    kept |= {side: arrays[side] for side in sides}
+    path.write_bytes(put_together(kept, header))
+    model = make(iterations=9)
+    with pytest.raises(FileFormatError, match=f"'{sides[0]}.mean' is missing"):
+        fit(model, data, resume=path)
+    assert model.user_factors is None
+
+
 def test_huge_moments_are_harmless(data, tmp_path):
     path = tmp_path / "run.safetensors"
     fit(make(), data, checkpoint=path)

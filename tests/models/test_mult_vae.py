@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import safecf
 from safecf import Interactions, ModelFitError, MultVAE
+from safecf.errors import ConvergenceWarning, ParameterWarning
 from tests.models.runs import held
 
 torch = pytest.importorskip("torch", reason="MultVAE trains with torch")
@@ -275,10 +276,21 @@ def test_validation_changes_nothing_in_training(split):
     ],
 )
 def test_bad_ways_to_validate_are_refused(split, how, error, message):
-    model = make()
-    with pytest.raises(error, match=message):
-        fit(model, split.train, **({"validation": split.validation} | how))
-    assert not model.is_fitted
+    for validation in (split.validation, None):
+        model = make()
+        with pytest.raises(error, match=message):
+            fit(model, split.train, **({"validation": validation} | how))
+        assert not model.is_fitted
+
+
+def test_validation_data_are_converted_once(split):
+    whole, model = split.validation, make()
+    other = SimpleNamespace(history=whole.history.tocoo(), target=whole.target.tocoo())
+    with pytest.warns(ParameterWarning, match="tocsr") as caught:
+        fit(model, split.train, validation=other)
+    first_words = [str(warning.message).split()[0] for warning in caught]
+    assert first_words == ["validation.history", "validation.target"]
+    assert model.history == fit(make(), split.train, validation=whole).history
 
 
 def test_validation_sets_that_do_not_fit_are_refused(split):
@@ -350,12 +362,64 @@ def test_divergence_is_told(data):
     model = fit(make(), data)
     state = held(model)
     model.step_size = 1e30
-    with pytest.raises(ModelFitError, match=r"diverges in epoch 1.*; lower step_size below 1e\+30"):
+    with pytest.raises(ModelFitError, match=r"diverges at epoch 1.*; lower step_size, .*=5e\+29"):
         fit(model, data)
     model.step_size = OPTIONS["step_size"]
     assert held(model) == state
     with pytest.raises(ModelFitError, match="huge weights"):
         fit(make(), data * 1e37)
+
+
+@pytest.fixture
+def likes():
+    """Return data on which a step size of 10 goes well for a few epochs."""
+    rng = np.random.default_rng(0)
+    found = sp.random(300, 120, 0.1, format="csr", dtype=np.float32, random_state=rng)
+    found.data[:] = 1
+    return found
+
+
+def make_diverging():
+    options = {"step_size": 10, "random_state": 0, "device": "cpu", "num_threads": 1}
+    return MultVAE(8, iterations=30, **options)
+
+
+def test_a_late_divergence_leaves_the_last_good_epoch(likes):
+    model = make_diverging()
+    with pytest.warns(ConvergenceWarning, match=r"lower step_size, e\.g\. step_size=5") as caught:
+        fit(model, likes)
+    epochs = len(model.history)
+    assert 0 < epochs < 30
+    text = str(caught[0].message)
+    assert f"diverges at epoch {epochs + 1}" in text
+    assert f"The model is that of epoch {epochs}" in text
+    assert caught[0].filename == __file__
+    assert np.isfinite(model.user_factors).all()
+    stopped = fit(make_diverging(), likes, callback=lambda epoch, *rest: epoch == epochs - 1)
+    assert_same(model, stopped)
+    np.testing.assert_array_equal(model.fold_in(likes), model.user_factors)
+
+
+def test_a_late_divergence_leaves_the_best_epoch(likes):
+    states, model = [], make_diverging()
+    heldout = SimpleNamespace(history=likes[:50], target=likes[50:100])
+    with pytest.warns(ConvergenceWarning) as caught:
+        fit(
+            model,
+            likes,
+            validation=heldout,
+            callback=lambda *call: states.append((model.user_factors, model.item_factors)),
+        )
+    best = int(np.argmax([record.score for record in model.history]))
+    assert f"The model is that of epoch {best + 1}" in str(caught[0].message)
+    np.testing.assert_array_equal(model.user_factors, states[best][0])
+    np.testing.assert_array_equal(model.item_factors, states[best][1])
+
+
+def test_weights_that_scores_could_not_hold_diverge(data):
+    """One step per epoch: the first objective is fine, and so are the weights by themselves."""
+    with pytest.raises(ModelFitError, match="diverges at epoch 1"):
+        fit(make(step_size=1e30, batch_size=30, iterations=1), data)
 
 
 def test_the_bar_shows_the_score(split, capfd):

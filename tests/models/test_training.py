@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from safecf import IALS, SolveError
+from safecf import IALS, IALSPP, CVaRMF, SolveError
 from tests.models.runs import OPTIONS, assert_same, fit, held, make
 
 
@@ -166,3 +166,18 @@ def test_the_bar_ends_when_training_does(data, capfd):
     with pytest.raises(ZeroDivisionError):
         make().fit(data, callback=lambda *call: 1 / 0)
     assert capfd.readouterr().out == ""
+
+
+def test_a_fold_in_that_fails_leaves_the_model_as_it_was(data):
+    model = CVaRMF(4, iterations=2, regularization=0, unobserved_weight=0, random_state=0)
+    with pytest.raises(SolveError, match=r"^user row \d+: its system"):
+        model.fit(data, show_progress=False)
+    assert not model.is_fitted
+    assert model.history == []
+
+
+@pytest.mark.parametrize("kind", [IALS, IALSPP])
+def test_a_gramian_beyond_float32_is_one_clear_error(kind, data):
+    model = kind(4, unobserved_weight=1e36, init_std=1e3, random_state=0)
+    with pytest.raises(SolveError, match=r"^the Gramian is beyond float32: lower"):
+        model.fit(data, show_progress=False)

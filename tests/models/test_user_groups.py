@@ -17,6 +17,7 @@ from safecf.evaluation import evaluate
 from safecf.models import MODELS
 from safecf.models.als import ALSModel
 from tests.models.runs import assert_same, fit, held, make
+from tests.models.saved import load, saved
 
 LABELS = np.array(list("aaab" * 7 + "cc"))
 PROTECTING = [name for name, kind in MODELS.items() if issubclass(kind, SAFER2)]
@@ -86,6 +87,18 @@ def test_the_form_of_the_labels_does_not_matter(data, labels):
     assert sorted(model.group_weights) == sorted(set(labels))
 
 
+def test_no_part_of_a_label_is_lost(data):
+    model = fit(make(), data, user_groups=["a", "a\0"] * 15)
+    assert list(model.group_weights) == ["a", "a\0"]
+    assert load(saved(model)).group_weights == model.group_weights
+
+
+def test_strings_of_numpy_are_strings(data, tmp_path):
+    fit(make(iterations=2), data, checkpoint=tmp_path / "run", user_groups=LABELS)
+    resumed = fit(make(), data, resume=tmp_path / "run", user_groups=list(LABELS))
+    assert {type(label) for label in resumed.group_weights} == {str}
+
+
 def test_save_and_load(data):
     for labels in (LABELS, np.array([ord(label) for label in LABELS])):
         model = fit(make(), data, user_groups=labels)
@@ -147,6 +160,9 @@ BAD = {
     "mixed": (with_label(5, 7), TypeError, r"\[5\] is 7.* all strings or all integers"),
     "floats": (np.arange(30.0), TypeError, r"\[0\] is 0\.0"),
     "a mask": (LABELS == "a", TypeError, r"\[0\] is True"),
+    "a list of both": (["a", 1] * 15, TypeError, r"\[1\] is 1, .* all strings or all integers"),
+    "a list with NaN": (["a", float("nan")] * 15, TypeError, r"\[1\] is nan.*try 'unknown'"),
+    "half a character": (["b", "\ud800"] * 15, ValueError, r"\[1\] is .* UTF-8 .*; try label\."),
     "huge": ([2**70] * 30, TypeError, r"\[0\] is 1180591620717411303424"),
 }
 

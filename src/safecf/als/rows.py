@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
+from safecf import _core
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.quantile import Population
 from safecf.data.interactions import Interactions
@@ -134,9 +134,9 @@ class Problem:
             raise ValueError(
                 f"{users.nnz} interactions are too many for the subspace solver; try another one"
             )
-        place = np.arange(users.nnz, dtype=np.uint32)
-        by_user = scipy.sparse.csr_array((place, users.indices, users.indptr), shape=users.shape)
-        return np.asarray(by_user.tocsc().data)
+        places = np.empty(users.nnz, dtype=np.uint32)
+        _core.positions(users.indptr, users.indices, users.num_columns, places)
+        return places
 
     @cached_property
     def unit_user_rows(self) -> Rows:

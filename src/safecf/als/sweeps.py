@@ -16,8 +16,8 @@ from safecf.backends.base import Backend, Factors, Solved
 from safecf.errors import DivergenceError, SolveError
 
 # Gradient steps diverge when the mean loss is this many times that of factors of zero, which is
-# what training improves on. It grows so fast then that the limit hardly matters.
-HOPELESS = 1e6
+# what training improves on.
+HOPELESS = 10
 # Up to this sum of squares, the factors' Gramian is sure to be finite in float32.
 LARGEST = 1e30
 
@@ -74,7 +74,7 @@ class Solving:
     forgets: ClassVar[bool] = True
 
     def backup(self, state: State) -> State:
-        """Keep the items, from which the users follow."""
+        """Keep the items; users are folded in anew before anybody sees them."""
         return replace(state, items=state.items.copy())
 
     def remember(self, state: State, weights: Vector) -> Vector:
@@ -106,9 +106,7 @@ class Alternating(Solving):
             users = self._solve("user", rows, self._items, state.users)
         self._items = None  # its memory goes to the rotated users
         with timer("items"):
-            gram = problem.loss.unobserved_weight * backend.gram(
-                state.users, problem.counted(weights)
-            )
+            gram = gramian(problem, backend, state.users, problem.counted(weights))
             fixed = backend.prepare(state.users, gram, rough=self.solver.rough)
             items = self._solve("item", problem.item_rows(weights), fixed, state.items)
         return users, items
@@ -137,25 +135,26 @@ class Cyclic(Solving):
         """loss_u from the scores of the observed pairs, which the blocks need as well."""
         problem, backend = self.problem, self.backend
         users = problem.interactions.users
+        self._scores = None  # its memory goes to the new ones
         self._scores = backend.scores(users, state.users, state.items)
-        gram = problem.loss.unobserved_weight * backend.gram(state.items)
+        gram = gramian(problem, backend, state.items)
         return backend.scored_losses(users, problem.pair_weight, self._scores, state.users, gram)
 
     def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
         """One Newton step for each block of coordinates, which solves it given all the others."""
         problem, backend = self.problem, self.backend
-        unobserved_weight, scores = problem.loss.unobserved_weight, self._scores
+        scores = self._scores
         user_rows, item_rows = problem.user_rows(weights), problem.item_rows(weights)
         counted = problem.counted(weights)
         found: tuple[list[Solved], list[Solved]] = [], []
         for block in blocks(state.users.shape[1], self.solver.block_size):
             with timer("users"), naming("user"):
-                gram = unobserved_weight * backend.gram(state.items, None, block)
+                gram = gramian(problem, backend, state.items, None, block)
                 found[0].append(
                     backend.update_block(user_rows, block, state.items, gram, state.users, scores)
                 )
             with timer("items"), naming("item"):
-                gram = unobserved_weight * backend.gram(state.users, counted, block)
+                gram = gramian(problem, backend, state.users, counted, block)
                 found[1].append(
                     backend.update_block(
                         item_rows, block, state.users, gram, state.items, scores, problem.positions
@@ -209,9 +208,7 @@ class Simultaneous:
             )
         self._items = None  # its memory goes to the rotated users
         with timer("items"):
-            gram = problem.loss.unobserved_weight * backend.gram(
-                state.users, problem.counted(weights)
-            )
+            gram = gramian(problem, backend, state.users, problem.counted(weights))
             rows, fixed = problem.item_rows(weights), backend.prepare(state.users, gram)
             items, of_items, about_items = self._step(rows, fixed, state.items, of_items, epoch)
         state.users, state.items, state.moments = users, items, (of_users, of_items)
@@ -243,11 +240,24 @@ class Simultaneous:
         return DivergenceError(f"{what}; {remedy}")
 
 
+@np.errstate(over="ignore")
+def gramian(
+    problem: Problem,
+    backend: Backend,
+    factors: Factors,
+    weight: Vector | None = None,
+    block: slice | None = None,
+) -> Factors:
+    """G = b F' diag(weight) F, or its columns `block`."""
+    gram: Factors = problem.loss.unobserved_weight * backend.gram(factors, weight, block)
+    return gram
+
+
 def losses_and_items(
     problem: Problem, backend: Backend, state: State, *, rough: bool
 ) -> tuple[Vector, Any]:
     """Return loss_u, and the items as they were prepared for it with G = b Y'Y."""
-    gram = problem.loss.unobserved_weight * backend.gram(state.items)
+    gram = gramian(problem, backend, state.items)
     items = backend.prepare(state.items, gram, rough=rough)
     users = problem.interactions.users
     return backend.losses(users, problem.pair_weight, state.users, items), items
@@ -276,7 +286,8 @@ def naming(side: str) -> Iterator[None]:
     try:
         yield
     except SolveError as problem:
-        raise SolveError(f"{side} {problem}") from None
+        where = f"{side} " if str(problem).startswith("row ") else ""
+        raise SolveError(f"{where}{problem}") from None
 
 
 def make_sweep(problem: Problem, backend: Backend, solver: Solver) -> Sweep:

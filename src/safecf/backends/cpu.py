@@ -20,9 +20,9 @@ Floats = NDArray[np.float32]
 
 CACHE_LINE = 64
 PAD = CACHE_LINE // 4
-# Of the root mean square of factors in half precision: 2^-11 is then their relative error, while
-# what is a thousand times smaller is not lost, and what is a thousand times larger still fits.
-HALF_RANGE = (1e-3, 60.0)
+# Root mean squares of coordinates in half precision: from 6e-5 up its relative error is 2^-11, and
+# 65504 is its largest number, a thousand times the upper bound.
+HALF_RANGE = (2e-4, 60.0)
 
 
 class Fixed(NamedTuple):
@@ -95,10 +95,9 @@ class CpuBackend:
 
         Rough ones are stored in half precision where their size allows it.
         """
-        half = rough and HALF_RANGE[0] <= _root_mean_square(factors) <= HALF_RANGE[1]
-        return self._rotated(factors, 0, gram, half)
+        return self._rotated(factors, 0, gram, rough)
 
-    def _rotated(self, factors: Factors, first: int, gram: Factors, half: bool = False) -> Fixed:
+    def _rotated(self, factors: Factors, first: int, gram: Factors, rough: bool = False) -> Fixed:
         """Rotate a block of coordinates, those from `first` on, into the eigenbasis of `gram`."""
         if not np.isfinite(gram).all():
             raise SolveError(
@@ -107,9 +106,11 @@ class CpuBackend:
             )
         with single_threaded_blas():
             values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
+        values = np.maximum(values, 0)
+        half = rough and _fits_half(factors, values)
         fixed = Fixed(
             rotated=_aligned(len(factors), len(gram), np.uint16 if half else np.float32),
-            values=_floats(np.maximum(values, 0)),
+            values=_floats(values),
             basis=_floats(basis),
         )
         _core.rotate(factors, first, fixed.basis, fixed.rotated, self.num_threads, self.isa)
@@ -247,9 +248,15 @@ def _aligned(rows: int, columns: int, dtype: Any = np.float32) -> NDArray[Any]:
     return np.asarray(raw[offset : offset + size].view(dtype).reshape(rows, width))
 
 
-def _root_mean_square(factors: Factors) -> float:
+def _fits_half(factors: Factors, values: Vector) -> bool:
+    """Whether the rotated factors, by the root mean squares of their coordinates, fit.
+
+    The eigenvalues tell how those differ.
+    """
     with single_threaded_blas():
-        return float(np.sqrt(np.vdot(factors, factors) / max(factors.size, 1)))
+        size = float(np.sqrt(np.vdot(factors, factors) / max(factors.size, 1)))
+    smallest = size * np.sqrt(values.min() / max(values.mean(), np.finfo(np.float64).tiny))
+    return bool(HALF_RANGE[0] <= smallest and size <= HALF_RANGE[1])
 
 
 def _padded(factors: Factors) -> Floats:

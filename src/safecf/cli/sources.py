@@ -107,7 +107,7 @@ def make_model(spec: str, random_state: int | None = 0) -> tuple[str, Recommende
         options[key.strip()] = _value(value.strip())
     for key in options:
         choose(f"option of {kind.__name__}", key, known)
-    check_options(options)
+    check_options(options, kind)
     return kind.__name__, kind(**options)
 
 

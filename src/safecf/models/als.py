@@ -12,7 +12,7 @@ from safecf.als.groups import GroupCVaR
 from safecf.als.loop import Epoch, Training
 from safecf.als.rows import Problem
 from safecf.als.solvers import SOLVERS, Exact, Solver
-from safecf.als.sweeps import State
+from safecf.als.sweeps import State, naming
 from safecf.data.ids import IdArray
 from safecf.data.interactions import Interactions
 from safecf.errors import choose
@@ -171,8 +171,11 @@ class ALSModel(Stored):
             self._remember(plan)
             interrupt = self._train(plan, (save, show, ask))
             self._publish(plan)
-        # from here on there is a full epoch, which nothing takes back
-        self.user_factors = self._solve_users(training.problem.unit_user_rows)
+            try:
+                with naming("user"):
+                    self.user_factors = self._solve_users(training.problem.unit_user_rows)
+            except KeyboardInterrupt as another:
+                interrupt = another
         if interrupt is not None:
             raise interrupt
         return self
@@ -187,7 +190,7 @@ class ALSModel(Stored):
     ) -> Plan:
         """Check everything, and return where training starts."""
         options = self.get_params()
-        check_options(options)
+        check_options(options, type(self))
         loss, ridge, risk, solver = self._compose()
         if resume is not None and resume == checkpoint and not files.located(resume).is_file():
             resume = None

@@ -97,7 +97,7 @@ class CVaRMF(ALSModel):
     every epoch is one step of size `step_size` (tau) against the gradients of all users and items,
     as they are ("sgd") or scaled ("adam", the `optimizer`, for steps of about 0.01). It takes
     hundreds of epochs. A step size that is too large ends training with a `ConvergenceWarning`,
-    and leaves the model of the last good epoch. `user_weights` are the means of w_u over all
+    and leaves the model of the epoch before. `user_weights` are the means of w_u over all
     epochs, since one epoch has zeros for most users. The other parameters are explained in
     `ALSModel`.
     Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024.
@@ -199,7 +199,11 @@ class Blockwise:
 @register
 @dataclass(eq=False, repr=False)
 class IALSPP(Blockwise, IALS):
-    """iALS++: `IALS` by blocks of `block_size` coordinates, users then items; see `Subspace`.
+    """iALS++: `IALS` by blocks pi of `block_size` coordinates, users then items for each of them.
+
+        ( b Y_pi'Y_pi + sum_{i in V_u} y_ipi y_ipi' + ridge_u I ) step_u
+            = sum_{i in V_u} (1 - x_u.y_i) y_ipi - b Y_pi'Y x_u - ridge_u x_upi ,
+        x_upi += step_u ,   and the same for the items
 
     An epoch costs O(|S| d B + (|U| + |V|) (d^2 + d B^2)) for blocks of size B, and 8 bytes per
     interaction beside the data. With one block, B = d, it is the exact solver.
@@ -208,7 +212,7 @@ class IALSPP(Blockwise, IALS):
     """
 
     _: KW_ONLY
-    block_size: int = 64
+    block_size: int = 32
     solver: str = field(default="subspace", init=False)
     tolerance: float = field(default=0.0, init=False)
 
@@ -216,10 +220,18 @@ class IALSPP(Blockwise, IALS):
 @register
 @dataclass(eq=False, repr=False)
 class SAFER2PP(Blockwise, SAFER2):
-    """SAFER2++: `SAFER2` by blocks of `block_size` coordinates, users then items; see `IALSPP`."""
+    """SAFER2++: `SAFER2` by blocks pi of `block_size` coordinates, users then items for each.
+
+        ( w_u b Y_pi'Y_pi + w_u/|V_u| sum_{i in V_u} y_ipi y_ipi' + ridge_u I ) step_u
+            = w_u/|V_u| sum_{i in V_u} (1 - x_u.y_i) y_ipi - w_u b Y_pi'Y x_u - ridge_u x_upi ,
+        x_upi += step_u ,   and the same for the items, with sums over users
+
+    What it costs is told in `IALSPP`.
+    Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024, appendix.
+    """
 
     _: KW_ONLY
-    block_size: int = 64
+    block_size: int = 32
     solver: str = field(default="subspace", init=False)
     tolerance: float = field(default=0.0, init=False)
 
@@ -227,7 +239,12 @@ class SAFER2PP(Blockwise, SAFER2):
 @register
 @dataclass(eq=False, repr=False)
 class SAFER2CG(SAFER2):
-    """SAFER2-CG: `SAFER2` with the paper's solver, at most 5 conjugate gradient steps per row."""
+    """SAFER2-CG: `SAFER2` with the paper's solver, at most 5 conjugate gradient steps per row.
+
+    They go from the last epoch's factors towards those with A x = b, see `Rows`, and end earlier
+    where |b - A x| <= tolerance |b|.
+    Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024.
+    """
 
     _: KW_ONLY
     solver: str = field(default="cg", init=False)

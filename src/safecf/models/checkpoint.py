@@ -120,13 +120,17 @@ def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
         )
         users = files.array(arrays, "users", (None, None), np.float32, np.float64)
         items = files.array(arrays, "items", (None, users.shape[1]), np.float32, np.float64)
+        adam = run.options.get("optimizer") == "adam"
         state = State(
             users=users,
             items=items,
             weights=files.array(arrays, "weights", (len(users),), np.float64),
             xi=files.field(header, "xi", float),
             epoch=files.field(header, "epoch", int),
-            moments=(read_moments(arrays, "users", users), read_moments(arrays, "items", items)),
+            moments=(
+                read_moments(arrays, "users", users, required=adam),
+                read_moments(arrays, "items", items, required=adam),
+            ),
         )
         history = unpack_history(header)
         numbered = all(record.epoch == at for at, record in enumerate(history, start=1))
@@ -135,10 +139,12 @@ def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
     return run, state, history
 
 
-def read_moments(arrays: files.Arrays, side: str, factors: Factors) -> Moments | None:
-    """Return the moments of the users or of the items, if the file has any."""
+def read_moments(
+    arrays: files.Arrays, side: str, factors: Factors, *, required: bool
+) -> Moments | None:
+    """Return the moments of the users or of the items, if the file has any, or has to."""
     names = [f"{side}.{name}" for name in Moments._fields]
-    if arrays.keys().isdisjoint(names):
+    if not required and arrays.keys().isdisjoint(names):
         return None
     kinds = np.float32, np.float64
     moments = Moments(*(files.array(arrays, name, factors.shape, *kinds) for name in names))

@@ -87,7 +87,7 @@ class EASE(ByIds, Recommender):
         inversion. Ctrl-C leaves the model as it was.
         """
         check_callback(callback)
-        check_options(self.get_params())
+        check_options(self.get_params(), type(self))
         if not isinstance(user_items, Interactions):
             user_items = Interactions.from_csr(user_items)
         _check_memory(user_items.num_items)

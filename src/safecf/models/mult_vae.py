@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from safecf.models.options import check_options, draw_seed
 from safecf.models.recommender import Callback, check_callback, register
 from safecf.progress import EPOCHS, progress_bar
 from safecf.vae.encoder import Encoder
+from safecf.vae.epochs import Found, run_epoch
 from safecf.vae.history import VAEEpoch, pack_history, unpack_history
 
 if TYPE_CHECKING:
@@ -123,17 +124,18 @@ class MultVAE(MatrixFactorization):
         share `level` of them, 1 meaning all. Training ends after `patience` epochs without a
         better score.
 
+        An epoch that diverges ends training with a `ConvergenceWarning`, and leaves the model as
+        Ctrl-C does; if it is the first, it is an error.
+
         >>> MultVAE(32).fit(split.train, validation=split.validation, metric="recall@50")
         """
         check_callback(callback)
-        check_options(self.get_params())
+        check_options(self.get_params(), type(self))
         if self.factors < 2:
             raise ValueError("factors=1 leaves no latent dimension beside the bias; try factors=64")
         if not isinstance(user_items, Interactions):
             user_items = Interactions.from_csr(user_items)
-        monitor = None
-        if validation is not None:
-            monitor = _make_monitor(validation, metric, level, patience, user_items.num_items)
+        monitor = _make_monitor(validation, metric, level, patience, user_items.num_items)
         seed = draw_seed(self.random_state)
         trainer = self._make_trainer(user_items.users, seed)
 
@@ -192,17 +194,20 @@ class MultVAE(MatrixFactorization):
         reports: Iterable[Callable[[VAEEpoch], object]],
     ) -> KeyboardInterrupt | None:
         """Run epochs until they or the patience end, or Ctrl-C is pressed: return that."""
-        best, interrupt = None, None
+        best: Found | None = None
+        interrupt = None
         try:
             for _ in range(int(self.iterations)):
-                record = trainer.run_epoch()
+                record = run_epoch(trainer, best)
+                if record is None:
+                    break
                 encoder, items = trainer.network.export()
                 found = Found(record.epoch, encoder, items, encoder(trainer.users))
                 self._publish(found)
                 if monitor is not None:
                     record = self._validated(record, monitor)
-                found = found._replace(merit=record.epoch if record.score is None else record.score)
-                best = found if best is None or found.merit > best.merit else best
+                found = found._replace(score=record.score)
+                best = found if best is None or found.replaces(best) else best
                 self.history.append(record)
                 answers = [report(record) for report in reports]
                 if any(isinstance(answer, bool | np.bool_) and answer for answer in answers):
@@ -223,7 +228,7 @@ class MultVAE(MatrixFactorization):
         seconds = {**record.seconds, "validation": time.perf_counter() - begin}
         return replace(record, score=score, seconds=seconds)
 
-    def _publish(self, found: "Found") -> None:
+    def _publish(self, found: Found) -> None:
         """Show the weights of an epoch as the model's own."""
         self.encoder, self.item_factors = found.encoder, found.items
         self.user_factors = found.users
@@ -277,20 +282,10 @@ class MultVAE(MatrixFactorization):
         self.seed, self.shape = seed, (num_users, num_items)
 
 
-class Found(NamedTuple):
-    """What an epoch has found; the one with the highest merit is kept."""
-
-    epoch: int
-    encoder: Encoder
-    items: Factors32
-    users: Factors32
-    merit: float = 0.0
-
-
 def _make_monitor(
     heldout: Any, metric: str, level: float, patience: int, num_items: int
-) -> "Validation":
+) -> "Validation | None":
     # not above, because the evaluation imports the models
-    from safecf.models.validation import Validation  # noqa: PLC0415
+    from safecf.models.validation import make_validation  # noqa: PLC0415
 
-    return Validation(heldout, metric, level, patience, num_items)
+    return make_validation(heldout, metric, level, patience, num_items)

@@ -1,5 +1,6 @@
 """Options: what each of them may be, by name; checked when `fit` is called."""
 
+import inspect
 import math
 import numbers
 import re
@@ -24,11 +25,10 @@ class Integer:
     """A whole number from `low` on."""
 
     low: int
-    example: int
 
-    def __call__(self, name: str, value: object) -> None:
+    def __call__(self, name: str, value: object, default: object) -> None:
         """Refuse anything else; True and False are not numbers."""
-        remedy = f"try {name}={self.example}"
+        remedy = f"try {name}={default!r}"
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             raise TypeError(f"{name}={value!r} has to be an integer; {remedy}")
         if not self.low <= int(value) <= LARGEST_INTEGER:
@@ -44,11 +44,10 @@ class Number:
     low: float
     high: float
     ends: str
-    example: float
 
-    def __call__(self, name: str, value: object) -> None:
+    def __call__(self, name: str, value: object, default: object) -> None:
         """Refuse anything else, NaN included."""
-        remedy = f"try {name}={self.example:g}"
+        remedy = f"try {name}={default!r}"
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"{name}={value!r} has to be a number; {remedy}")
         try:
@@ -69,12 +68,12 @@ class Name:
 
     table: Mapping[str, Any]
 
-    def __call__(self, name: str, value: object) -> None:
+    def __call__(self, name: str, value: object, default: object) -> None:
         """Refuse anything else, with the name that was probably meant."""
         choose(name, value, self.table)
 
 
-def check_random_state(name: str, value: object) -> None:
+def check_random_state(name: str, value: object, default: object) -> None:
     """None, an integer >= 0, or one of numpy's two kinds of generators."""
     if value is None or isinstance(value, np.random.Generator | np.random.RandomState):
         return
@@ -87,7 +86,7 @@ def check_random_state(name: str, value: object) -> None:
         raise ValueError(f"{name}={value!r} has to be at least 0; try {name}={-int(value)}")
 
 
-def check_device(name: str, value: object) -> None:
+def check_device(name: str, value: object, default: object) -> None:
     """One of "auto", "cpu", "cuda", "cuda:0" and so on; only training sees whether it is there."""
     if not isinstance(value, str) or not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", value):
         raise ValueError(
@@ -95,39 +94,40 @@ def check_device(name: str, value: object) -> None:
         )
 
 
-RULES: dict[str, Callable[[str, object], None]] = {
-    "factors": Integer(1, example=64),
-    "iterations": Integer(1, example=30),
-    "regularization": Number(0, math.inf, "[)", example=0.004),
-    "ridge_exponent": Number(0, math.inf, "[)", example=1),
-    "unobserved_weight": Number(0, math.inf, "[)", example=0.004),
-    "tail": Number(0, 1, "(]", example=0.3),
+RULES: dict[str, Callable[[str, object, object], None]] = {
+    "factors": Integer(1),
+    "iterations": Integer(1),
+    "regularization": Number(0, math.inf, "[)"),
+    "ridge_exponent": Number(0, math.inf, "[)"),
+    "unobserved_weight": Number(0, math.inf, "[)"),
+    "tail": Number(0, 1, "(]"),
     "loss": Name(LOSSES),
     "kernel": Name(KERNELS),
-    "bandwidth": Number(0, math.inf, "(]", example=0.15),
-    "quantile_steps": Integer(1, example=5),
-    "quantile_sample": Number(0, 1, "(]", example=1),
+    "bandwidth": Number(0, math.inf, "(]"),
+    "quantile_steps": Integer(1),
+    "quantile_sample": Number(0, 1, "(]"),
     "solver": Name(SOLVERS),
-    "block_size": Integer(1, example=64),
-    "tolerance": Number(0, math.inf, "()", example=1e-3),
-    "init_std": Number(0, 1e6, "(]", example=0.1),
+    "block_size": Integer(1),
+    "tolerance": Number(0, math.inf, "()"),
+    "init_std": Number(0, 1e6, "(]"),
     "optimizer": Name(OPTIMIZERS),
-    "step_size": Number(0, math.inf, "()", example=1e-3),
-    "batch_size": Integer(1, example=200),
-    "beta": Number(0, math.inf, "[)", example=0.1),
-    "anneal_share": Number(0, 1, "[]", example=0.5),
-    "dropout": Number(0, 1, "[)", example=0.5),
+    "step_size": Number(0, math.inf, "()"),
+    "batch_size": Integer(1),
+    "beta": Number(0, math.inf, "[)"),
+    "anneal_share": Number(0, 1, "[]"),
+    "dropout": Number(0, 1, "[)"),
     "device": check_device,
     "random_state": check_random_state,
-    "num_threads": Integer(0, example=0),
+    "num_threads": Integer(0),
     "backend": Name(BACKENDS),
 }
 
 
-def check_options(options: Mapping[str, object]) -> None:
-    """Apply to every option the rule of its name."""
+def check_options(options: Mapping[str, object], model: Callable[..., object]) -> None:
+    """Apply to every option the rule of its name; what errors advise is the model's default."""
+    defaults = inspect.signature(model).parameters
     for name, value in options.items():
-        RULES[name](name, value)
+        RULES[name](name, value, defaults[name].default)
 
 
 def draw_seed(random_state: Any) -> int:

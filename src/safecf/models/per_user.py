@@ -23,7 +23,7 @@ def check_user_weight(weights: ArrayLike | None, users: Csr) -> Vector | None:
     """Return a number >= 0 per user, above 0 for one who has interactions; None stays None."""
     if weights is None:
         return None
-    given = _one_each(weights, users.num_rows, "user_weight")
+    given = _one_each(np.asarray(weights), users.num_rows, "user_weight")
     if given.dtype.kind not in "biuf":
         raise TypeError(f"user_weight holds values of type {given.dtype}, not numbers; try float64")
     found = given.astype(np.float64)
@@ -45,7 +45,9 @@ def check_user_weight(weights: ArrayLike | None, users: Csr) -> Vector | None:
 
 def check_user_groups(labels: ArrayLike, active: Mask) -> IdArray:
     """Return a label per user, all strings or all integers, of which the active ones have two."""
-    values: list[Any] = _one_each(labels, active.size, "user_groups").tolist()
+    # numpy would make strings of ['a', 1], and end 'a\0' before the zero
+    given = np.asarray(labels, dtype=None if hasattr(labels, "dtype") else object)
+    values: list[Any] = _one_each(given, active.size, "user_groups").tolist()
     fits = _is_string if isinstance(values[0], str) else _is_integer
     for user, label in enumerate(values):
         if not fits(label):
@@ -53,6 +55,8 @@ def check_user_groups(labels: ArrayLike, active: Mask) -> IdArray:
                 f"user_groups[{user}] is {label!r}, and labels have to be all strings or all "
                 "integers; try 'unknown' for users of whom nothing is known"
             )
+    if isinstance(values[0], str):
+        values = [_encodable(user, label) for user, label in enumerate(values)]
     found = _label_array(values)
     if len(set(found[active].tolist())) < 2:
         raise ValueError(
@@ -91,12 +95,22 @@ def _is_integer(label: object) -> bool:
     return abs(int(label)) < 2**63
 
 
+def _encodable(user: int, label: str) -> str:
+    """Return the label as a plain string that a file can hold."""
+    try:
+        return label.encode().decode()
+    except UnicodeEncodeError as problem:
+        raise ValueError(
+            f"user_groups[{user}] is {label!r}, which UTF-8 cannot encode: {problem.reason}; try "
+            "label.encode(errors='replace').decode()"
+        ) from problem
+
+
 def _label_array(labels: list[Any]) -> IdArray:
     return np.array(labels, dtype=object if isinstance(labels[0], str) else np.int64)
 
 
-def _one_each(values: ArrayLike, size: int, name: str) -> NDArray[Any]:
-    found = np.asarray(values)
+def _one_each(found: NDArray[Any], size: int, name: str) -> NDArray[Any]:
     if found.shape != (size,):
         raise ValueError(
             f"{name} has shape {found.shape}, while there are {size} users; give a 1-D array with "

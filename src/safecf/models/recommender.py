@@ -179,7 +179,7 @@ class Recommender(ABC):
         """
         fitted, arrays = self._pack()
         options = self.get_params()
-        check_options(options)
+        check_options(options, type(self))
         if not isinstance(options.get("random_state"), int | np.integer | None):
             options["random_state"] = fitted["seed"]
         header = {"class": type(self).__name__, "options": options, "fitted": fitted}
@@ -211,7 +211,7 @@ class Recommender(ABC):
                     f"{kind.__name__} has no option {min(unknown)!r}; try a newer version of safecf"
                 )
             try:
-                check_options(options)
+                check_options(options, kind)
             except (TypeError, ValueError) as problem:
                 raise FileFormatError(f"an option is damaged: {problem}") from problem
             model = kind(**options)

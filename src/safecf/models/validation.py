@@ -1,65 +1,74 @@
 """Validation: how well held-out users are served while a model is being trained."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from safecf.data.matrix import check_matrix
+from safecf.data.matrix import Csr, check_matrix
 from safecf.errors import choose
-from safecf.evaluation.metrics import METRICS
+from safecf.evaluation.metrics import METRICS, Metric
 from safecf.evaluation.tail import check_level, tail_mean
 from safecf.models.options import Integer
 from safecf.models.recommender import Recommender
 
 
+@dataclass(frozen=True, eq=False)
 class Validation:
     """The mean of a metric over the worst-off share `level` of held-out users; 1 means all.
 
-    Parameters
-    ----------
-    heldout
-        What has a `history` and a `target`, such as `split.validation`.
-    metric
-        One of `METRICS` and its cutoff, as in "ndcg@100".
-    level
-        The share of worst-off users.
-    patience
-        Number of epochs without a better score after which training ends.
-    num_items
-        Number of items in training.
+    Training ends after `patience` epochs without a better score.
     """
 
-    def __init__(
-        self, heldout: Any, metric: str, level: float, patience: int, num_items: int
-    ) -> None:
-        if not (hasattr(heldout, "history") and hasattr(heldout, "target")):
-            raise TypeError(
-                f"validation is of type {type(heldout).__name__} and has no history and target; "
-                "try split.validation"
-            )
-        name, _, cutoff = str(metric).partition("@")
-        if not (cutoff.isdecimal() and int(cutoff) > 0):
-            raise ValueError(f"metric={metric!r} has no cutoff; try metric='ndcg@100'")
-        check_level(level)
-        Integer(1, example=10)("patience", patience)
-        for part in ("history", "target"):
-            matrix = check_matrix(
-                getattr(heldout, part),
-                name=f"validation.{part}",
-                columns=num_items,
-                allow_empty=part == "history",
-            )
-            if matrix.num_rows != heldout.target.shape[0]:
-                raise ValueError(
-                    f"validation.history has {matrix.num_rows} rows and validation.target "
-                    f"{heldout.target.shape[0]}; give both one row per user"
-                )
-        self.metric, self.cutoff = choose("metric", name, METRICS), int(cutoff)
-        self.heldout, self.level, self.patience = heldout, level, int(patience)
+    history: Csr
+    target: Csr
+    metric: Metric
+    cutoff: int
+    level: float
+    patience: int
 
     def score(self, model: Recommender) -> float:
         """Rank for the held-out users, computed from their histories, as `evaluate` does."""
-        history = self.heldout.history
-        users = np.arange(history.shape[0])
+        users = np.arange(self.history.num_rows)
+        history, target = self.history.to_scipy(), self.target.to_scipy()
         ranked, _ = model.recommend(users, history, N=self.cutoff, recalculate_user=True)
-        return tail_mean(self.metric(ranked, self.heldout.target, self.cutoff), self.level)
+        return tail_mean(self.metric(ranked, target, self.cutoff), self.level)
+
+
+def make_validation(
+    heldout: Any, metric: str, level: float, patience: int, num_items: int
+) -> Validation | None:
+    """Check how to validate, and on whom; None if there are no held-out users.
+
+    `heldout` has a `history` and a `target`, as `split.validation` has; `metric` is one of
+    `METRICS` and its cutoff, as in "ndcg@100"; `num_items` is their number in training.
+    """
+    name, _, cutoff = str(metric).partition("@")
+    if not (cutoff.isdecimal() and int(cutoff) > 0):
+        raise ValueError(f"metric={metric!r} has no cutoff; try metric='ndcg@100'")
+    function = choose("metric", name, METRICS)
+    check_level(level)
+    Integer(1)("patience", patience, 15)
+    if heldout is None:
+        return None
+    history, target = _check_heldout(heldout, num_items)
+    return Validation(history, target, function, int(cutoff), level, int(patience))
+
+
+def _check_heldout(heldout: Any, num_items: int) -> tuple[Csr, Csr]:
+    """Return history and target, with one row per user each."""
+    if not (hasattr(heldout, "history") and hasattr(heldout, "target")):
+        raise TypeError(
+            f"validation is of type {type(heldout).__name__} and has no history and target; "
+            "try split.validation"
+        )
+    history = check_matrix(
+        heldout.history, name="validation.history", columns=num_items, allow_empty=True
+    )
+    target = check_matrix(heldout.target, name="validation.target", columns=num_items)
+    if history.num_rows != target.num_rows:
+        raise ValueError(
+            f"validation.history has {history.num_rows} rows and validation.target "
+            f"{target.num_rows}; give both one row per user"
+        )
+    return history, target

@@ -14,9 +14,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from safecf.data.matrix import Csr
-from safecf.errors import ModelFitError
+from safecf.errors import DivergenceError
 from safecf.vae.encoder import Encoder, Floats, unit_weights
 from safecf.vae.history import VAEEpoch
+
+# Of a weight. Factors are sums of weights and scores sums of their products with weights, all of
+# which float32 can hold then.
+LARGEST = 1e15
 
 
 class Network(NamedTuple):
@@ -168,7 +172,7 @@ class Trainer:
         self.epoch = 0
 
     def run_epoch(self) -> VAEEpoch:
-        """Visit every user once, in random order."""
+        """Visit every user once, in random order; what diverges is an error, and of no use."""
         begin = time.perf_counter()
         order, size, beta = self.rng.permutation(self.active), self.settings.batch_size, 0.0
         total = torch.zeros(3, dtype=torch.float64, device=self.device)
@@ -180,11 +184,11 @@ class Trainer:
                 total += sums.to(torch.float64)
         self.epoch += 1
         objective, reconstruction, kl = (total / self.active.size).tolist()
-        if not np.isfinite([objective, reconstruction, kl]).all() or not self._is_finite():
-            raise ModelFitError(
-                f"training diverges in epoch {self.epoch}, where the objective is {objective:g}; "
-                f"lower step_size below {self.settings.step_size:g}, and look for huge weights in "
-                "the data"
+        if not (np.isfinite([objective, reconstruction, kl]).all() and self._is_usable()):
+            raise DivergenceError(
+                f"training diverges at epoch {self.epoch}, where the objective is {objective:g}; "
+                f"lower step_size, e.g. step_size={self.settings.step_size / 2:g}, and look for "
+                "huge weights in the data"
             )
         seconds = {"training": time.perf_counter() - begin}
         return VAEEpoch(self.epoch, objective, reconstruction, kl, beta, seconds=seconds)
@@ -227,8 +231,8 @@ class Trainer:
         )
         return Batch(*(torch.from_numpy(part).to(self.device) for part in parts))
 
-    def _is_finite(self) -> bool:
-        return all(bool(torch.isfinite(weight).all()) for weight in self.network)
+    def _is_usable(self) -> bool:
+        return all(bool((weight.abs() <= LARGEST).all()) for weight in self.network)
 
 
 def find_device(name: str) -> torch.device:
