@@ -26,13 +26,13 @@ def expected_bytes(
 
     For SAFER2, or, by `blocks`, for SAFER2++, where scores and places come on top:
 
-    transpose + factors + the rotated copy of the fixed side + the items of the last epoch +
-    vectors + partial Gramians + scratch of the threads
+    transpose + factors + the rotated fixed side or the folded-in users + the items of the last
+    epoch + vectors + partial Gramians + scratch of the threads
     """
     width = -(-factors // 16) * 16
     transpose = 4 * interactions
     both_sides = 4 * factors * (users + items)
-    rotated = max(2 * width * max(users, items), 4 * width * items)
+    rotated = max(2 * width * max(users, items), 4 * factors * users + 4 * width * items)
     kept = 4 * factors * items
     vectors = 160 * (users + items)
     gramians = 4 * factors**2 * int(np.clip(2**26 / factors**2, 2, 32))
