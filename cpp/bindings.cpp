@@ -1,109 +1,12 @@
-// The one file that knows Python: arrays in, arrays out, the GIL released in between.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
+// The one file that knows Python, with its header: arrays in, arrays out, the GIL released in
+// between.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
-#include <stdexcept>
-
-#include "core.hpp"
+#include "arrays.hpp"
 #include "dispatch.hpp"
 
-namespace nb = nanobind;
 using namespace nb::literals;
-
-namespace {
-
-using safecf::Execution;
-
-template <class T>
-using In1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-void require(bool condition, const char* message) {
-  if (!condition) throw std::invalid_argument(message);
-}
-
-// Ctrl-C reaches the main thread only; elsewhere the check finds nothing.
-Execution execution(int threads) {
-  return {threads, [] {
-            const nb::gil_scoped_acquire hold;
-            return PyErr_CheckSignals() != 0;
-          }};
-}
-
-// Runs `verb` without the GIL; an interrupt comes back as the Python error that is already set.
-template <class Verb>
-auto released(Verb verb) {
-  try {
-    const nb::gil_scoped_release release;
-    return verb();
-  } catch (const safecf::Interrupted&) {
-    throw nb::python_error();
-  }
-}
-
-safecf::Csr matrix(const In1<int64_t>& indptr, const In1<int32_t>& indices,
-                   const std::optional<In1<float>>& weights) {
-  require(indptr.size() >= 1, "indptr is empty");
-  require(!weights || weights->size() == indices.size(), "weights and indices differ in length");
-  require(indptr(indptr.size() - 1) == static_cast<int64_t>(indices.size()),
-          "indptr does not end at the number of indices");
-  return {indptr.data(), indices.data(), weights ? weights->data() : nullptr,
-          static_cast<int64_t>(indptr.size()) - 1};
-}
-
-// Rows in single precision, or in half precision as 16-bit integers.
-using Rotated = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-using OutRotated = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-template <class Array>
-safecf::Gathered gathered(const Array& rotated) {
-  const auto width = static_cast<int64_t>(rotated.shape(1));
-  const bool half = rotated.dtype() == nb::dtype<uint16_t>();
-  require(half || rotated.dtype() == nb::dtype<float>(), "rotated is neither float32 nor uint16");
-  if (half) return {nullptr, static_cast<const uint16_t*>(rotated.data()), width};
-  return {static_cast<const float*>(rotated.data()), nullptr, width};
-}
-
-safecf::Fixed fixed(const Rotated& rotated, const In1<float>& values, const In2<float>& basis) {
-  const int64_t d = values.size(), width = rotated.shape(1);
-  require(width == safecf::padded_width(d), "rotated rows are not padded");
-  require(static_cast<int64_t>(basis.shape(0)) == d && static_cast<int64_t>(basis.shape(1)) == d,
-          "basis is not factors x factors");
-  return {gathered(rotated), values.data(), basis.data(), d};
-}
-
-safecf::Rows rows(const safecf::Csr& matrix, const In1<float>& row_weight,
-                  const In1<float>& col_weight, const In1<float>& gram_weight,
-                  const In1<float>& ridge, const Rotated& rotated) {
-  const auto n = static_cast<size_t>(matrix.rows);
-  require(row_weight.size() == n && gram_weight.size() == n && ridge.size() == n,
-          "one weight and one ridge per row are needed");
-  require(col_weight.size() == rotated.shape(0), "one column weight per fixed row is needed");
-  return {matrix, row_weight.data(), col_weight.data(), gram_weight.data(), ridge.data()};
-}
-
-safecf::Solution solution(const Out2<float>& factors, const Out1<float>& change,
-                          const Out1<float>& norm, const safecf::Csr& matrix,
-                          const safecf::Fixed& fixed) {
-  const auto n = static_cast<size_t>(matrix.rows);
-  require(factors.shape(0) == n && change.size() == n && norm.size() == n,
-          "one row of factors per row of the matrix is needed");
-  require(static_cast<int64_t>(factors.shape(1)) == fixed.factors,
-          "factors differ from the fixed side's");
-  return {factors.data(), change.data(), norm.data()};
-}
-
-}  // namespace
 
 NB_MODULE(_core, m) {
   m.doc() = "The native core: pure functions on arrays.";
@@ -125,9 +28,9 @@ NB_MODULE(_core, m) {
          Rotated rotated, In1<float> values, In2<float> basis, Out2<float> factors,
          Out1<float> change, Out1<float> norm, bool precondition, int max_iterations,
          float tolerance, int threads, const std::string& isa) {
-        const auto csr = matrix(indptr, indices, weights);
-        const auto side = fixed(rotated, values, basis);
-        const auto systems = rows(csr, row_weight, col_weight, gram_weight, ridge, rotated);
+        const auto [csr, side, systems] =
+            systems_of(indptr, indices, weights, row_weight, col_weight, gram_weight, ridge,
+                       rotated, values, basis);
         const auto out = solution(factors, change, norm, csr, side);
         const safecf::CgOptions options{precondition, max_iterations, tolerance};
         const auto run = execution(threads);
@@ -148,9 +51,9 @@ NB_MODULE(_core, m) {
          In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
          Rotated rotated, In1<float> values, In2<float> basis, Out2<float> factors,
          Out1<float> change, Out1<float> norm, int threads, const std::string& isa) {
-        const auto csr = matrix(indptr, indices, weights);
-        const auto side = fixed(rotated, values, basis);
-        const auto systems = rows(csr, row_weight, col_weight, gram_weight, ridge, rotated);
+        const auto [csr, side, systems] =
+            systems_of(indptr, indices, weights, row_weight, col_weight, gram_weight, ridge,
+                       rotated, values, basis);
         const auto out = solution(factors, change, norm, csr, side);
         const auto run = execution(threads);
         require(side.rotated.single, "the exact solver needs rotated in float32");
@@ -169,9 +72,9 @@ NB_MODULE(_core, m) {
          In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
          Rotated rotated, In1<float> values, In2<float> basis, In2<float> factors,
          Out2<float> gradients, int threads, const std::string& isa) {
-        const auto csr = matrix(indptr, indices, weights);
-        const auto side = fixed(rotated, values, basis);
-        const auto systems = rows(csr, row_weight, col_weight, gram_weight, ridge, rotated);
+        const auto [csr, side, systems] =
+            systems_of(indptr, indices, weights, row_weight, col_weight, gram_weight, ridge,
+                       rotated, values, basis);
         const auto n = static_cast<size_t>(csr.rows), d = static_cast<size_t>(side.factors);
         require(factors.shape(0) == n && gradients.shape(0) == n && factors.shape(1) == d &&
                     gradients.shape(1) == d,
@@ -214,9 +117,9 @@ NB_MODULE(_core, m) {
          Rotated rotated, In1<float> values, In2<float> basis, In2<float> gram, int64_t first,
          Out2<float> factors, Out1<float> change, Out1<float> norm, Out1<float> scores,
          std::optional<In1<uint32_t>> positions, int threads, const std::string& isa) {
-        const auto csr = matrix(indptr, indices, weights);
-        const auto side = fixed(rotated, values, basis);
-        const auto systems = rows(csr, row_weight, col_weight, gram_weight, ridge, rotated);
+        const auto [csr, side, systems] =
+            systems_of(indptr, indices, weights, row_weight, col_weight, gram_weight, ridge,
+                       rotated, values, basis);
         const auto n = static_cast<size_t>(csr.rows);
         const auto d = static_cast<int64_t>(factors.shape(1));
         require(factors.shape(0) == n && change.size() == n && norm.size() == n,

@@ -1,11 +1,13 @@
 """The subspace solver: native and float64 twins agree, and both end where the exact solver is."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 from safecf import SolveError, _core
-from safecf.als.solvers import Exact
-from safecf.als.sweeps import blocks
+from safecf.als.solvers import Exact, Subspace
+from safecf.als.sweeps import Cyclic, State, blocks
 from safecf.backends import CpuBackend, NumpyBackend
 from tests.agreement.test_backends import LENGTHS, floats, weights_of
 from tests.problems import LOSSES, matrix_of, problem_of
@@ -32,16 +34,10 @@ def make_case(loss="normalised", risk="cvar", factors=33, weighted=False):
 
 def sweep(backend, problem, weights, x, y, size):
     """Update all blocks of users and items once; return the scores and the reports."""
-    scores = backend.scores(problem.interactions.users, x, y)
-    reports = []
-    for block in blocks(x.shape[1], size):
-        gram = 0.02 * backend.gram(y, None, block)
-        users = problem.user_rows(weights)
-        reports.append(backend.update_block(users, block, y, gram, x, scores))
-        gram = 0.02 * backend.gram(x, weights, block)
-        items, places = problem.item_rows(weights), problem.positions
-        reports.append(backend.update_block(items, block, x, gram, y, scores, places))
-    return scores, reports
+    cyclic, state = Cyclic(problem, backend, Subspace(size)), State(x, y, weights)
+    cyclic.losses(state)
+    scores = cyclic._scores
+    return scores, cyclic.run(state, weights, lambda step: nullcontext())
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -20,7 +20,7 @@ from safecf.models import files
 from safecf.models.checkpoint import Run, fingerprints, read_checkpoint, write_checkpoint
 from safecf.models.options import check_options, draw_seed
 from safecf.models.per_user import check_user_groups, check_user_weight
-from safecf.models.recommender import Callback, check_callback
+from safecf.models.recommender import Callback, asked_to_stop, check_callback
 from safecf.models.stored import Stored
 from safecf.progress import EPOCHS, progress_bar
 
@@ -235,7 +235,7 @@ class ALSModel(Stored):
                 self.history.append(record)
                 self._publish(plan)
                 answers = [report(record) for report in reports]
-                if any(isinstance(answer, bool | np.bool_) and answer for answer in answers):
+                if asked_to_stop(answers):
                     break
         except KeyboardInterrupt as interrupt:
             if not self.history:

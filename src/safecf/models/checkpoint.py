@@ -4,7 +4,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from safecf.als.sweeps import State
 from safecf.data.ids import IdArray
 from safecf.errors import FileFormatError
 from safecf.models import files
+from safecf.models.history import pack_history, unpack_history
 
 # They may change between two parts of a run; the part of random_state is played by the seed.
 FREE_OPTIONS = {"iterations", "num_threads", "backend", "random_state"}
@@ -132,7 +133,7 @@ def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
                 read_moments(arrays, "items", items, required=adam),
             ),
         )
-        history = unpack_history(header)
+        history = unpack_history(header, Epoch)
         numbered = all(record.epoch == at for at, record in enumerate(history, start=1))
         if run.seed < 0 or not numbered or not 0 < state.epoch == len(history):
             raise FileFormatError("its history is damaged; start anew without resume")
@@ -151,27 +152,3 @@ def read_moments(
     if moments.square.min(initial=0) < 0:
         raise FileFormatError(f"the squares {names[1]!r} are negative; start anew without resume")
     return moments
-
-
-def pack_history(history: list[Epoch]) -> list[dict[str, Any]]:
-    """Return the records as JSON values."""
-    return [asdict(record) for record in history]
-
-
-def unpack_history(record: Mapping[str, Any]) -> list[Epoch]:
-    """Take `record["history"]` back, with every value of its type."""
-    history = []
-    for entry in files.field(record, "history", list):
-        if not isinstance(entry, dict):
-            raise FileFormatError("its history is damaged; save it again")
-        seconds = files.field(entry, "seconds", dict)
-        values: dict[str, Any] = {}
-        for column in fields(Epoch):
-            if column.name == "seconds":
-                values["seconds"] = {step: files.field(seconds, step, float) for step in seconds}
-            else:
-                values[column.name] = files.field(
-                    entry, column.name, int if column.name == "epoch" else float
-                )
-        history.append(Epoch(**values))
-    return history

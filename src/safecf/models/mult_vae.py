@@ -13,12 +13,13 @@ from safecf.data.matrix import Csr
 from safecf.errors import FileFormatError, NotFittedError
 from safecf.models import files
 from safecf.models.factorization import Factors32, MatrixFactorization
+from safecf.models.history import pack_history, unpack_history
 from safecf.models.options import check_options, draw_seed
-from safecf.models.recommender import Callback, check_callback, register
+from safecf.models.recommender import Callback, asked_to_stop, check_callback, register
 from safecf.progress import EPOCHS, progress_bar
 from safecf.vae.encoder import Encoder
 from safecf.vae.epochs import Found, run_epoch
-from safecf.vae.history import VAEEpoch, pack_history, unpack_history
+from safecf.vae.history import VAEEpoch
 
 if TYPE_CHECKING:
     from safecf.models.validation import Validation
@@ -210,7 +211,7 @@ class MultVAE(MatrixFactorization):
                 best = found if best is None or found.replaces(best) else best
                 self.history.append(record)
                 answers = [report(record) for report in reports]
-                if any(isinstance(answer, bool | np.bool_) and answer for answer in answers):
+                if asked_to_stop(answers):
                     break
                 if monitor is not None and record.epoch - best.epoch >= monitor.patience:
                     break
@@ -277,7 +278,7 @@ class MultVAE(MatrixFactorization):
         }
         self.user_ids = files.unpack_ids(arrays, "user_ids", num_users, len(users))
         self.item_ids = files.unpack_ids(arrays, "item_ids", num_items, num_items)
-        self.history = unpack_history(fitted)
+        self.history = unpack_history(fitted, VAEEpoch)
         self.encoder, self.user_factors, self.item_factors = Encoder(**encoder), users, items
         self.seed, self.shape = seed, (num_users, num_items)
 

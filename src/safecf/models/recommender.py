@@ -3,7 +3,7 @@
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Self, TypeVar
 
@@ -217,6 +217,11 @@ class Recommender(ABC):
             model = kind(**options)
             model._unpack(files.field(header, "fitted", dict), arrays)
         return model
+
+
+def asked_to_stop(answers: Iterable[object]) -> bool:
+    """Whether one of a callback's answers is True, and not only something like it."""
+    return any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers)
 
 
 def check_callback(callback: object) -> None:

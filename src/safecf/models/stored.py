@@ -7,8 +7,8 @@ import numpy as np
 from safecf.als.loop import Epoch
 from safecf.errors import FileFormatError
 from safecf.models import files
-from safecf.models.checkpoint import pack_history, unpack_history
 from safecf.models.fold_in import FoldIn
+from safecf.models.history import pack_history, unpack_history
 from safecf.models.per_user import LARGEST_WEIGHT, pack_groups, unpack_groups
 
 
@@ -67,4 +67,4 @@ class Stored(FoldIn):
         self.group_weights = unpack_groups(arrays)
         self.seed, self.shape = seed, (shape[0], shape[1])
         self.num_users, self.num_items = num_users, num_items
-        self.history = unpack_history(fitted)
+        self.history = unpack_history(fitted, Epoch)

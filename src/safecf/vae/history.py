@@ -1,11 +1,6 @@
-"""What is known of every epoch of a Mult-VAE, in memory and in files."""
+"""What is known of every epoch of a Mult-VAE."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
-
-from safecf.errors import FileFormatError
-from safecf.models import files
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -23,30 +18,3 @@ class VAEEpoch:
     beta: float
     score: float | None = None
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
-
-
-def pack_history(history: list[VAEEpoch]) -> list[dict[str, Any]]:
-    """Return the records as JSON values."""
-    return [asdict(record) for record in history]
-
-
-def unpack_history(record: Mapping[str, Any]) -> list[VAEEpoch]:
-    """Take `record["history"]` back, with every value of its type."""
-    history = []
-    for entry in files.field(record, "history", list):
-        if not isinstance(entry, dict):
-            raise FileFormatError("its history is damaged; save it again")
-        seconds = files.field(entry, "seconds", dict)
-        scored = entry.get("score") is not None
-        history.append(
-            VAEEpoch(
-                epoch=files.field(entry, "epoch", int),
-                score=files.field(entry, "score", float) if scored else None,
-                seconds={step: files.field(seconds, step, float) for step in seconds},
-                **{
-                    name: files.field(entry, name, float)
-                    for name in ("objective", "reconstruction", "kl", "beta")
-                },
-            )
-        )
-    return history
