@@ -191,7 +191,7 @@ def make_diverging():
 def test_a_late_divergence_leaves_the_last_good_epoch(likes):
     model = make_diverging()
     with pytest.warns(ConvergenceWarning, match=r"lower step_size, e\.g\. step_size=5") as caught:
-        fit(model, likes)
+        model.fit(likes, show_progress=False)
     epochs = len(model.history)
     assert 0 < epochs < 30
     text = str(caught[0].message)

@@ -173,23 +173,35 @@ def _rankings(
                 "train it again with more regularization"
             )
     foreign = None if alignment is None else alignment.foreign
+    answer = _folded_in if isinstance(model, FoldIn) else _asked
     for start in range(0, history.shape[0], batch):
         rows = slice(start, min(start + batch, history.shape[0]))
         shown = known = history[rows]
         if alignment is not None:
             shown = alignment.to_model(known)
-        losses = None
-        if isinstance(model, FoldIn):
-            folded = model.fold_in(shown)
-            ids, scores = model.recommend_factors(folded, shown, count, foreign)
-            losses = model.user_losses(check_matrix(shown, allow_empty=True), folded)
-        else:
-            users = np.arange(rows.start, rows.stop)
-            options = {} if foreign is None else {"filter_items": foreign}
-            ids, scores = model.recommend(users, shown, N=count, recalculate_user=True, **options)
+        ids, scores, losses = answer(model, rows, shown, count, foreign)
         if alignment is not None:
             ids = alignment.to_split(np.asarray(ids))
         yield rows, _checked_answer(ids, scores, known, count, start), losses
+
+
+def _folded_in(
+    model: FoldIn, rows: slice, shown: Any, count: int, foreign: Any
+) -> tuple[Any, Any, Floats | None]:
+    """Return rankings, scores and losses of users that are folded in once for all of them."""
+    folded = model.fold_in(shown)
+    ids, scores = model.recommend_factors(folded, shown, count, foreign)
+    return ids, scores, model.user_losses(check_matrix(shown, allow_empty=True), folded)
+
+
+def _asked(
+    model: Any, rows: slice, shown: Any, count: int, foreign: Any
+) -> tuple[Any, Any, Floats | None]:
+    """Return rankings and scores of anything that recommends; it has no losses."""
+    users = np.arange(rows.start, rows.stop)
+    options = {} if foreign is None else {"filter_items": foreign}
+    ids, scores = model.recommend(users, shown, N=count, recalculate_user=True, **options)
+    return ids, scores, None
 
 
 def _checked_answer(ids: Any, scores: Any, known: Any, count: int, start: int) -> NDArray[Any]:
