@@ -58,26 +58,26 @@ safecf::Csr matrix(const In1<int64_t>& indptr, const In1<int32_t>& indices,
           static_cast<int64_t>(indptr.size()) - 1};
 }
 
-// Rows in single precision, or in half precision as 16-bit integers.
+// Rows in single precision, or rough, in pairs.
 using Rotated = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-using OutRotated = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-template <class Array>
-safecf::Gathered gathered(const Array& rotated) {
-  const auto width = static_cast<int64_t>(rotated.shape(1));
-  const bool half = rotated.dtype() == nb::dtype<uint16_t>();
-  require(half || rotated.dtype() == nb::dtype<float>(), "rotated is neither float32 nor uint16");
-  if (half) return {nullptr, static_cast<const uint16_t*>(rotated.data()), width};
+safecf::Gathered gathered(const Rotated& rotated, int64_t factors) {
+  const auto columns = static_cast<int64_t>(rotated.shape(1));
+  const bool rough = rotated.dtype() == nb::dtype<uint32_t>();
+  require(rough || rotated.dtype() == nb::dtype<float>(), "rotated is neither float32 nor uint32");
+  const int64_t width = rough ? safecf::rough_width(factors) : safecf::padded_width(factors);
+  require(columns == (rough ? width / 2 : width), "rotated rows are not padded");
+  if (rough) return {nullptr, static_cast<const uint32_t*>(rotated.data()), width};
   return {static_cast<const float*>(rotated.data()), nullptr, width};
 }
 
-safecf::Fixed fixed(const Rotated& rotated, const In1<float>& values, const In2<float>& basis) {
-  const int64_t d = values.size(), width = rotated.shape(1);
-  require(width == safecf::padded_width(d), "rotated rows are not padded");
-  require(static_cast<int64_t>(basis.shape(0)) == d && static_cast<int64_t>(basis.shape(1)) == d,
+safecf::Fixed fixed(const Rotated& rotated, const In1<float>& values,
+                    const std::optional<In2<float>>& basis) {
+  const int64_t d = values.size();
+  require(!basis || (static_cast<int64_t>(basis->shape(0)) == d &&
+                     static_cast<int64_t>(basis->shape(1)) == d),
           "basis is not factors x factors");
-  return {gathered(rotated), values.data(), basis.data(), d};
+  return {gathered(rotated, d), values.data(), basis ? basis->data() : nullptr, d};
 }
 
 // The rows of a half-step and the side that they are solved with.
@@ -91,7 +91,7 @@ Systems systems_of(const In1<int64_t>& indptr, const In1<int32_t>& indices,
                    const std::optional<In1<float>>& weights, const In1<float>& row_weight,
                    const In1<float>& col_weight, const In1<float>& gram_weight,
                    const In1<float>& ridge, const Rotated& rotated, const In1<float>& values,
-                   const In2<float>& basis) {
+                   const std::optional<In2<float>>& basis) {
   const auto csr = matrix(indptr, indices, weights);
   const auto n = static_cast<size_t>(csr.rows);
   require(row_weight.size() == n && gram_weight.size() == n && ridge.size() == n,

@@ -25,7 +25,7 @@ NB_MODULE(_core, m) {
       "solve_cg",
       [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
          In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
-         Rotated rotated, In1<float> values, In2<float> basis, Out2<float> factors,
+         Rotated rotated, In1<float> values, std::optional<In2<float>> basis, Out2<float> factors,
          Out1<float> change, Out1<float> norm, bool precondition, int max_iterations,
          float tolerance, int threads, const std::string& isa) {
         const auto [csr, side, systems] =
@@ -40,7 +40,7 @@ NB_MODULE(_core, m) {
         });
       },
       "indptr"_a, "indices"_a, "weights"_a.none(), "row_weight"_a, "col_weight"_a, "gram_weight"_a,
-      "ridge"_a, "rotated"_a, "values"_a, "basis"_a, "factors"_a.noconvert(),
+      "ridge"_a, "rotated"_a, "values"_a, "basis"_a.none(), "factors"_a.noconvert(),
       "change"_a.noconvert(), "norm"_a.noconvert(), "precondition"_a, "max_iterations"_a,
       "tolerance"_a, "threads"_a, "isa"_a,
       "Solve all rows by conjugate gradients; the first row that failed, or -1.");
@@ -49,7 +49,7 @@ NB_MODULE(_core, m) {
       "solve_exact",
       [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
          In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
-         Rotated rotated, In1<float> values, In2<float> basis, Out2<float> factors,
+         Rotated rotated, In1<float> values, std::optional<In2<float>> basis, Out2<float> factors,
          Out1<float> change, Out1<float> norm, int threads, const std::string& isa) {
         const auto [csr, side, systems] =
             systems_of(indptr, indices, weights, row_weight, col_weight, gram_weight, ridge,
@@ -62,7 +62,7 @@ NB_MODULE(_core, m) {
         });
       },
       "indptr"_a, "indices"_a, "weights"_a.none(), "row_weight"_a, "col_weight"_a, "gram_weight"_a,
-      "ridge"_a, "rotated"_a, "values"_a, "basis"_a, "factors"_a.noconvert(),
+      "ridge"_a, "rotated"_a, "values"_a, "basis"_a.none(), "factors"_a.noconvert(),
       "change"_a.noconvert(), "norm"_a.noconvert(), "threads"_a, "isa"_a,
       "Solve all rows by Cholesky; the first row that failed, or -1.");
 
@@ -70,7 +70,7 @@ NB_MODULE(_core, m) {
       "gradients",
       [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
          In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
-         Rotated rotated, In1<float> values, In2<float> basis, In2<float> factors,
+         Rotated rotated, In1<float> values, std::optional<In2<float>> basis, In2<float> factors,
          Out2<float> gradients, int threads, const std::string& isa) {
         const auto [csr, side, systems] =
             systems_of(indptr, indices, weights, row_weight, col_weight, gram_weight, ridge,
@@ -86,14 +86,15 @@ NB_MODULE(_core, m) {
         });
       },
       "indptr"_a, "indices"_a, "weights"_a.none(), "row_weight"_a, "col_weight"_a, "gram_weight"_a,
-      "ridge"_a, "rotated"_a, "values"_a, "basis"_a, "factors"_a, "gradients"_a.noconvert(),
+      "ridge"_a, "rotated"_a, "values"_a, "basis"_a.none(), "factors"_a, "gradients"_a.noconvert(),
       "threads"_a, "isa"_a, "Write the gradient of every row's objective.");
 
   m.def(
       "losses",
       [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
-         In1<float> pair_weight, Rotated rotated, In1<float> values, In2<float> basis,
-         In2<float> factors, Out1<float> losses, int threads, const std::string& isa) {
+         In1<float> pair_weight, Rotated rotated, In1<float> values,
+         std::optional<In2<float>> basis, In2<float> factors, Out1<float> losses, int threads,
+         const std::string& isa) {
         const auto csr = matrix(indptr, indices, weights);
         const auto side = fixed(rotated, values, basis);
         const auto n = static_cast<size_t>(csr.rows);
@@ -107,16 +108,17 @@ NB_MODULE(_core, m) {
         });
       },
       "indptr"_a, "indices"_a, "weights"_a.none(), "pair_weight"_a, "rotated"_a, "values"_a,
-      "basis"_a, "factors"_a, "losses"_a.noconvert(), "threads"_a, "isa"_a,
+      "basis"_a.none(), "factors"_a, "losses"_a.noconvert(), "threads"_a, "isa"_a,
       "Write the loss of every row.");
 
   m.def(
       "update_block",
       [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
          In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
-         Rotated rotated, In1<float> values, In2<float> basis, In2<float> gram, int64_t first,
-         Out2<float> factors, Out1<float> change, Out1<float> norm, Out1<float> scores,
-         std::optional<In1<uint32_t>> positions, int threads, const std::string& isa) {
+         Rotated rotated, In1<float> values, std::optional<In2<float>> basis, In2<float> gram,
+         int64_t first, Out2<float> factors, Out1<float> change, Out1<float> norm,
+         Out1<float> scores, std::optional<In1<uint32_t>> positions, int threads,
+         const std::string& isa) {
         const auto [csr, side, systems] =
             systems_of(indptr, indices, weights, row_weight, col_weight, gram_weight, ridge,
                        rotated, values, basis);
@@ -125,6 +127,7 @@ NB_MODULE(_core, m) {
         require(factors.shape(0) == n && change.size() == n && norm.size() == n,
                 "one row of factors per row of the matrix is needed");
         require(side.rotated.single, "the subspace solver needs rotated in float32");
+        require(side.basis, "the subspace solver needs a basis");
         require(0 <= first && first + side.factors <= d, "the block is not among the factors");
         require(static_cast<int64_t>(gram.shape(0)) == d &&
                     static_cast<int64_t>(gram.shape(1)) == side.factors,
@@ -226,24 +229,39 @@ NB_MODULE(_core, m) {
 
   m.def(
       "rotate",
-      [](In2<float> factors, int64_t first, In2<float> basis, OutRotated rotated, int threads,
+      [](In2<float> factors, int64_t first, In2<float> basis, Out2<float> rotated, int threads,
          const std::string& isa) {
-        const int64_t d = factors.shape(1), size = basis.shape(0);
+        const int64_t d = factors.shape(1), size = basis.shape(0), width = rotated.shape(1);
         require(static_cast<int64_t>(basis.shape(1)) == size, "basis is not square");
         require(0 <= first && first + size <= d, "the block is not among the factors");
-        require(rotated.shape(0) == factors.shape(0) &&
-                    static_cast<int64_t>(rotated.shape(1)) == safecf::padded_width(size),
-                "rotated rows are not padded");
-        const safecf::Gathered rows = gathered(rotated);
+        require(rotated.shape(0) == factors.shape(0) && size <= width,
+                "rotated has not the rows of the factors");
+        require(rotated.data() != factors.data() || width == d, "rotated overlaps the factors");
         const auto run = execution(threads);
         released([&] {
           safecf::rotate(safecf::kernels_named(isa), run, factors.data(), factors.shape(0), d,
-                         first, size, basis.data(), const_cast<float*>(rows.single),
-                         const_cast<uint16_t*>(rows.half));
+                         first, size, basis.data(), rotated.data(), width);
         });
       },
       "factors"_a, "first"_a, "basis"_a, "rotated"_a.noconvert(), "threads"_a, "isa"_a,
-      "Write F_block basis, F_block being columns of F from `first` on, rows padded with zeros.");
+      "Write F_block basis, F_block being columns of F from `first` on, rows padded with zeros; "
+      "`rotated` may be F itself.");
+
+  m.def(
+      "roughen",
+      [](In2<float> factors, Out2<uint32_t> rough, int threads, const std::string& isa) {
+        const int64_t d = factors.shape(1);
+        require(rough.shape(0) == factors.shape(0) &&
+                    static_cast<int64_t>(rough.shape(1)) == safecf::rough_width(d) / 2,
+                "rough rows are not padded");
+        const auto run = execution(threads);
+        released([&] {
+          safecf::roughen(safecf::kernels_named(isa), run, factors.data(), factors.shape(0), d,
+                          rough.data());
+        });
+      },
+      "factors"_a, "rough"_a.noconvert(), "threads"_a, "isa"_a,
+      "Write the factors as bfloat16, two to a word, rows padded with zeros.");
 
   m.def(
       "topk",

@@ -43,7 +43,7 @@ inline bool conjugate_gradients(const safecf::RowSystem& a, const safecf::CgOpti
     if (dot(residual, residual, width) <= goal) break;
     for (int64_t i = 0; i < width; i += kLanes)
       store(image + i, load(a.shared + i) * load(step + i));
-    apply_pairs<Value, false>(a, step, 0.0f, image);
+    apply_pairs<Value>(a, step, 0.0f, image);
     const float curvature = dot(step, image, width);
     if (!(curvature > 0.0f)) return false;
     const float length = energy / curvature;

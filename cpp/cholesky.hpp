@@ -96,12 +96,16 @@ inline int64_t exact_scratch(int64_t factors, int64_t longest_row) {
 inline void gather_scaled(const safecf::RowSystem& a, int64_t first, int64_t count,
                           const float* scale, float* out, float* root) {
   for (int64_t j = 0; j < count; ++j) {
-    if (first + j + kAhead < a.count)
-      prefetch_row(a.fixed.single + a.columns[first + j + kAhead] * a.fixed.width, a.fixed.width);
-    const float* const row = a.fixed.single + a.columns[first + j] * a.fixed.width;
+    const auto row_of = [&](int64_t t) {
+      return a.fixed.single + a.columns[min_of(t, a.count - 1)] * a.fixed.width;
+    };
+    const float* const row = row_of(first + j);
+    const float* const next = row_of(first + j + kAhead);
     root[j] = __builtin_sqrtf(a.pairs[first + j]);
-    for (int64_t i = 0; i < a.fixed.width; i += kLanes)
+    for (int64_t i = 0; i < a.fixed.width; i += kLanes) {
+      __builtin_prefetch(next + i);
       store(out + j * a.fixed.width + i, root[j] * load(row + i) * load(scale + i));
+    }
   }
 }
 
@@ -115,7 +119,7 @@ inline void gram_of_few(const float* rows, int64_t width, int64_t count, float* 
       float found[kGroup];
       SAFECF_UNROLL
       for (int g = 0; g < kGroup; ++g) group.rows[g] = rows + min_of(j + g, i) * width;
-      scores_of(group, rows + i * width, width, found);
+      scores_of(group, group, rows + i * width, width, found);
       for (int64_t g = 0; g < min_of(kGroup, i + 1 - j); ++g) c[i * c_row + j + g] = found[g];
     }
 }

@@ -23,7 +23,7 @@ struct Csr {
 struct Fixed {
   Gathered rotated;
   const float* values;  // `factors` eigenvalues
-  const float* basis;   // factors x factors, eigenvectors in columns
+  const float* basis;   // factors x factors, eigenvectors in columns; null: all factors are in it
   int64_t factors;
 };
 
@@ -49,6 +49,9 @@ struct Solution {
 };
 
 inline int64_t padded_width(int64_t factors) { return (factors + kPad - 1) / kPad * kPad; }
+inline int64_t rough_width(int64_t factors) {
+  return (factors + kRoughPad - 1) / kRoughPad * kRoughPad;
+}
 
 // Both return the first row that could not be solved, or -1.
 int64_t solve_rows_cg(const Kernels&, const Execution&, const Rows&, const Fixed&, const CgOptions&,
@@ -94,10 +97,14 @@ void gram(const Kernels&, const Execution&, const float* rows, int64_t count, in
 void gram_block(const Kernels&, const Execution&, const float* rows, int64_t count, int64_t factors,
                 const float* weight, int64_t first, int64_t size, float* gram);
 
-// rotated = F_block basis, with F_block the columns [first, first + size) of F; rows are padded to
-// padded_width(size). One of the outputs is null: that in single or that in half precision.
+// out = F_block basis, with F_block the columns [first, first + size) of F; rows of `width` floats,
+// padded with zeros. `out` may be F itself.
 void rotate(const Kernels&, const Execution&, const float* rows, int64_t count, int64_t factors,
-            int64_t first, int64_t size, const float* basis, float* single, uint16_t* half);
+            int64_t first, int64_t size, const float* basis, float* out, int64_t width);
+
+// The rows, rough, padded with zeros to rough_width(factors) numbers.
+void roughen(const Kernels&, const Execution&, const float* rows, int64_t count, int64_t factors,
+             uint32_t* rough);
 
 // What topk must leave out: columns per row, and columns for every row, both in ascending order.
 struct Excluded {

@@ -7,7 +7,7 @@ namespace safecf {
 namespace {
 constexpr int64_t kGramRows = 1024;       // at least, per partial sum
 constexpr int64_t kGramFloats = 1 << 26;  // at most, in all partial sums
-constexpr int64_t kRotatedRows = 192;     // per task
+constexpr int64_t kTaskRows = 192;        // per task of the others
 
 // The rows are cut into parts by their number and the size of a Gramian alone, and the partial
 // Gramians are added in order: the same bits for every number of threads.
@@ -77,26 +77,34 @@ void gram_block(const Kernels& kernels, const Execution& execution, const float*
 }
 
 void rotate(const Kernels& kernels, const Execution& execution, const float* rows, int64_t count,
-            int64_t factors, int64_t first, int64_t size, const float* basis, float* single,
-            uint16_t* half) {
-  const int64_t width = padded_width(size);
+            int64_t factors, int64_t first, int64_t size, const float* basis, float* out,
+            int64_t width) {
   const Packed packed(kernels, execution, {basis, size, 1}, size, size);
   struct Scratch {
     Buffer product, block;
   };
   const auto make_scratch = [&] {
-    return Scratch{Buffer(kernels.multiply_scratch), Buffer(half ? kRotatedRows * width : 0)};
+    return Scratch{Buffer(kernels.multiply_scratch), Buffer(kTaskRows * width, 0.0f)};
   };
-  parallel_for((count + kRotatedRows - 1) / kRotatedRows, execution, make_scratch,
+  parallel_for((count + kTaskRows - 1) / kTaskRows, execution, make_scratch,
                [&](int64_t task, Scratch& scratch) {
-                 const int64_t begin = task * kRotatedRows;
-                 const int64_t tall = std::min(count - begin, kRotatedRows);
-                 float* const out = half ? scratch.block.data() : single + begin * width;
+                 const int64_t begin = task * kTaskRows, tall = std::min(count - begin, kTaskRows);
                  packed.multiply(kernels, {rows + begin * factors + first, factors, 1}, tall, 0,
-                                 size, out, width, scratch.product.data());
-                 for (int64_t row = 0; row < tall; ++row)
-                   std::fill(out + row * width + size, out + (row + 1) * width, 0.0f);
-                 if (half) kernels.to_half(out, tall * width, half + begin * width);
+                                 size, scratch.block.data(), width, scratch.product.data());
+                 std::copy_n(scratch.block.data(), tall * width, out + begin * width);
+               });
+}
+
+void roughen(const Kernels& kernels, const Execution& execution, const float* rows, int64_t count,
+             int64_t factors, uint32_t* rough) {
+  const int64_t width = rough_width(factors);
+  parallel_for((count + kTaskRows - 1) / kTaskRows, execution, [&] { return Buffer(width, 0.0f); },
+               [&](int64_t task, Buffer& padded) {
+                 const int64_t last = std::min(count, (task + 1) * kTaskRows);
+                 for (int64_t row = task * kTaskRows; row < last; ++row) {
+                   std::copy_n(rows + row * factors, factors, padded.data());
+                   kernels.to_rough(padded.data(), width, rough + row * (width / 2));
+                 }
                });
 }
 

@@ -11,11 +11,55 @@ namespace {
 
 constexpr int kGroup = 4;
 constexpr int64_t kAhead = 8;  // rows between a prefetch and its use
+constexpr int64_t kLine = 64;  // bytes
 
+// How rows are stored: one number per element, or two.
 template <class Value>
-SAFECF_INLINE void prefetch_row(const Value* row, int64_t width) {
-  constexpr int64_t kLine = 64 / sizeof(Value);
-  for (int64_t i = 0; i < width; i += kLine) __builtin_prefetch(row + i);
+struct Stored;
+template <>
+struct Stored<float> {
+  static constexpr int kNumbers = 1;
+  static const float* rows(const safecf::Gathered& fixed) { return fixed.single; }
+};
+template <>
+struct Stored<uint32_t> {
+  static constexpr int kNumbers = 2;
+  static const uint32_t* rows(const safecf::Gathered& fixed) { return fixed.rough; }
+};
+
+// N vectors of a row, from coordinate i on.
+template <int N>
+struct Some {
+  static constexpr int kCount = N;
+  Vec v[N];
+};
+template <int N>
+SAFECF_INLINE Some<N> some(const float* row, int64_t i) {
+  Some<N> found;
+  SAFECF_UNROLL
+  for (int n = 0; n < N; ++n) found.v[n] = load(row + i + n * kLanes);
+  return found;
+}
+template <int N>
+SAFECF_INLINE Some<N> some(const uint32_t* row, int64_t i) {
+  static_assert(N == 2);
+  const Words pairs = load(row + i / 2);
+  return {{lower(pairs), upper(pairs)}};
+}
+template <int N>
+SAFECF_INLINE void put(float* row, int64_t i, const Some<N>& what) {
+  SAFECF_UNROLL
+  for (int n = 0; n < N; ++n) store(row + i + n * kLanes, what.v[n]);
+}
+
+// Calls body(i, Some<N>) for the coordinates i of a row, N vectors at a time: two, and one that may
+// be left over.
+template <class Value, class Body>
+SAFECF_INLINE void for_coordinates(int64_t width, Body body) {
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= width; i += 2 * kLanes) body(i, Some<2>());
+  if constexpr (Stored<Value>::kNumbers == 1)
+    if (i < width) body(i, Some<1>());
 }
 
 template <class Value>
@@ -23,76 +67,78 @@ struct Group {
   const Value* rows[kGroup];
 };
 
+// scores_g = y_g . x for the rows of a group, while the rows of the `next` one are fetched.
 template <class Value>
-SAFECF_INLINE const Value* rows_of(const safecf::Gathered& fixed);
-template <>
-SAFECF_INLINE const float* rows_of<float>(const safecf::Gathered& fixed) {
-  return fixed.single;
-}
-template <>
-SAFECF_INLINE const uint16_t* rows_of<uint16_t>(const safecf::Gathered& fixed) {
-  return fixed.half;
-}
-
-// scores_g = y_g . x for the rows of a group.
-template <class Value>
-SAFECF_INLINE void scores_of(const Group<Value>& y, const float* x, int64_t width, float* scores) {
-  Vec even[kGroup] = {}, odd[kGroup] = {};
-  int64_t i = 0;
-  for (; i + 2 * kLanes <= width; i += 2 * kLanes) {
-    const Vec x0 = load(x + i), x1 = load(x + i + kLanes);
+SAFECF_INLINE void scores_of(const Group<Value>& y, const Group<Value>& next, const float* x,
+                             int64_t width, float* scores) {
+  constexpr int64_t kStep = 2 * kLanes / Stored<Value>::kNumbers;  // elements
+  Vec total[kGroup][2] = {};
+  for_coordinates<Value>(width, [&](int64_t i, auto kind) SAFECF_ALWAYS {
+    constexpr int N = decltype(kind)::kCount;
+    const auto x_i = some<N>(x, i);
     SAFECF_UNROLL
     for (int g = 0; g < kGroup; ++g) {
-      even[g] += load(y.rows[g] + i) * x0;
-      odd[g] += load(y.rows[g] + i + kLanes) * x1;
+      SAFECF_UNROLL
+      for (int64_t e = 0; e < kStep; e += kLine / 4)
+        __builtin_prefetch(next.rows[g] + i / Stored<Value>::kNumbers + e);
+      const auto y_i = some<N>(y.rows[g], i);
+      SAFECF_UNROLL
+      for (int n = 0; n < N; ++n) total[g][n] += y_i.v[n] * x_i.v[n];
     }
-  }
-  for (; i < width; i += kLanes) {
-    const Vec x0 = load(x + i);
-    SAFECF_UNROLL
-    for (int g = 0; g < kGroup; ++g) even[g] += load(y.rows[g] + i) * x0;
-  }
+  });
   SAFECF_UNROLL
-  for (int g = 0; g < kGroup; ++g) scores[g] = sum(even[g] + odd[g]);
+  for (int g = 0; g < kGroup; ++g) scores[g] = sum(total[g][0] + total[g][1]);
 }
 
-// Calls body(group, weights) for all rows, the last group filled up with rows of weight zero.
-template <bool kPrefetch, class Value, class Body>
+// Calls body(group, next, weights) for all rows, the last group filled up with rows of weight zero;
+// the rows of `next` are kAhead rows on.
+template <class Value, class Body>
 SAFECF_INLINE void for_groups(const Value* fixed, int64_t width, const int32_t* columns,
                               const float* weights, int64_t count, Body body) {
+  const int64_t stride = width / Stored<Value>::kNumbers;
   for (int64_t j = 0; j < count; j += kGroup) {
-    if (kPrefetch) {
-      for (int64_t t = j + kAhead; t < min_of(j + kAhead + kGroup, count); ++t)
-        prefetch_row(fixed + columns[t] * width, width);
-    }
-    Group<Value> group;
+    Group<Value> group, next;
     float weight[kGroup];
     SAFECF_UNROLL
     for (int g = 0; g < kGroup; ++g) {
       const bool inside = j + g < count;
-      group.rows[g] = fixed + columns[inside ? j + g : j] * width;
+      group.rows[g] = fixed + columns[inside ? j + g : j] * stride;
+      next.rows[g] = fixed + columns[min_of(j + g + kAhead, count - 1)] * stride;
       weight[g] = inside ? (weights ? weights[j + g] : 1.0f) : 0.0f;
     }
-    body(group, weight);
+    body(group, next, weight);
   }
 }
 
+// sum += sum_g weight_g y_g
+template <class Value>
+SAFECF_INLINE void add_group(const Group<Value>& y, const float* weight, int64_t width,
+                             float* sum) {
+  for_coordinates<Value>(width, [&](int64_t i, auto kind) SAFECF_ALWAYS {
+    constexpr int N = decltype(kind)::kCount;
+    auto total = some<N>(sum, i);
+    SAFECF_UNROLL
+    for (int g = 0; g < kGroup; ++g) {
+      const auto y_i = some<N>(y.rows[g], i);
+      SAFECF_UNROLL
+      for (int n = 0; n < N; ++n) total.v[n] += weight[g] * y_i.v[n];
+    }
+    put(sum, i, total);
+  });
+}
+
 // image += sum_j p_j (y_j . x - target) y_j
-template <class Value, bool kPrefetch>
+template <class Value>
 inline void apply_pairs(const safecf::RowSystem& a, const float* x, float target, float* image) {
-  for_groups<kPrefetch>(rows_of<Value>(a.fixed), a.fixed.width, a.columns, a.pairs, a.count,
-                        [&](const Group<Value>& y, const float* p) {
-                          float c[kGroup];
-                          scores_of(y, x, a.fixed.width, c);
-                          SAFECF_UNROLL
-                          for (int g = 0; g < kGroup; ++g) c[g] = p[g] * (c[g] - target);
-                          for (int64_t i = 0; i < a.fixed.width; i += kLanes) {
-                            Vec total = load(image + i);
-                            SAFECF_UNROLL
-                            for (int g = 0; g < kGroup; ++g) total += c[g] * load(y.rows[g] + i);
-                            store(image + i, total);
-                          }
-                        });
+  const int64_t width = a.fixed.width;
+  for_groups(Stored<Value>::rows(a.fixed), width, a.columns, a.pairs, a.count,
+             [&](const Group<Value>& y, const Group<Value>& next, const float* p) SAFECF_ALWAYS {
+               float c[kGroup];
+               scores_of(y, next, x, width, c);
+               SAFECF_UNROLL
+               for (int g = 0; g < kGroup; ++g) c[g] = p[g] * (c[g] - target);
+               add_group(y, c, width, image);
+             });
 }
 
 // out = (diag(shared) + sum_j p_j y_j y_j') x - sum_j p_j y_j
@@ -100,7 +146,7 @@ template <class Value>
 inline void gradient_of(const safecf::RowSystem& a, const float* x, float* out) {
   for (int64_t i = 0; i < a.fixed.width; i += kLanes)
     store(out + i, load(a.shared + i) * load(x + i));
-  apply_pairs<Value, true>(a, x, 1.0f, out);
+  apply_pairs<Value>(a, x, 1.0f, out);
 }
 
 // The fused first pass: b += sum_j p_j y_j, residual += sum_j p_j (1 - y_j.x) y_j and
@@ -108,51 +154,55 @@ inline void gradient_of(const safecf::RowSystem& a, const float* x, float* out) 
 template <class Value>
 inline void first_pass(const safecf::RowSystem& a, const float* x, float* b, float* residual,
                        float* diagonal) {
-  for_groups<true>(rows_of<Value>(a.fixed), a.fixed.width, a.columns, a.pairs, a.count,
-                   [&](const Group<Value>& y, const float* p) {
-                     float c[kGroup];
-                     scores_of(y, x, a.fixed.width, c);
-                     SAFECF_UNROLL
-                     for (int g = 0; g < kGroup; ++g) c[g] = p[g] * (1.0f - c[g]);
-                     for (int64_t i = 0; i < a.fixed.width; i += kLanes) {
-                       Vec b_i = load(b + i), r_i = load(residual + i), m_i = load(diagonal + i);
-                       SAFECF_UNROLL
-                       for (int g = 0; g < kGroup; ++g) {
-                         const Vec y_i = load(y.rows[g] + i), py_i = p[g] * y_i;
-                         b_i += py_i;
-                         r_i += c[g] * y_i;
-                         m_i += py_i * y_i;
-                       }
-                       store(b + i, b_i);
-                       store(residual + i, r_i);
-                       store(diagonal + i, m_i);
-                     }
-                   });
+  const int64_t width = a.fixed.width;
+  for_groups(Stored<Value>::rows(a.fixed), width, a.columns, a.pairs, a.count,
+             [&](const Group<Value>& y, const Group<Value>& next, const float* p) SAFECF_ALWAYS {
+               float c[kGroup];
+               scores_of(y, next, x, width, c);
+               SAFECF_UNROLL
+               for (int g = 0; g < kGroup; ++g) c[g] = p[g] * (1.0f - c[g]);
+               for_coordinates<Value>(width, [&](int64_t i, auto kind) SAFECF_ALWAYS {
+                 constexpr int N = decltype(kind)::kCount;
+                 auto b_i = some<N>(b, i), r_i = some<N>(residual, i), m_i = some<N>(diagonal, i);
+                 SAFECF_UNROLL
+                 for (int g = 0; g < kGroup; ++g) {
+                   const auto y_i = some<N>(y.rows[g], i);
+                   SAFECF_UNROLL
+                   for (int n = 0; n < N; ++n) {
+                     const Vec py = p[g] * y_i.v[n];
+                     b_i.v[n] += py;
+                     r_i.v[n] += c[g] * y_i.v[n];
+                     m_i.v[n] += py * y_i.v[n];
+                   }
+                 }
+                 put(b, i, b_i);
+                 put(residual, i, r_i);
+                 put(diagonal, i, m_i);
+               });
+             });
 }
 
 // sum += sum_j weight_j y_j
 inline void add_rows(const float* fixed, int64_t width, const int32_t* columns, const float* weight,
                      int64_t count, float* sum) {
-  for_groups<true>(fixed, width, columns, weight, count,
-                   [&](const Group<float>& y, const float* w) {
-                     for (int64_t i = 0; i < width; i += kLanes) {
-                       Vec total = load(sum + i);
-                       SAFECF_UNROLL
-                       for (int g = 0; g < kGroup; ++g) total += w[g] * load(y.rows[g] + i);
-                       store(sum + i, total);
-                     }
-                   });
+  for_groups(fixed, width, columns, weight, count,
+             [&](const Group<float>& y, const Group<float>& next, const float* w) SAFECF_ALWAYS {
+               for (const float* row : next.rows)
+                 for (int64_t i = 0; i < width; i += kLine / 4) __builtin_prefetch(row + i);
+               add_group(y, w, width, sum);
+             });
 }
 
 // scores_j = x.y_j
 inline void gather_scores(const float* fixed, int64_t width, const int32_t* columns, int64_t count,
                           const float* x, float* scores) {
   int64_t j = 0;
-  for_groups<true>(fixed, width, columns, nullptr, count, [&](const Group<float>& y, const float*) {
-    float found[kGroup];
-    scores_of(y, x, width, found);
-    for (int g = 0; g < kGroup && j < count; ++g) scores[j++] = found[g];
-  });
+  for_groups(fixed, width, columns, nullptr, count,
+             [&](const Group<float>& y, const Group<float>& next, const float*) SAFECF_ALWAYS {
+               float found[kGroup];
+               scores_of(y, next, x, width, found);
+               for (int g = 0; g < kGroup && j < count; ++g) scores[j++] = found[g];
+             });
 }
 
 // sum_j weight_j (1 - x.y_j)^2
@@ -160,14 +210,14 @@ template <class Value>
 inline float missed_by(const safecf::Gathered& fixed, const int32_t* columns, const float* weight,
                        int64_t count, const float* x) {
   double total = 0;
-  for_groups<true>(rows_of<Value>(fixed), fixed.width, columns, weight, count,
-                   [&](const Group<Value>& y, const float* w) {
-                     float scores[kGroup];
-                     scores_of(y, x, fixed.width, scores);
-                     SAFECF_UNROLL
-                     for (int g = 0; g < kGroup; ++g)
-                       total += w[g] * (1.0f - scores[g]) * (1.0f - scores[g]);
-                   });
+  for_groups(Stored<Value>::rows(fixed), fixed.width, columns, weight, count,
+             [&](const Group<Value>& y, const Group<Value>& next, const float* w) SAFECF_ALWAYS {
+               float scores[kGroup];
+               scores_of(y, next, x, fixed.width, scores);
+               SAFECF_UNROLL
+               for (int g = 0; g < kGroup; ++g)
+                 total += w[g] * (1.0f - scores[g]) * (1.0f - scores[g]);
+             });
   return static_cast<float>(total);
 }
 

@@ -15,22 +15,26 @@ namespace {
 
 bool solve_cg(const safecf::RowSystem& a, const safecf::CgOptions& options, float* x,
               float* scratch) {
-  return a.fixed.half ? conjugate_gradients<uint16_t>(a, options, x, scratch)
-                      : conjugate_gradients<float>(a, options, x, scratch);
+  const ZeroSubnormals here;
+  return a.fixed.rough ? conjugate_gradients<uint32_t>(a, options, x, scratch)
+                       : conjugate_gradients<float>(a, options, x, scratch);
 }
 
 void gradient(const safecf::RowSystem& a, const float* x, float* out) {
-  a.fixed.half ? gradient_of<uint16_t>(a, x, out) : gradient_of<float>(a, x, out);
+  const ZeroSubnormals here;
+  a.fixed.rough ? gradient_of<uint32_t>(a, x, out) : gradient_of<float>(a, x, out);
 }
 
 float missed(safecf::Gathered fixed, const int32_t* columns, const float* weight, int64_t count,
              const float* x) {
-  return fixed.half ? missed_by<uint16_t>(fixed, columns, weight, count, x)
-                    : missed_by<float>(fixed, columns, weight, count, x);
+  const ZeroSubnormals here;
+  return fixed.rough ? missed_by<uint32_t>(fixed, columns, weight, count, x)
+                     : missed_by<float>(fixed, columns, weight, count, x);
 }
 
-void to_half(const float* from, int64_t count, uint16_t* to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = to_half(from[i]);
+void to_rough(const float* from, int64_t count, uint32_t* to) {
+  for (; count > 0; count -= 2 * kLanes, from += 2 * kLanes, to += kLanes)
+    for (int i = 0; i < kLanes; ++i) to[i] = to_pair(from[i], from[i + kLanes]);
 }
 
 float dot3(const float* a, const float* b, const float* c, int64_t width) {
@@ -47,7 +51,7 @@ void scores(const float* rows, int64_t count, const float* query, int64_t width,
     float found[kGroup];
     SAFECF_UNROLL
     for (int g = 0; g < kGroup; ++g) group.rows[g] = rows + (r + g < count ? r + g : r) * width;
-    scores_of(group, query, whole, found);
+    scores_of(group, group, query, whole, found);
     for (int g = 0; g < kGroup && r + g < count; ++g) {
       for (int64_t i = whole; i < width; ++i) found[g] += group.rows[g][i] * query[i];
       scores[r + g] = found[g];
@@ -136,7 +140,7 @@ constinit const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
     .multiply_scratch = kMultiplyScratch,
     .gram = gram,
     .gram_scratch = gram_scratch,
-    .to_half = to_half,
+    .to_rough = to_rough,
     .scores = scores,
     .collect = collect,
     .prune = prune,

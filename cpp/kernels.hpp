@@ -11,11 +11,14 @@ namespace safecf {
 // Rows of factors are padded with zeros to a multiple of this many floats, a cache line.
 constexpr int64_t kPad = 16;
 
-// Rows of factors that passes gather from, in single or in half precision: the other is null.
+// Rough rows are padded to a multiple of this many numbers, two of which share a word.
+constexpr int64_t kRoughPad = 32;
+
+// Rows of factors that passes gather from, in single precision or rough: the other is null.
 struct Gathered {
   const float* single;
-  const uint16_t* half;
-  int64_t width;  // numbers per row, padded
+  const uint32_t* rough;  // in pairs, as the kernels' `to_rough` writes them
+  int64_t width;          // numbers per row, padded
 };
 
 // One row in the eigenbasis of G, where the shared part is diagonal:
@@ -102,8 +105,8 @@ struct Kernels {
                int64_t c_row, float* scratch);
   int64_t (*gram_scratch)(int64_t rows);
 
-  // The nearest numbers of half precision, of which 65504 is the largest.
-  void (*to_half)(const float* from, int64_t count, uint16_t* to);
+  // Rough rows of these, of which there are `count` numbers, a multiple of kRoughPad.
+  void (*to_rough)(const float* from, int64_t count, uint32_t* to);
 
   // scores_r = rows_r . query for `count` rows of `width` floats each.
   void (*scores)(const float* rows, int64_t count, const float* query, int64_t width,

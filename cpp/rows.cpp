@@ -1,6 +1,7 @@
-// Half-steps, gradients and losses: rows are taken in blocks, rotated into the eigenbasis of G,
-// dealt with there one by one, and rotated back.
+// Half-steps, gradients and losses: rows are taken in blocks, brought into the eigenbasis of G,
+// dealt with there one by one, and brought back.
 #include <algorithm>
+#include <optional>
 
 #include "blocks.hpp"
 #include "first_failure.hpp"
@@ -9,9 +10,45 @@
 namespace safecf {
 namespace {
 
+// The way of rows into the eigenbasis of G and back: rotations, unless they are in it anyway.
+class Eigenbasis {
+ public:
+  Eigenbasis(const Kernels& kernels, const Execution& execution, const Fixed& fixed)
+      : d_(fixed.factors), width_(fixed.rotated.width) {
+    if (!fixed.basis) return;
+    into_.emplace(kernels, execution, Strided{fixed.basis, d_, 1}, d_, d_);
+    back_.emplace(kernels, execution, Strided{fixed.basis, 1, d_}, d_, d_);
+  }
+
+  // The padding of `inside` stays as it is.
+  void enter(const Kernels& kernels, const float* rows, int64_t count, float* inside,
+             float* scratch) const {
+    if (into_) {
+      into_->multiply(kernels, {rows, d_, 1}, count, 0, d_, inside, width_, scratch);
+    } else {
+      for (int64_t row = 0; row < count; ++row)
+        std::copy_n(rows + row * d_, d_, inside + row * width_);
+    }
+  }
+
+  void leave(const Kernels& kernels, const float* inside, int64_t count, float* rows,
+             float* scratch) const {
+    if (back_) {
+      back_->multiply(kernels, {inside, width_, 1}, count, 0, d_, rows, d_, scratch);
+    } else {
+      for (int64_t row = 0; row < count; ++row)
+        std::copy_n(inside + row * width_, d_, rows + row * d_);
+    }
+  }
+
+ private:
+  int64_t d_, width_;
+  std::optional<Packed> into_, back_;
+};
+
 struct Scratch {
   Buffer inside;   // a block in the eigenbasis
-  Buffer outside;  // the same block, rotated back
+  Buffer outside;  // the same block, brought back
   Buffer product;  // for the matrix products
   std::vector<int32_t> columns;
   Buffer pairs;
@@ -21,14 +58,13 @@ struct Scratch {
 
 // Takes the rows in blocks. each(row, system, x, scratch) sees a row in the eigenbasis, without its
 // pairs of weight zero, where x is the row of `start`, if there is one, and replaces x; done(block,
-// found) gets what it put there, rotated back.
+// found) gets what it put there, brought back.
 template <class Each, class Done>
 void for_rows(const Kernels& kernels, const Execution& execution, const Rows& rows,
               const Fixed& fixed, const float* start, int64_t longest, int64_t solver_scratch,
               Each each, Done done) {
   const int64_t d = fixed.factors, width = fixed.rotated.width;
-  const Packed into(kernels, execution, {fixed.basis, d, 1}, d, d);
-  const Packed back(kernels, execution, {fixed.basis, 1, d}, d, d);
+  const Eigenbasis eigenbasis(kernels, execution, fixed);
   const std::vector<Block> blocks = row_blocks(rows.matrix);
 
   const auto make_scratch = [&] {
@@ -41,8 +77,8 @@ void for_rows(const Kernels& kernels, const Execution& execution, const Rows& ro
                [&](int64_t task, Scratch& scratch) {
                  const Block block = blocks[task];
                  if (start)
-                   into.multiply(kernels, {start + block.first * d, d, 1}, block.rows(), 0, d,
-                                 scratch.inside.data(), width, scratch.product.data());
+                   eigenbasis.enter(kernels, start + block.first * d, block.rows(),
+                                    scratch.inside.data(), scratch.product.data());
                  for (int64_t row = block.first; row < block.last; ++row) {
                    const int64_t begin = rows.matrix.begin(row);
                    int64_t count = 0;
@@ -58,8 +94,8 @@ void for_rows(const Kernels& kernels, const Execution& execution, const Rows& ro
                    each(row, system, scratch.inside.data() + (row - block.first) * width,
                         scratch.solver.data());
                  }
-                 back.multiply(kernels, {scratch.inside.data(), width, 1}, block.rows(), 0, d,
-                               scratch.outside.data(), d, scratch.product.data());
+                 eigenbasis.leave(kernels, scratch.inside.data(), block.rows(),
+                                  scratch.outside.data(), scratch.product.data());
                  done(block, scratch.outside.data());
                });
 }
@@ -134,7 +170,7 @@ void gradients(const Kernels& kernels, const Execution& execution, const Rows& r
 void losses(const Kernels& kernels, const Execution& execution, const Csr& matrix,
             const float* pair_weight, const Fixed& fixed, const float* factors, float* losses) {
   const int64_t d = fixed.factors, width = fixed.rotated.width;
-  const Packed into(kernels, execution, {fixed.basis, d, 1}, d, d);
+  const Eigenbasis eigenbasis(kernels, execution, fixed);
   const std::vector<Block> blocks = row_blocks(matrix);
   struct LossScratch {
     Buffer inside, product, values;
@@ -147,8 +183,8 @@ void losses(const Kernels& kernels, const Execution& execution, const Csr& matri
   parallel_for(static_cast<int64_t>(blocks.size()), execution, make_scratch,
                [&](int64_t task, LossScratch& scratch) {
                  const Block block = blocks[task];
-                 into.multiply(kernels, {factors + block.first * d, d, 1}, block.rows(), 0, d,
-                               scratch.inside.data(), width, scratch.product.data());
+                 eigenbasis.enter(kernels, factors + block.first * d, block.rows(),
+                                  scratch.inside.data(), scratch.product.data());
                  for (int64_t row = block.first; row < block.last; ++row) {
                    const int64_t begin = matrix.begin(row);
                    const float* const x = scratch.inside.data() + (row - block.first) * width;

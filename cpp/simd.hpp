@@ -7,13 +7,14 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#if defined(__AVX__)
+#if defined(__SSE__)
 #include <immintrin.h>
 #endif
 
 // Loops over the lanes or the rows of a group live in registers only when they are unrolled.
 #define SAFECF_UNROLL _Pragma("GCC unroll 16")
-#define SAFECF_INLINE inline __attribute__((always_inline))
+#define SAFECF_ALWAYS __attribute__((always_inline))  // of a lambda
+#define SAFECF_INLINE inline SAFECF_ALWAYS
 
 namespace {
 
@@ -33,40 +34,40 @@ SAFECF_INLINE Vec load(const float* p) { return *reinterpret_cast<const Unaligne
 SAFECF_INLINE void store(float* p, Vec v) { *reinterpret_cast<UnalignedVec*>(p) = v; }
 SAFECF_INLINE Vec splat(float x) { return x - Vec{}; }
 
-// Half precision: 1 bit of sign, 5 of exponent, 10 of mantissa. Only storage knows it.
-#if defined(__AVX512F__)
-SAFECF_INLINE Vec load(const uint16_t* p) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-}
-#elif defined(__F16C__)
-SAFECF_INLINE Vec load(const uint16_t* p) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-}
-#else
-SAFECF_INLINE Vec load(const uint16_t* p) {
-  // the exponent's bias differs by 112; as a product, that is right for small numbers too
-  typedef uint32_t Bits __attribute__((vector_size(4 * kLanes)));
-  Bits half;
-  for (int i = 0; i < kLanes; ++i) half[i] = p[i];
-  const Vec size = reinterpret_cast<Vec>((half & 0x7FFFu) << 13) * 0x1p112f;
-  return reinterpret_cast<Vec>(reinterpret_cast<Bits>(size) | (half & 0x8000u) << 16);
-}
-#endif
+// Rough numbers: a word holds two, each with the sign, the exponent and 7 bits of the mantissa of a
+// float (bfloat16). The lower one is moved into place; the upper one is taken as it stands, with
+// the lower one's bits behind its own, which `to_pair` has allowed for.
+typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
+typedef uint32_t UnalignedWords __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 
-// The nearest number; the largest one, 65504, for all that are larger.
-SAFECF_INLINE uint16_t to_half(float x) {
-  x = x > 65504.0f ? 65504.0f : x < -65504.0f ? -65504.0f : x;
-#if defined(__F16C__)
-  return _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT);
-#else
-  const uint32_t bits = __builtin_bit_cast(uint32_t, x), sign = bits >> 16 & 0x8000u;
-  const float size = __builtin_bit_cast(float, bits & 0x7FFFFFFFu);
-  if (size < 0x1p-14f)  // subnormal: multiples of 2^-24; adding 0.5 rounds to them
-    return static_cast<uint16_t>(sign | (__builtin_bit_cast(uint32_t, size + 0.5f) - 0x3F000000u));
-  const uint32_t magnitude = bits & 0x7FFFFFFFu, odd = magnitude >> 13 & 1u;
-  return static_cast<uint16_t>(sign | ((magnitude - 0x38000000u + 0xFFFu + odd) >> 13));
-#endif
+SAFECF_INLINE Words load(const uint32_t* p) { return *reinterpret_cast<const UnalignedWords*>(p); }
+SAFECF_INLINE Vec lower(Words pairs) { return reinterpret_cast<Vec>(pairs << 16); }
+SAFECF_INLINE Vec upper(Words pairs) { return reinterpret_cast<Vec>(pairs); }
+
+// The word whose numbers are nearest to these: off by 2^-8 of each at most. A subnormal one, and so
+// what follows a zero in its word, counts as zero: see `ZeroSubnormals`.
+SAFECF_INLINE uint32_t to_pair(float low, float high) {
+  const uint32_t low_bits = __builtin_bit_cast(uint32_t, low);
+  const uint32_t lower = (low_bits + 0x7FFFu + (low_bits >> 16 & 1u)) >> 16;
+  const uint32_t bits = __builtin_bit_cast(uint32_t, high), size = bits & 0x7FFFFFFFu;
+  const uint32_t upper = size < 0x00800000u ? 0u : (size - lower + 0x8000u) & 0xFFFF0000u;
+  return (bits & 0x80000000u) | upper | lower;
 }
+
+// While it lives, subnormal numbers are zero in this thread; x86 takes long over them.
+class ZeroSubnormals {
+ public:
+  ZeroSubnormals(const ZeroSubnormals&) = delete;
+#if defined(__SSE__)
+  ZeroSubnormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040u); }
+  ~ZeroSubnormals() { _mm_setcsr(before_); }
+
+ private:
+  const unsigned before_;
+#else
+  ZeroSubnormals() {}
+#endif
+};
 
 // The sum of the lanes, always in the same order.
 SAFECF_INLINE float sum(Vec v) {

@@ -16,7 +16,7 @@ from safecf.backends import CpuBackend, NumpyBackend
 from safecf.data.interactions import Interactions
 from safecf.data.matrix import Csr
 from safecf.errors import ConvergenceWarning
-from tests.problems import dense, gradient, matrix_of, objective, problem_of, user_losses
+from tests.problems import dense, gradient, matrix_of, objective, problem_of, unturned, user_losses
 
 GAUSSIAN = KERNELS["gaussian"]
 LOSSES = [Plain(0.1), Normalised(0.02)]
@@ -105,15 +105,22 @@ def test_the_objective_never_rises(loss, risk):
 
 
 def test_residual_norms_are_those_of_the_change():
-    training = training_of(Normalised(0.02), SmoothedCVaR(0.3, GAUSSIAN, 0.2))
+    changes = []
+
+    class Watched(NumpyBackend):
+        def solve_rows(self, rows, fixed, factors, solver):
+            before = factors.copy()
+            solved = super().solve_rows(rows, fixed, factors, solver)
+            changes.append(np.linalg.norm(factors - before))
+            return solved
+
+    risk = SmoothedCVaR(0.3, GAUSSIAN, 0.2)
+    training = training_of(Normalised(0.02), risk, Exact(), Watched())
     state = training.start(5, 0.5)
-    before = dataclasses.replace(
-        state, users=state.users.copy(), items=state.items.copy(), weights=state.weights.copy()
-    )
+    weights = state.weights.copy()
     record = next(training.epochs(state, 1))
-    assert record.residual_users == pytest.approx(np.linalg.norm(state.users - before.users))
-    assert record.residual_items == pytest.approx(np.linalg.norm(state.items - before.items))
-    assert record.residual_weights == pytest.approx(np.linalg.norm(state.weights - before.weights))
+    assert [record.residual_users, record.residual_items] == pytest.approx(changes)
+    assert record.residual_weights == pytest.approx(np.linalg.norm(state.weights - weights))
 
 
 def test_training_settles():
@@ -148,17 +155,19 @@ def test_converged_iterative_solvers_train_the_exact_model(solver):
     np.testing.assert_allclose(other.items, exact.items, atol=1e-7)
 
 
-@pytest.mark.parametrize("solver", [Exact(), CG(), SpectralCG()], ids=str)
+@pytest.mark.parametrize("solver", [Exact(), CG(), SpectralCG(), SpectralCG(1e-4)], ids=str)
 @pytest.mark.parametrize(("loss", "risk"), CASES, ids=str)
 def test_a_whole_training_agrees_between_the_backends(loss, risk, solver):
     slow, slow_history = run(training_of(loss, risk, solver, weighted=True), 3)
     fast, fast_history = run(training_of(loss, risk, solver, CpuBackend(), weighted=True), 3)
-    np.testing.assert_allclose(fast.items, slow.items, atol=2e-3 * np.abs(slow.items).max())
-    np.testing.assert_allclose(fast.weights, slow.weights, atol=1e-3)
+    rough = 10 if solver.rough else 1
+    found, expected = (unturned(state.users, state.items) for state in (fast, slow))
+    np.testing.assert_allclose(found, expected, atol=rough * 2e-3 * np.abs(expected).max())
+    np.testing.assert_allclose(fast.weights, slow.weights, atol=rough * 1e-3)
     for ours, theirs in zip(fast_history, slow_history, strict=True):
-        assert ours.objective == pytest.approx(theirs.objective, rel=1e-4)
-        assert ours.cvar == pytest.approx(theirs.cvar, rel=1e-3)
-        assert ours.residual_items == pytest.approx(theirs.residual_items, rel=2e-3)
+        assert ours.objective == pytest.approx(theirs.objective, rel=rough * 1e-4)
+        assert ours.cvar == pytest.approx(theirs.cvar, rel=rough * 1e-3)
+        assert ours.residual_items == pytest.approx(theirs.residual_items, rel=rough * 2e-3)
 
 
 @pytest.mark.parametrize("solver", [Exact(), CG(), SpectralCG()], ids=str)

@@ -83,7 +83,7 @@ void test_products_are_those_of_plain_loops(const Kernels& kernels) {
     const int64_t n = 29;
     const auto rows = random_floats(n * d, 1), basis = random_floats(d * d, 2);
     std::vector<float> rotated(n * padded_width(d), -1.0f), square(d * d);
-    rotate(kernels, {2}, rows.data(), n, d, 0, d, basis.data(), rotated.data(), nullptr);
+    rotate(kernels, {2}, rows.data(), n, d, 0, d, basis.data(), rotated.data(), padded_width(d));
     gram(kernels, {2}, rows.data(), n, d, nullptr, square.data());
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t j = 0; j < padded_width(d); ++j) {

@@ -50,8 +50,8 @@ class SpectralCG:
 
     @property
     def rough(self) -> bool:
-        """Whether rounding the fixed factors by 2^-11 is lost in the tolerance."""
-        return self.tolerance >= 2**-11
+        """Whether the fixed factors may be off by 2^-8 each, which averages out to about 1e-3."""
+        return self.tolerance >= 2**-10
 
 
 @dataclass(frozen=True)

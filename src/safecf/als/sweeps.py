@@ -26,7 +26,10 @@ Timer = Callable[[str], AbstractContextManager[None]]
 
 @dataclass
 class State:
-    """What an epoch starts from; enough to go on with the same bits."""
+    """What an epoch starts from; enough to go on with the same bits.
+
+    `spectrum` are the eigenvalues of b Y'Y, if both sides are in its eigenbasis.
+    """
 
     users: Factors
     items: Factors
@@ -34,6 +37,7 @@ class State:
     xi: float | None = None
     epoch: int = 0
     moments: tuple[Moments | None, Moments | None] = (None, None)
+    spectrum: Vector | None = None
 
     def cast(self, dtype: np.dtype[Any]) -> None:
         """Be in the type of numbers that a backend works with."""
@@ -84,7 +88,10 @@ class Solving:
 
 @dataclass
 class Alternating(Solving):
-    """All users given the items, then all items given the new users: ALS."""
+    """All users given the items, then all items given the new users: ALS.
+
+    Before each half-step both sides are turned into the eigenbasis of its G, in which they stay.
+    """
 
     problem: Problem
     backend: Backend
@@ -92,28 +99,29 @@ class Alternating(Solving):
     _items: Any = field(default=None, init=False)
 
     def losses(self, state: State) -> Vector:
-        """loss_u in the eigenbasis of b Y'Y, which the users' half-step needs as well."""
-        losses, self._items = losses_and_items(
-            self.problem, self.backend, state, rough=self.solver.rough
-        )
-        return losses
+        """loss_u in the eigenbasis of b Y'Y, which is that of the users' half-step."""
+        problem, backend = self.problem, self.backend
+        if state.spectrum is None:
+            gram = gramian(problem, backend, state.items)
+            state.spectrum = backend.turn(state.items, state.users, gram)
+        self._items = backend.prepare(state.items, state.spectrum, rough=self.solver.rough)
+        matrix = problem.interactions.users
+        return backend.losses(matrix, problem.pair_weight, state.users, self._items)
 
     def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
         """X from Y by G = b Y'Y, then Y from X by G = b X' diag(count w) X."""
-        problem, backend = self.problem, self.backend
-        with timer("users"):
+        problem, backend, solver = self.problem, self.backend, self.solver
+        with timer("users"), naming("user"):
             rows = problem.user_rows(weights)
-            users = self._solve("user", rows, self._items, state.users)
-        self._items = None  # its memory goes to the rotated users
-        with timer("items"):
+            users = backend.solve_rows(rows, self._items, state.users, solver)
+        self._items = state.spectrum = None  # the items' memory goes to the users, made ready
+        with timer("items"), naming("item"):
             gram = gramian(problem, backend, state.users, problem.counted(weights))
-            fixed = backend.prepare(state.users, gram, rough=self.solver.rough)
-            items = self._solve("item", problem.item_rows(weights), fixed, state.items)
+            values = backend.turn(state.users, state.items, gram)
+            fixed = backend.prepare(state.users, values, rough=solver.rough)
+            rows = problem.item_rows(weights)
+            items = backend.solve_rows(rows, fixed, state.items, solver)
         return users, items
-
-    def _solve(self, side: str, rows: Rows, fixed: Any, factors: Factors) -> Solved:
-        with naming(side):
-            return self.backend.solve_rows(rows, fixed, factors, self.solver)
 
 
 @dataclass
@@ -187,7 +195,10 @@ class Simultaneous:
 
     def losses(self, state: State) -> Vector:
         """loss_u in the eigenbasis of b Y'Y, which the users' gradients need as well."""
-        losses, self._items = losses_and_items(self.problem, self.backend, state, rough=False)
+        gram = gramian(self.problem, self.backend, state.items)
+        self._items = self.backend.prepare(state.items, gram)
+        matrix = self.problem.interactions.users
+        losses = self.backend.losses(matrix, self.problem.pair_weight, state.users, self._items)
         population = self.problem.population(losses)
         mean = population.mean(population.losses)
         if not mean <= HOPELESS * self._loss_of_zero:
@@ -251,16 +262,6 @@ def gramian(
     """G = b F' diag(weight) F, or its columns `block`."""
     gram: Factors = problem.loss.unobserved_weight * backend.gram(factors, weight, block)
     return gram
-
-
-def losses_and_items(
-    problem: Problem, backend: Backend, state: State, *, rough: bool
-) -> tuple[Vector, Any]:
-    """Return loss_u, and the items as they were prepared for it with G = b Y'Y."""
-    gram = gramian(problem, backend, state.items)
-    items = backend.prepare(state.items, gram, rough=rough)
-    users = problem.interactions.users
-    return backend.losses(users, problem.pair_weight, state.users, items), items
 
 
 def _squares(rows: Factors) -> Vector:

@@ -37,10 +37,16 @@ class Backend(Protocol):
     ) -> Factors:
         """Return F' diag(weight) F, or only its columns `block`."""
 
-    def prepare(self, factors: Factors, gram: Factors, *, rough: bool = False) -> Any:
-        """Get the fixed side of a half-step ready: its factors and G.
+    def turn(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
+        """Rotate both sides, in place, into the eigenbasis of G; return its eigenvalues.
 
-        Rough factors may have a relative error of 2^-11, for the sake of speed.
+        No score x.y changes, and G is diagonal from here on.
+        """
+
+    def prepare(self, factors: Factors, gram: Factors, *, rough: bool = False) -> Any:
+        """Get the fixed side of a half-step ready: its factors and G, or G's diagonal alone.
+
+        With a diagonal, rough factors may be off by 2^-8 of each, for the sake of speed.
         """
 
     def solve_rows(self, rows: Rows, fixed: Any, factors: Factors, solver: RowSolver) -> Solved:

@@ -20,17 +20,18 @@ Floats = NDArray[np.float32]
 
 CACHE_LINE = 64
 PAD = CACHE_LINE // 4
-# Root mean squares of coordinates in half precision: from 6e-5 up its relative error is 2^-11, and
-# 65504 is its largest number, a thousand times the upper bound.
-HALF_RANGE = (2e-4, 60.0)
+ROUGH_PAD = 32
 
 
 class Fixed(NamedTuple):
-    """The fixed side in the eigenbasis of G = basis diag(values) basis'."""
+    """The fixed side in the eigenbasis of G = basis diag(values) basis'.
 
-    rotated: Floats | NDArray[np.uint16]
+    Rough rows are bfloat16, two to a word. Without a basis, all factors are in it already.
+    """
+
+    rotated: Floats | NDArray[np.uint32]
     values: Floats
-    basis: Floats
+    basis: Floats | None
 
 
 def solve_exact(systems: dict[str, Any], solver: Exact) -> int:
@@ -90,31 +91,37 @@ class CpuBackend:
             _core.gram_block(factors, weights, block.start, gram, self.num_threads, self.isa)
         return gram
 
+    def turn(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
+        """Rotate both sides, in place; return the eigenvalues of G."""
+        values, basis = _eigh(gram)
+        for side in (factors, others):
+            self._rotate(side, 0, basis, side)
+        return values
+
     def prepare(self, factors: Factors, gram: Factors, *, rough: bool = False) -> Fixed:
-        """Rotate the factors into the eigenbasis of G, rows padded to whole cache lines.
+        """Rotate the factors into the eigenbasis of G, unless they are in it; or make them rough.
 
-        Rough ones are stored in half precision where their size allows it.
+        Rows are padded to whole cache lines.
         """
-        return self._rotated(factors, 0, gram, rough)
+        if gram.ndim == 1:
+            return Fixed(self._rough(factors) if rough else _padded(factors), _floats(gram), None)
+        return self._rotated(factors, 0, gram)
 
-    def _rotated(self, factors: Factors, first: int, gram: Factors, rough: bool = False) -> Fixed:
+    def _rough(self, factors: Factors) -> NDArray[np.uint32]:
+        pairs = -(-factors.shape[1] // ROUGH_PAD) * ROUGH_PAD // 2
+        rough = _aligned(len(factors), pairs, np.uint32)
+        _core.roughen(factors, rough, self.num_threads, self.isa)
+        return rough
+
+    def _rotated(self, factors: Factors, first: int, gram: Factors) -> Fixed:
         """Rotate a block of coordinates, those from `first` on, into the eigenbasis of `gram`."""
-        if not np.isfinite(gram).all():
-            raise SolveError(
-                "the Gramian is beyond float32: lower init_std or unobserved_weight, or scale the "
-                "weights of the interactions"
-            )
-        with single_threaded_blas():
-            values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
-        values = np.maximum(values, 0)
-        half = rough and _fits_half(factors, values)
-        fixed = Fixed(
-            rotated=_aligned(len(factors), len(gram), np.uint16 if half else np.float32),
-            values=_floats(values),
-            basis=_floats(basis),
-        )
-        _core.rotate(factors, first, fixed.basis, fixed.rotated, self.num_threads, self.isa)
-        return fixed
+        values, basis = _eigh(gram)
+        rotated = _aligned(len(factors), -(-len(gram) // PAD) * PAD, np.float32)
+        self._rotate(factors, first, basis, rotated)
+        return Fixed(rotated, _floats(values), basis)
+
+    def _rotate(self, factors: Factors, first: int, basis: Floats, rotated: Floats) -> None:
+        _core.rotate(factors, first, basis, rotated, self.num_threads, self.isa)
 
     def solve_rows(self, rows: Rows, fixed: Fixed, factors: Factors, solver: RowSolver) -> Solved:
         """Solve all rows in parallel."""
@@ -199,7 +206,7 @@ class CpuBackend:
         """Solve the block in the eigenbasis of G's diagonal block, all rows in parallel."""
         fixed = self._rotated(others, block.start, gram[block])
         with single_threaded_blas():
-            rotated_gram = _floats(gram) @ fixed.basis
+            rotated_gram = _floats(gram) @ np.asarray(fixed.basis)
         systems = self._systems(rows, fixed, factors) | _report(len(factors))
         systems |= {
             "gram": rotated_gram,
@@ -239,24 +246,24 @@ def _floats(values: ArrayLike) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float32)
 
 
-def _aligned(rows: int, columns: int, dtype: Any = np.float32) -> NDArray[Any]:
-    """Return an empty matrix that starts on a cache line, rows padded to multiples of PAD."""
-    width = -(-columns // PAD) * PAD
-    size = np.dtype(dtype).itemsize * rows * width
-    raw = np.empty(size + CACHE_LINE, dtype=np.uint8)
+def _aligned(rows: int, columns: int, dtype: Any) -> NDArray[Any]:
+    """Return an empty matrix of 32-bit numbers that starts on a cache line."""
+    raw = np.empty(4 * rows * columns + CACHE_LINE, dtype=np.uint8)
     offset = -raw.ctypes.data % CACHE_LINE
-    return np.asarray(raw[offset : offset + size].view(dtype).reshape(rows, width))
+    whole = raw[offset : offset + 4 * rows * columns]
+    return np.asarray(whole.view(dtype).reshape(rows, columns))
 
 
-def _fits_half(factors: Factors, values: Vector) -> bool:
-    """Whether the rotated factors, by the root mean squares of their coordinates, fit.
-
-    The eigenvalues tell how those differ.
-    """
+def _eigh(gram: Factors) -> tuple[Vector, Floats]:
+    """Return the eigenvalues of G, none of them negative, and its eigenvectors in columns."""
+    if not np.isfinite(gram).all():
+        raise SolveError(
+            "the Gramian is beyond float32: lower init_std or unobserved_weight, or scale the "
+            "weights of the interactions"
+        )
     with single_threaded_blas():
-        size = float(np.sqrt(np.vdot(factors, factors) / max(factors.size, 1)))
-    smallest = size * np.sqrt(values.min() / max(values.mean(), np.finfo(np.float64).tiny))
-    return bool(HALF_RANGE[0] <= smallest and size <= HALF_RANGE[1])
+        values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
+    return np.maximum(values, 0), _floats(basis)
 
 
 def _padded(factors: Factors) -> Floats:
@@ -264,7 +271,7 @@ def _padded(factors: Factors) -> Floats:
     rows, columns = factors.shape
     if columns % PAD == 0:
         return _floats(factors)
-    padded = _aligned(rows, columns)
+    padded = _aligned(rows, -(-columns // PAD) * PAD, np.float32)
     padded[:, :columns], padded[:, columns:] = factors, 0
     return padded
 

@@ -109,11 +109,19 @@ class NumpyBackend:
             weighted = right if weight is None else weight[:, None] * right
             return np.asarray(factors.T @ weighted, dtype=self.dtype)
 
+    def turn(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
+        """G = Q diag(values) Q' = diag(values) once both sides are multiplied by Q."""
+        with single_threaded_blas():
+            values, basis = np.linalg.eigh(gram)
+            factors[:], others[:] = factors @ basis, others @ basis
+        return np.asarray(np.maximum(values, 0))
+
     def prepare(
         self, factors: Factors, gram: Factors, *, rough: bool = False
     ) -> tuple[Factors, Factors]:
         """Nothing to prepare: the factors and G as they are."""
-        return np.asarray(factors, dtype=self.dtype), np.asarray(gram, dtype=self.dtype)
+        square = np.diag(gram) if gram.ndim == 1 else gram
+        return np.asarray(factors, dtype=self.dtype), np.asarray(square, dtype=self.dtype)
 
     def solve_rows(
         self, rows: Rows, fixed: tuple[Factors, Factors], factors: Factors, solver: RowSolver

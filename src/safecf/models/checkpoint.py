@@ -100,6 +100,8 @@ def write_checkpoint(path: Path, run: Run, state: State, history: list[Epoch]) -
     for side, moments in zip(("users", "items"), state.moments, strict=True):
         if moments is not None:
             arrays |= {f"{side}.{name}": moment for name, moment in moments._asdict().items()}
+    if state.spectrum is not None:
+        arrays["spectrum"] = state.spectrum
     files.write(path, files.CHECKPOINT, header, arrays)
 
 
@@ -133,6 +135,8 @@ def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
                 read_moments(arrays, "items", items, required=adam),
             ),
         )
+        if "spectrum" in arrays:
+            state.spectrum = files.array(arrays, "spectrum", (users.shape[1],), np.float64)
         history = unpack_history(header, Epoch)
         numbered = all(record.epoch == at for at, record in enumerate(history, start=1))
         if run.seed < 0 or not numbered or not 0 < state.epoch == len(history):
