@@ -149,9 +149,9 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
         "Seconds of our epochs by step, medians:",
         report.table(["", *of_epoch], parts),
         "Their floors in seconds, by part; the steps of CG are those that the sampled rows of "
-        "users and items need, weighted by length; with one step, the least that any iterative "
-        "solver can do. The speed is counted flops by measured time against GEMM; the "
-        "gathers are from the items, then from the users.",
+        "users and items need, weighted by length; beside it, the floor with one step per row. The "
+        "speed is counted flops by measured time against GEMM; the gathers are from the items, "
+        "then from the users.",
         report.table(["", *of_floor], floors),
     ]
 

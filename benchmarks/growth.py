@@ -128,8 +128,8 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
         f"SAFER2 with spectral CG on {users:,} users x {items:,} items with {nnz:,} interactions "
         f"or a random part of them, d = {options.factors(FACTORS)} unless told otherwise. Every "
         f"case has a process of its own; medians of the epochs after the first, of which there is "
-        f"only one from d = {LARGE} on. The floor is that of one step of CG per row, the least "
-        "that any iterative solver can do, at the limits measured with as many threads. The peak "
+        f"only one from d = {LARGE} on. The floor is that of one step of CG per row, at the "
+        "limits measured with as many threads. The peak "
         "is how far the resident size rises above that of the caller's matrix, the formula that "
         "of [memory.md](../memory.md).",
         f"![Seconds per epoch against d, interactions and threads, with the floor]({plot})",
