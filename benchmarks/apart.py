@@ -1,5 +1,6 @@
 """Measuring in a process of its own, where no memory that was freed before is used again."""
 
+import json
 import subprocess
 import sys
 import time
@@ -33,12 +34,11 @@ def _status(key: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
 
 
-def apart(module: str, function: str, *arguments: Any) -> Cost:
-    """Return `module.function(*arguments)`, a `Cost`, from a process of its own."""
-    code = f"import {module} as m; print(*m.{function}(*{arguments!r}))"
+def apart(module: str, function: str, *arguments: Any) -> Any:
+    """Return `module.function(*arguments)`, as JSON has it, from a process of its own."""
+    code = f"import json, {module} as m; print(json.dumps(m.{function}(*{arguments!r})))"
     root = Path(__file__).resolve().parents[1]
     done = subprocess.run(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, cwd=root
     )
-    seconds, cpu, rise = done.stdout.split()
-    return Cost(float(seconds), float(cpu), int(rise))
+    return json.loads(done.stdout)

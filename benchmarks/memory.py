@@ -10,8 +10,10 @@ import typer
 from benchmarks import report
 from benchmarks.apart import Cost, apart, cost
 from benchmarks.matrices import long_tailed
+from safecf.memory import available_bytes
 from safecf.models import MODELS
 
+ARRAYS = ("data", "indices", "indptr")
 CASES = [
     # users, items, interactions, factors: many interactions, then large factors
     (100_000, 20_000, 20_000_000, 16),
@@ -50,20 +52,40 @@ def rise(
     """
     matrix = long_tailed(users, items, interactions)
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("data", "indices", "indptr"):
-            np.save(f"{folder}/{name}.npy", getattr(matrix, name))
+        save(folder, matrix)
         found = apart("benchmarks.memory", "train", folder, matrix.shape, factors, threads, model)
-    return matrix.nnz, found.rise
+    return matrix.nnz, Cost(*found).rise
+
+
+def fits(size: int) -> bool:
+    """Whether so many bytes are free, with a fifth to spare."""
+    free = available_bytes()
+    return free is None or 1.2 * size < free
+
+
+def save(folder: str, matrix: scipy.sparse.csr_matrix) -> None:
+    """Write a matrix for another process."""
+    for name in ARRAYS:
+        np.save(f"{folder}/{name}.npy", getattr(matrix, name))
+
+
+def load(folder: str, shape: tuple[int, int]) -> scipy.sparse.csr_matrix:
+    """Read what `save` has written."""
+    arrays = tuple(np.load(f"{folder}/{name}.npy") for name in ARRAYS)
+    return scipy.sparse.csr_matrix(arrays, shape=shape, copy=False)
+
+
+def warm(model: str) -> None:
+    """Load all code, so that its memory is not counted."""
+    small = long_tailed(200, 100, 2000)
+    MODELS[model](factors=8, iterations=1, random_state=0).fit(small, show_progress=False)
 
 
 def train(folder: str, shape: tuple[int, int], factors: int, threads: int, name: str) -> Cost:
     """Train, and return what it took."""
-    small = long_tailed(200, 100, 2000)
-    kind = MODELS[name]
-    kind(factors=8, iterations=1, random_state=0).fit(small, show_progress=False)  # loads code
-    arrays = tuple(np.load(f"{folder}/{name}.npy") for name in ("data", "indices", "indptr"))
-    matrix = scipy.sparse.csr_matrix(arrays, shape=shape, copy=False)
-    model = kind(factors=factors, iterations=2, num_threads=threads, random_state=0)
+    warm(name)
+    matrix = load(folder, shape)
+    model = MODELS[name](factors=factors, iterations=2, num_threads=threads, random_state=0)
     return cost(lambda: model.fit(matrix, show_progress=False))
 
 

@@ -48,7 +48,7 @@ def main(
         for names in (False, True):
             place = Path(folder) / f"names-{names}"
             size = write_log(place, rows, names)
-            found = apart("benchmarks.parquet", "read", str(place))
+            found = Cost(*apart("benchmarks.parquet", "read", str(place)))
             log = ["strings" if names else "integers", f"{rows:,}", f"{size / 2**30:.2f}"]
             taken = [f"{found.seconds:.0f}", f"{found.cpu:.0f}", f"{found.rise / 2**30:.1f}"]
             lines.append([*log, *taken, f"{found.rise / rows:.0f}"])

@@ -33,16 +33,25 @@ def commit() -> str:
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 
 
+def short(value: float) -> str:
+    """Write a number with three digits, or all of those before the point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
+
+
 def table(header: list[str], rows: list[list[str]]) -> str:
     """Return a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def command() -> str:
+    """Name the command that is running."""
+    return f"python -m benchmarks {' '.join(sys.argv[1:])}"
+
+
 def write(name: str, title: str, *blocks: str) -> Path:
     """Write a page that says how it was made."""
-    command = f"python -m benchmarks {' '.join(sys.argv[1:])}"
-    origin = f"`{command}` at commit `{commit()}`, on {machine()}."
+    origin = f"`{command()}` at commit `{commit()}`, on {machine()}."
     RESULTS.mkdir(parents=True, exist_ok=True)
     page = RESULTS / f"{name}.md"
     page.write_text("\n\n".join([f"# {title}", origin, *blocks]) + "\n")

@@ -21,7 +21,7 @@ def main(
     """Draw every named shape, each in a process of its own."""
     rows = []
     for name, shape in SHAPES.items():
-        found = apart("benchmarks.synthetic", "measure", name, seed)
+        found = Cost(*apart("benchmarks.synthetic", "measure", name, seed))
         size = 8 * (shape.users + 1) + 8 * shape.interactions
         sizes = [name, f"{shape.users:,} x {shape.items:,}", f"{shape.interactions:,}"]
         taken = [f"{found.seconds:.1f}", f"{found.cpu:.1f}"]

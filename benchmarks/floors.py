@@ -1,0 +1,185 @@
+"""The machine's own limits, and the least time that they leave for an epoch."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import threadpoolctl
+from numpy.typing import NDArray
+
+from safecf.als.solvers import CG, Exact, Solver, Subspace
+from safecf.data.interactions import Interactions
+
+Lengths = NDArray[np.int64]
+GEMM = 2048  # rows and columns of the product
+COPY = 2**28  # bytes
+GATHERED = 2**28  # bytes
+ONE = (1.0, 1.0)
+CHUNK = 2**17  # bytes that one call gathers, so that they stay in the second-level cache
+
+
+@dataclass(frozen=True)
+class Limits:
+    """float32 GEMM in flop/s, copy in bytes/s (read and written), both with so many threads."""
+
+    threads: int
+    gemm: float
+    copy: float
+
+    @classmethod
+    def measure(cls, threads: int) -> "Limits":
+        """Take the best of several runs of numpy's product and copy."""
+        rng = np.random.default_rng(0)
+        a, b = rng.random((2, GEMM, GEMM), dtype=np.float32)
+        out = np.empty_like(a)
+        with threadpoolctl.threadpool_limits(threads, "blas"):
+            product = best(lambda: np.matmul(a, b, out=out))
+        source = np.ones(COPY // 8)
+        target = np.zeros_like(source)
+
+        def copy(part: int) -> None:
+            share = slice(part, None, threads)
+            lines = target.reshape(-1, 2**12), source.reshape(-1, 2**12)
+            np.copyto(lines[0][share], lines[1][share])
+
+        copied = best(lambda: in_threads(copy, threads))
+        return cls(threads, 2 * GEMM**3 / product, 2 * COPY / copied)
+
+
+def gather(rows: int, factors: int, threads: int, itemsize: int = 2) -> float:
+    """Bytes/s of reading random rows of a matrix, each by numpy's `take` into a small buffer.
+
+    Rows are uniformly random and `take` has a cost of its own, so that a kernel that reads popular
+    rows from a cache, or prefetches, may be faster: this is a lower bound of what is possible.
+    """
+    matrix = np.ones((rows, factors), dtype={2: np.float16, 4: np.float32}[itemsize])
+    chunk = max(1, CHUNK // (itemsize * factors))
+    count = max(1, GATHERED // (itemsize * factors * threads * chunk))
+    ids = np.random.default_rng(0).integers(rows, size=(threads, count, chunk))
+    buffers = np.empty((threads, chunk, factors), dtype=matrix.dtype)
+
+    def read(part: int) -> None:
+        for some in ids[part]:
+            np.take(matrix, some, axis=0, out=buffers[part], mode="clip")
+
+    return ids.size * factors * itemsize / best(lambda: in_threads(read, threads))
+
+
+def best(step: Callable[[], Any], repeats: int = 5) -> float:
+    """Return the least seconds of several calls, after one that does not count."""
+    step()
+    seconds = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        step()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
+
+
+def in_threads(step: Callable[[int], None], threads: int) -> None:
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(step, range(threads)))
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an epoch cannot do without: flops of products, flops and gathered bytes of each side."""
+
+    products: float
+    passes: tuple[float, float]
+    gathered: tuple[float, float]
+    itemsize: int
+
+    def seconds(self, limits: Limits, gathers: tuple[float, float]) -> dict[str, float]:
+        """Return the floor: products at GEMM speed, then each side by what takes longer.
+
+        `gathers` are the bytes/s of random rows of the items, which the users read, and of the
+        users, which the items read. Passes count at GEMM speed as well.
+        """
+        found = {"products": self.products / limits.gemm}
+        sides = zip(("users", "items"), self.passes, self.gathered, gathers, strict=True)
+        for side, flops, size, speed in sides:
+            found[side] = max(flops / limits.gemm, size / speed)
+        return found | {"total": sum(found.values())}
+
+
+def epoch_work(
+    users: Lengths, items: Lengths, factors: int, solver: Solver, steps: tuple[float, float]
+) -> Work:
+    """Count the work of an epoch, given the lengths of all rows; n is a row's, d the factors.
+
+    Products, in flops:
+
+    - Gramians of both sides, half of them by symmetry: d^2 per row;
+    - rotations: both sides into the eigenbasis of each half-step's Gramian, where one product
+      leads from the last basis into the next: 2 x 2 d^2 per row;
+    - two eigendecompositions, 10/3 d^3 each: to tridiagonal form and back.
+
+    Passes over the gathered rows of a side, where scores are 2 n d and sums of rows 2 n d too:
+
+    - spectral CG: scores at the start (they give the losses as well), the first residual and the
+      squares of the preconditioner, 6 n d; then 4 n d for each of the `steps`;
+    - CG: the same without the preconditioner;
+    - exact: scores and right side, 4 n d, and the smaller of the systems: n d^2 + d^3/3 (primal)
+      or n^2 d + n^3/3 (dual);
+    - subspace: scores, their updates and right sides, 6 n d, and for each of the d/B blocks a
+      system of that kind with B in place of d. Its products are the Gramian, G_pi. x, 2 d^2 per
+      row, and rotations within the blocks, 2 d B per row.
+
+    Gathered bytes: every row of the fixed side that is asked for, once per half-step: 2 bytes per
+    coordinate for CG, 4 for the solvers that need them exact.
+    """
+    d, rows = factors, users.size + items.size
+    entries = float(users.sum())
+    sides = (users.astype(np.float64), items.astype(np.float64))
+    size = 2
+    if isinstance(solver, Subspace):
+        block = min(solver.block_size, d)
+        products = rows * (3 * d**2 + 2 * d * block) + 10 / 3 * d * block**2
+        passes = [6 * entries * d + d / block * _systems(side, block) for side in sides]
+        size = 4
+    else:
+        products = 5 * rows * d**2 + 20 / 3 * d**3
+        if isinstance(solver, Exact):
+            passes = [4 * entries * d + _systems(side, d) for side in sides]
+            size = 4
+        else:
+            setup = 4 if isinstance(solver, CG) else 6
+            passes = [(setup + 4 * count) * entries * d for count in steps]
+    return Work(float(products), (passes[0], passes[1]), (size * entries * d,) * 2, size)
+
+
+def _systems(lengths: NDArray[np.float64], d: int) -> float:
+    """Flops of building and solving every row's system in its cheaper form."""
+    primal = lengths * d**2 + d**3 / 3
+    dual = lengths**2 * d + lengths**3 / 3
+    return float(np.minimum(primal, dual).sum())
+
+
+def epoch_floor(
+    interactions: Interactions,
+    factors: int,
+    solver: Solver,
+    limits: Limits,
+    steps: tuple[float, float] | None = None,
+) -> dict[str, Any]:
+    """Return the floor in seconds by part, with the work and the gather speeds it is made from.
+
+    `steps` are those of CG for users and items; `least` is the floor with one step each.
+    """
+    sides = [np.diff(side.indptr) for side in (interactions.users, interactions.items)]
+    work = epoch_work(sides[0], sides[1], factors, solver, steps or ONE)
+    least = epoch_work(sides[0], sides[1], factors, solver, ONE)
+    of_items, of_users = (
+        gather(side.size, factors, limits.threads, work.itemsize) for side in sides[::-1]
+    )
+    return {
+        "seconds": work.seconds(limits, (of_items, of_users)),
+        "least": least.seconds(limits, (of_items, of_users)),
+        "work": asdict(work),
+        "gathers": [of_items, of_users],
+        "steps": steps,
+    }

@@ -1,0 +1,221 @@
+"""The rivals of the CPU benchmarks: safecf, implicit and irspack, driven epoch by epoch."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from safecf.als.kernels import KERNELS
+from safecf.als.loop import Epoch, Training
+from safecf.als.loss import Normalised, Plain, Ridge, Vector
+from safecf.als.risk import Mean, Risk, SmoothedCVaR
+from safecf.als.rows import Problem
+from safecf.als.solvers import CG, Exact, Solver, SpectralCG, Subspace
+from safecf.als.sweeps import State
+from safecf.backends import CpuBackend
+from safecf.data.interactions import Interactions
+
+Floats = NDArray[np.float32]
+Pair = tuple[Floats, Floats]
+
+# the paper's settings for ML-20M
+SAFER2 = {"unobserved_weight": 0.002, "regularization": 0.002, "bandwidth": 0.18, "tail": 0.3}
+IALS_UNOBSERVED, IALS_REGULARIZATION = 0.1, 0.003
+INIT_STD = 0.1
+BATCH = 2**16
+
+
+@dataclass(frozen=True)
+class Flat:
+    """1/2 sum_S (1 - x_u.y_i)^2 + b/2 sum_ui (x_u.y_i)^2 + lambda/2 (|X|^2 + |Y|^2).
+
+    The iALS objective with the same ridge for every row: the one that all of the peers know.
+    """
+
+    unobserved: float
+    regularization: float
+
+    @classmethod
+    def like_ials(cls, matrix: scipy.sparse.csr_matrix) -> "Flat":
+        """Return a ridge as strong as the frequency ridge of iALS is on average.
+
+        lambda_flat = lambda sqrt( mean_u(|V_u| + b |V|) mean_i(|U_i| + b |U|) ): only the product
+        of both sides' ridges matters, since X may be scaled against Y.
+        """
+        (users, items), b = matrix.shape, IALS_UNOBSERVED
+        ridges = (matrix.nnz / users + b * items) * (matrix.nnz / items + b * users)
+        return cls(b, IALS_REGULARIZATION * math.sqrt(ridges))
+
+    def problem(self, interactions: Interactions) -> Problem:
+        """Return it as safecf's problem: the plain loss, a ridge with exponent 0."""
+        return Problem(interactions, Plain(self.unobserved), Ridge(self.regularization, 0.0), 1.0)
+
+    def value(self, matrix: scipy.sparse.csr_matrix, users: Floats, items: Floats) -> float:
+        """Compute it in float64, by numpy alone; sum_ui (x_u.y_i)^2 = tr(X'X Y'Y)."""
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        x, y = users.astype(np.float64), items.astype(np.float64)
+        observed = 0.0
+        for first in range(0, matrix.nnz, BATCH):
+            batch = slice(first, first + BATCH)
+            scores = np.einsum("nd,nd->n", x[rows[batch]], y[matrix.indices[batch]])
+            observed += float(np.sum((1 - scores) ** 2))
+        everywhere = float(np.sum((x.T @ x) * (y.T @ y)))
+        ridge = float(np.sum(x * x) + np.sum(y * y))
+        return (observed + self.unobserved * everywhere + self.regularization * ridge) / 2
+
+
+class Rival(Protocol):
+    """Something that trains, one epoch at a time, and solves the rows of `problem`."""
+
+    name: str
+    problem: Problem
+    alternates: bool  # whether a half-step solves all rows of a side given the other side
+
+    def epoch(self) -> None:
+        """Go on by one epoch."""
+
+    def factors(self) -> Pair:
+        """Return copies of X and Y on the scale of `problem`."""
+
+    def weights(self) -> Vector:
+        """w_u of the last epoch."""
+
+
+class Safecf:
+    """One epoch of `Training`: losses, xi, weights, both half-steps."""
+
+    def __init__(
+        self, name: str, problem: Problem, risk: Risk, solver: Solver, factors: int, threads: int
+    ) -> None:
+        self.name, self.problem, self.solver = name, problem, solver
+        self.alternates = solver.name != "subspace"
+        training = Training(problem, risk, solver, CpuBackend(threads), seed=0)
+        self.state: State = training.start(factors, INIT_STD)
+        self.steps = training.epochs(self.state, 10**6)
+        self.records: list[Epoch] = []
+
+    def epoch(self) -> None:
+        """Go on by one epoch."""
+        self.records.append(next(self.steps))
+
+    def factors(self) -> Pair:
+        """Return copies of X and Y."""
+        return self.state.users.copy(), self.state.items.copy()
+
+    def weights(self) -> Vector:
+        """w_u of the last epoch."""
+        return self.state.weights
+
+
+def safer2(interactions: Interactions, solver: Solver, factors: int, threads: int) -> Safecf:
+    """SAFER2 with the paper's settings for ML-20M."""
+    risk = SmoothedCVaR(SAFER2["tail"], KERNELS["gaussian"], SAFER2["bandwidth"])
+    loss, ridge = Normalised(SAFER2["unobserved_weight"]), Ridge(SAFER2["regularization"])
+    problem = Problem(interactions, loss, ridge, SAFER2["tail"])
+    return Safecf(f"safecf SAFER2, {described(solver)}", problem, risk, solver, factors, threads)
+
+
+def ials(problem: Problem, solver: Solver, factors: int, threads: int) -> Safecf:
+    """IALS: everybody counts the same."""
+    name = f"safecf IALS, {described(solver)}"
+    return Safecf(name, problem, Mean(), solver, factors, threads)
+
+
+def described(solver: Solver) -> str:
+    """Name a solver with the option that matters."""
+    match solver:
+        case SpectralCG():
+            return f"spectral CG ({solver.tolerance:g})"
+        case CG():
+            return f"CG (at most {solver.max_iterations} steps)"
+        case Subspace():
+            return f"subspace (blocks of {solver.block_size})"
+    return solver.name
+
+
+def start(problem: Problem, factors: int) -> Pair:
+    """Return the factors that every rival starts from."""
+    state = Training(problem, Mean(), Exact(), CpuBackend(1), seed=0).start(factors, INIT_STD)
+    return state.users, state.items
+
+
+class Implicit:
+    """implicit's AlternatingLeastSquares with its default solver, on the scale of `Flat`.
+
+    implicit minimises sum_S C (1 - s)^2 + sum_notS s^2 + L (|X|^2 + |Y|^2). With C = 1 + 1/b and
+    t = C / (C - 1) = 1 + b, completing the square of the observed pairs gives
+
+        (1/b) sum_S (t - s)^2 + sum_ui s^2 + L (|X|^2 + |Y|^2) + constant ,
+
+    which in terms of X / sqrt(t) and Y / sqrt(t) is 2 t^2/b times `Flat` with lambda = b L / t.
+    """
+
+    alternates = True
+
+    def __init__(self, flat: Flat, problem: Problem, factors: int, threads: int, steps: int = 3):
+        from implicit.cpu import _als  # noqa: PLC0415 - only in the benchmarks' environment
+
+        self.name, self.problem = f"implicit ALS, CG ({steps} steps)", problem
+        self.solver, self.threads, self.steps = _als.least_squares_cg, threads, steps
+        stretch = 1 + flat.unobserved
+        self.scale = np.float32(math.sqrt(stretch))
+        self.ridge = flat.regularization * stretch / flat.unobserved
+        interactions = problem.interactions
+        confidence = np.float32(1 + 1 / flat.unobserved)
+        self.matrices = [side.to_scipy() for side in (interactions.users, interactions.items)]
+        for matrix in self.matrices:
+            matrix.data = matrix.data * confidence
+            matrix.indptr = matrix.indptr.astype(np.int32)
+        self.x, self.y = (side * self.scale for side in start(problem, factors))
+
+    def epoch(self) -> None:
+        """Go on by one epoch: both half-steps, nothing else."""
+        for matrix, x, y in zip(self.matrices, (self.x, self.y), (self.y, self.x), strict=True):
+            self.solver(matrix, x, y, self.ridge, num_threads=self.threads, cg_steps=self.steps)
+
+    def factors(self) -> Pair:
+        """Return X / sqrt(t) and Y / sqrt(t)."""
+        return self.x / self.scale, self.y / self.scale
+
+    def weights(self) -> Vector:
+        """Everybody counts the same."""
+        return np.ones(len(self.x))
+
+
+class Irspack:
+    """irspack's trainer of iALS; its "IALSPP" loss with nu = 0 is `Flat`, term by term."""
+
+    alternates = True
+
+    def __init__(
+        self, flat: Flat, problem: Problem, factors: int, threads: int, solver: str, block: int = 64
+    ) -> None:
+        from irspack.recommenders import _ials_core as core  # noqa: PLC0415 - as above
+
+        how = {"CG": "CG (3 steps)", "IALSPP": f"iALS++ (blocks of {block})", "CHOLESKY": "exact"}
+        self.name, self.problem = f"irspack IALS, {how[solver]}", problem
+        model = core.IALSModelConfigBuilder().set_K(factors).set_init_stdev(INIT_STD)
+        model = model.set_alpha0(flat.unobserved).set_reg(flat.regularization).set_nu(0.0)
+        model = model.set_loss_type(core.LossType.IALSPP).set_random_seed(0)
+        options = core.IALSSolverConfigBuilder().set_n_threads(threads).set_max_cg_steps(3)
+        options = options.set_solver_type(getattr(core.SolverType, solver))
+        options = options.set_ialspp_subspace_dimension(block).set_ialspp_iteration(1)
+        self.options = options.build()
+        matrix = problem.interactions.users.to_scipy()
+        self.trainer: Any = core.IALSTrainer(model.build(), matrix)
+        self.trainer.user, self.trainer.item = start(problem, factors)
+
+    def epoch(self) -> None:
+        """Go on by one epoch: all users, then all items."""
+        self.trainer.step(self.options)
+
+    def factors(self) -> Pair:
+        """Return copies of X and Y."""
+        return self.trainer.user.copy(), self.trainer.item.copy()
+
+    def weights(self) -> Vector:
+        """Everybody counts the same."""
+        return np.ones(self.problem.interactions.num_users)

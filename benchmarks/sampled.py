@@ -1,0 +1,108 @@
+"""How well a rival solves its rows, and how many CG steps they need: a sample, in float64."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.peers import Floats, Rival
+from safecf.als.loss import Vector
+from safecf.als.rows import Rows
+from safecf.als.solvers import CG, SpectralCG
+
+Iterative = CG | SpectralCG
+BATCH = 2**14
+
+
+class Checked(NamedTuple):
+    """|x - exact| / |exact| over the sampled rows, and the mean steps of CG.
+
+    The mean is weighted by the rows' lengths, as the time is. None where nothing was asked.
+    """
+
+    error: float
+    steps: float | None
+
+
+def check(rival: Rival, sample: int = 128, solver: Iterative | None = None) -> list[Checked]:
+    """Let the rival go on by one epoch, and check its users' and then its items' half-step.
+
+    The users were solved given the old items, and the items given the new users.
+    """
+    old_users, old_items = rival.factors()
+    rival.epoch()
+    users, items = rival.factors()
+    problem, weights = rival.problem, rival.weights()
+    b, rng = problem.loss.unobserved_weight, np.random.default_rng(0)
+    gram = b * _gram(old_items, np.ones(len(old_items)))
+    chosen = _choose(problem.active_users, sample, rng)
+    rows = problem.user_rows(weights)
+    found = [_side(rows, old_items, gram, old_users[chosen], users[chosen], chosen, solver)]
+    gram = b * _gram(users, problem.counted(weights))
+    chosen = _choose(problem.active_items, sample, rng)
+    rows = problem.item_rows(weights)
+    return [*found, _side(rows, users, gram, old_items[chosen], items[chosen], chosen, solver)]
+
+
+def _choose(active: NDArray[np.bool_], sample: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    candidates = np.flatnonzero(active)
+    return rng.choice(candidates, min(sample, candidates.size), replace=False)
+
+
+def _gram(factors: Floats, weight: Vector) -> Vector:
+    """F' diag(weight) F in float64, by batches of rows."""
+    gram = np.zeros((factors.shape[1],) * 2)
+    for first in range(0, len(factors), BATCH):
+        rows = factors[first : first + BATCH].astype(np.float64)
+        gram += rows.T @ (rows * weight[first : first + BATCH, None])
+    return gram
+
+
+def _side(
+    rows: Rows,
+    fixed: Floats,
+    gram: Vector,
+    before: Floats,
+    after: Floats,
+    chosen: NDArray[np.int64],
+    solver: Iterative | None,
+) -> Checked:
+    """Solve the chosen rows exactly: ( g G + sum_j p_j y_j y_j' + ridge I ) x = sum_j p_j y_j."""
+    basis = np.linalg.eigh(gram)[1]
+    away = size = 0.0
+    steps, lengths = [], []
+    for row, old, new in zip(chosen, before, after, strict=True):
+        columns, confidence = rows.matrix.row(int(row))
+        weight = rows.row_weight[row] * rows.col_weight[columns] * confidence
+        gathered = fixed[columns].astype(np.float64)
+        system = rows.gram_weight[row] * gram + (gathered.T * weight) @ gathered
+        system[np.diag_indices_from(system)] += rows.ridge[row]
+        right = gathered.T @ weight
+        exact = np.linalg.solve(system, right)
+        away += float(np.sum((new - exact) ** 2))
+        size += float(np.sum(exact**2))
+        if solver is not None:
+            rotated = basis.T @ system @ basis
+            steps.append(_steps(rotated, basis.T @ right, basis.T @ old, solver))
+            lengths.append(columns.size)
+    mean = None if solver is None else float(np.average(steps, weights=lengths))
+    return Checked(float(np.sqrt(away / size)), mean)
+
+
+def _steps(system: Vector, right: Vector, x: Vector, solver: Iterative) -> int:
+    """Count the steps until |b - Ax| <= tolerance |b|; spectral CG divides by A's diagonal."""
+    diagonal = np.diag(system) if isinstance(solver, SpectralCG) else np.ones(right.size)
+    residual = right - system @ x
+    direction = scaled = residual / diagonal
+    slope = residual @ scaled
+    enough = solver.tolerance * np.linalg.norm(right)
+    for step in range(solver.max_iterations):
+        if np.linalg.norm(residual) <= enough:
+            return step
+        image = system @ direction
+        length = slope / (direction @ image)
+        x, residual = x + length * direction, residual - length * image
+        scaled = residual / diagonal
+        slope, before = residual @ scaled, slope
+        direction = scaled + slope / before * direction
+    return solver.max_iterations
