@@ -28,8 +28,8 @@ BASE = "implicit"
 STEPS = ("users", "items", "losses", "quantile")
 ABOUT = (
     "An epoch of safecf is losses, xi, weights and both half-steps; one of the peers is both "
-    "half-steps. SAFER2 has the paper's settings for ML-20M. The IALS rows of all libraries "
-    "minimise one and the same objective from the same start (see time to quality). The errors "
+    "half-steps. SAFER2 has the paper's settings for data of this shape. The IALS rows of all "
+    "libraries minimise one objective from the same start (see time to quality). The errors "
     "are |x - exact| / |exact| of one more half-step of a sample of rows against float64 solves; "
     "SAFER2++ updates users and items block by block, where there is no such half-step, and iALS++ "
     "makes one pass over the blocks, which is not meant to solve the rows.",
@@ -59,7 +59,7 @@ def _case(
         progress(f"{shape}, d = {d}: left out, {need / 2**30:.0f} GiB are not free")
         return case | {"needs": need, "rivals": []}
     interactions = Interactions.from_csr(matrix)
-    rivals = _rivals(interactions, matrix, d, solvers, options.threads)
+    rivals = _rivals(shape, interactions, matrix, d, solvers, options.threads)
     with threadpoolctl.threadpool_limits(1, "blas"):
         for rival in rivals:
             for _ in range(warm_up):
@@ -81,11 +81,11 @@ def _case(
 
 
 def _rivals(
-    interactions: Interactions, matrix: Any, d: int, solvers: list[Solver], threads: int
+    shape: str, interactions: Interactions, matrix: Any, d: int, solvers: list[Solver], threads: int
 ) -> list[Rival]:
     flat = Flat.like_ials(matrix)
     problem = flat.problem(interactions)
-    rivals: list[Rival] = [safer2(interactions, solver, d, threads) for solver in solvers]
+    rivals: list[Rival] = [safer2(shape, interactions, solver, d, threads) for solver in solvers]
     rivals.append(ials(problem, SpectralCG(), d, threads))
     rivals.append(Implicit(flat, problem, d, threads))
     rivals += [Irspack(flat, problem, d, threads, solver) for solver in ("CG", "IALSPP")]

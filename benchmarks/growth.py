@@ -33,7 +33,8 @@ def train(
     """Train SAFER2; return the seconds of its epochs and by how far the peak of memory rose."""
     warm("SAFER2")
     matrix = load(folder, shape)
-    model = SAFER2(factors, iterations=epochs, num_threads=threads, random_state=0, **SETTINGS)
+    options = {"iterations": epochs, "num_threads": threads, "random_state": 0}
+    model = SAFER2(factors, **options, **SETTINGS["ml-20m"])
     found = cost(lambda: model.fit(matrix, show_progress=False))
     seconds = [sum(record.seconds.values()) for record in model.history]
     return {"seconds": seconds, "rise": found.rise}

@@ -31,7 +31,7 @@ def expected_bytes(
     transpose + factors + the rotated fixed side or the folded-in users + the items of the last
     epoch + vectors + partial Gramians + scratch of the threads
     """
-    width = -(-factors // 16) * 16
+    width = -(-factors // 32) * 32
     transpose = 4 * interactions
     both_sides = 4 * factors * (users + items)
     rotated = max(2 * width * max(users, items), 4 * factors * users + 4 * width * items)

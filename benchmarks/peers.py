@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse
@@ -12,17 +12,21 @@ from safecf.als.kernels import KERNELS
 from safecf.als.loop import Epoch, Training
 from safecf.als.loss import Normalised, Plain, Ridge, Vector
 from safecf.als.risk import Mean, Risk, SmoothedCVaR
-from safecf.als.rows import Problem
-from safecf.als.solvers import CG, Exact, Solver, SpectralCG, Subspace
+from safecf.als.rows import Problem, Rows
+from safecf.als.solvers import CG, Exact, RowSolver, Solver, SpectralCG, Subspace
 from safecf.als.sweeps import State
 from safecf.backends import CpuBackend
+from safecf.backends.base import Solved
 from safecf.data.interactions import Interactions
 
 Floats = NDArray[np.float32]
 Pair = tuple[Floats, Floats]
 
-# the paper's settings for ML-20M
-SAFER2 = {"unobserved_weight": 0.002, "regularization": 0.002, "bandwidth": 0.18, "tail": 0.3}
+# the paper's settings
+SAFER2 = {
+    "ml-20m": {"unobserved_weight": 0.002, "regularization": 0.002, "bandwidth": 0.18, "tail": 0.3},
+    "msd": {"unobserved_weight": 0.0004, "regularization": 0.0012, "bandwidth": 0.1, "tail": 0.3},
+}
 IALS_UNOBSERVED, IALS_REGULARIZATION = 0.1, 0.003
 INIT_STD = 0.1
 BATCH = 2**16
@@ -67,6 +71,14 @@ class Flat:
         return (observed + self.unobserved * everywhere + self.regularization * ridge) / 2
 
 
+class HalfStep(NamedTuple):
+    """The factors of the side that was given, and those of the other one before and after."""
+
+    fixed: Floats
+    before: Floats
+    after: Floats
+
+
 class Rival(Protocol):
     """Something that trains, one epoch at a time, and solves the rows of `problem`."""
 
@@ -77,11 +89,33 @@ class Rival(Protocol):
     def epoch(self) -> None:
         """Go on by one epoch."""
 
+    def half_steps(self) -> list[HalfStep]:
+        """Go on by one epoch, and return what it did for the users and for the items."""
+
     def factors(self) -> Pair:
         """Return copies of X and Y on the scale of `problem`."""
 
     def weights(self) -> Vector:
         """w_u of the last epoch."""
+
+
+class Watched(CpuBackend):
+    """Keeps the half-steps of a training while it is told to: epochs turn the factors as well."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        self.seen: list[HalfStep] | None = None
+        self.state: State | None = None
+
+    def solve_rows(self, rows: Rows, fixed: Any, factors: Floats, solver: RowSolver) -> Solved:
+        """Solve, and keep what was there before and after."""
+        if self.seen is None or self.state is None:
+            return super().solve_rows(rows, fixed, factors, solver)
+        before, state = factors.copy(), self.state
+        solved = super().solve_rows(rows, fixed, factors, solver)
+        given = state.items if factors is state.users else state.users
+        self.seen.append(HalfStep(given.copy(), before, factors.copy()))
+        return solved
 
 
 class Safecf:
@@ -92,7 +126,8 @@ class Safecf:
     ) -> None:
         self.name, self.problem, self.solver = name, problem, solver
         self.alternates = solver.name != "subspace"
-        training = Training(problem, risk, solver, CpuBackend(threads), seed=0)
+        self.backend = Watched(threads)
+        training = Training(problem, risk, solver, self.backend, seed=0)
         self.state: State = training.start(factors, INIT_STD)
         self.steps = training.epochs(self.state, 10**6)
         self.records: list[Epoch] = []
@@ -100,6 +135,14 @@ class Safecf:
     def epoch(self) -> None:
         """Go on by one epoch."""
         self.records.append(next(self.steps))
+
+    def half_steps(self) -> list[HalfStep]:
+        """Go on by one epoch, watched."""
+        seen: list[HalfStep] = []
+        self.backend.seen, self.backend.state = seen, self.state
+        self.epoch()
+        self.backend.seen = None
+        return seen
 
     def factors(self) -> Pair:
         """Return copies of X and Y."""
@@ -110,11 +153,27 @@ class Safecf:
         return self.state.weights
 
 
-def safer2(interactions: Interactions, solver: Solver, factors: int, threads: int) -> Safecf:
-    """SAFER2 with the paper's settings for ML-20M."""
-    risk = SmoothedCVaR(SAFER2["tail"], KERNELS["gaussian"], SAFER2["bandwidth"])
-    loss, ridge = Normalised(SAFER2["unobserved_weight"]), Ridge(SAFER2["regularization"])
-    problem = Problem(interactions, loss, ridge, SAFER2["tail"])
+class Peer:
+    """What the peers share: users are solved given the old items, items given the new users."""
+
+    alternates = True
+
+    def half_steps(self: Rival) -> list[HalfStep]:
+        """Go on by one epoch, and compare."""
+        old_users, old_items = self.factors()
+        self.epoch()
+        users, items = self.factors()
+        return [HalfStep(old_items, old_users, users), HalfStep(users, old_items, items)]
+
+
+def safer2(
+    shape: str, interactions: Interactions, solver: Solver, factors: int, threads: int
+) -> Safecf:
+    """SAFER2 with the paper's settings for a shape."""
+    settings = SAFER2[shape]
+    risk = SmoothedCVaR(settings["tail"], KERNELS["gaussian"], settings["bandwidth"])
+    loss, ridge = Normalised(settings["unobserved_weight"]), Ridge(settings["regularization"])
+    problem = Problem(interactions, loss, ridge, settings["tail"])
     return Safecf(f"safecf SAFER2, {described(solver)}", problem, risk, solver, factors, threads)
 
 
@@ -142,7 +201,7 @@ def start(problem: Problem, factors: int) -> Pair:
     return state.users, state.items
 
 
-class Implicit:
+class Implicit(Peer):
     """implicit's AlternatingLeastSquares with its default solver, on the scale of `Flat`.
 
     implicit minimises sum_S C (1 - s)^2 + sum_notS s^2 + L (|X|^2 + |Y|^2). With C = 1 + 1/b and
@@ -152,8 +211,6 @@ class Implicit:
 
     which in terms of X / sqrt(t) and Y / sqrt(t) is 2 t^2/b times `Flat` with lambda = b L / t.
     """
-
-    alternates = True
 
     def __init__(self, flat: Flat, problem: Problem, factors: int, threads: int, steps: int = 3):
         from implicit.cpu import _als  # noqa: PLC0415 - only in the benchmarks' environment
@@ -185,10 +242,8 @@ class Implicit:
         return np.ones(len(self.x))
 
 
-class Irspack:
+class Irspack(Peer):
     """irspack's trainer of iALS; its "IALSPP" loss with nu = 0 is `Flat`, term by term."""
-
-    alternates = True
 
     def __init__(
         self, flat: Flat, problem: Problem, factors: int, threads: int, solver: str, block: int = 64

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers import Floats, Rival
+from benchmarks.peers import Floats, HalfStep, Rival
 from safecf.als.loss import Vector
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, SpectralCG
@@ -25,23 +25,16 @@ class Checked(NamedTuple):
 
 
 def check(rival: Rival, sample: int = 128, solver: Iterative | None = None) -> list[Checked]:
-    """Let the rival go on by one epoch, and check its users' and then its items' half-step.
-
-    The users were solved given the old items, and the items given the new users.
-    """
-    old_users, old_items = rival.factors()
-    rival.epoch()
-    users, items = rival.factors()
+    """Let the rival go on by one epoch, and check its users' and then its items' half-step."""
+    of_users, of_items = rival.half_steps()
     problem, weights = rival.problem, rival.weights()
     b, rng = problem.loss.unobserved_weight, np.random.default_rng(0)
-    gram = b * _gram(old_items, np.ones(len(old_items)))
+    gram = b * _gram(of_users.fixed, np.ones(len(of_users.fixed)))
     chosen = _choose(problem.active_users, sample, rng)
-    rows = problem.user_rows(weights)
-    found = [_side(rows, old_items, gram, old_users[chosen], users[chosen], chosen, solver)]
-    gram = b * _gram(users, problem.counted(weights))
+    found = [_side(problem.user_rows(weights), of_users, gram, chosen, solver)]
+    gram = b * _gram(of_items.fixed, problem.counted(weights))
     chosen = _choose(problem.active_items, sample, rng)
-    rows = problem.item_rows(weights)
-    return [*found, _side(rows, users, gram, old_items[chosen], items[chosen], chosen, solver)]
+    return [*found, _side(problem.item_rows(weights), of_items, gram, chosen, solver)]
 
 
 def _choose(active: NDArray[np.bool_], sample: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -60,10 +53,8 @@ def _gram(factors: Floats, weight: Vector) -> Vector:
 
 def _side(
     rows: Rows,
-    fixed: Floats,
+    step: HalfStep,
     gram: Vector,
-    before: Floats,
-    after: Floats,
     chosen: NDArray[np.int64],
     solver: Iterative | None,
 ) -> Checked:
@@ -71,10 +62,10 @@ def _side(
     basis = np.linalg.eigh(gram)[1]
     away = size = 0.0
     steps, lengths = [], []
-    for row, old, new in zip(chosen, before, after, strict=True):
+    for row, old, new in zip(chosen, step.before[chosen], step.after[chosen], strict=True):
         columns, confidence = rows.matrix.row(int(row))
         weight = rows.row_weight[row] * rows.col_weight[columns] * confidence
-        gathered = fixed[columns].astype(np.float64)
+        gathered = step.fixed[columns].astype(np.float64)
         system = rows.gram_weight[row] * gram + (gathered.T * weight) @ gathered
         system[np.diag_indices_from(system)] += rows.ridge[row]
         right = gathered.T @ weight
