@@ -24,8 +24,8 @@ An experiment is one file with an `EXPERIMENT`, and one line in `MODULES` below.
         cells=cells, render=render, splits=50, seeds=10,
     )
 
-- Settings are JSON values and hold all that the result depends on: no defaults of a model that may
-  change, no paths, no number of threads. "data" names the data set; a worker gets the split with
+- Settings are JSON values and hold all that the result depends on, but for the code: no paths, no
+  number of threads. "data" names the data set; a worker gets the split with
   `experiments.data.load_split(settings["data"], settings["split"])`.
 - The function of a cell, such as `quality.quality`, takes the settings and returns a record: a
   dictionary of numbers, texts, lists and numpy arrays (kept as float32). It runs in a process of
@@ -33,7 +33,8 @@ An experiment is one file with an `EXPERIMENT`, and one line in `MODULES` below.
   so experiments that ask for the same cells share them. A change in the module of the function
   makes all its cells new: keep it apart from `cells` and `render`.
 - `alone=True` is for what is timed: one cell at a time, with all cores.
-- `then(results, options)` may ask for more cells, given the results of those before.
+- `then(results, options)` may ask for more cells, given the results of those before; it is asked
+  again until it names no new ones.
 - Every experiment has to work on the data "tiny", for which `Experiment.data` need not allow it.
 """
 
@@ -47,7 +48,12 @@ if TYPE_CHECKING:
 
 # The files of the experiments, in the order of the paper.
 MODULES = {
+    "table-1": "table_1",
+    "quantiles": "quantiles",
     "robustness": "robustness",
+    "kernels": "kernels",
+    "tuning": "tuning",
+    "frontier": "frontier",
 }
 
 

@@ -119,7 +119,7 @@ class Experiment:
     render
         Given the results of all cells and the options, the page.
     then
-        Given the results so far, the cells that follow from them; none end it.
+        Given the results so far, the cells that follow from them; asked until none is new.
     data
         Names of the data sets on which it is honest; the first is the default.
     splits, seeds, trials

@@ -86,7 +86,7 @@ def panels(count: int, *, columns: int = 2, height: float = 2.2, **options: Any)
     return figure, axes[:count]
 
 
-def violins(axes: Any, samples: Sequence[Sequence[float]], names: Sequence[str]) -> None:
+def violins(axes: Any, samples: Sequence[Any], names: Sequence[str]) -> None:
     """Draw distributions side by side: a violin, the box of its quartiles, and the points' mean."""
     places = range(1, len(samples) + 1)
     if all(len(set(each)) > 1 for each in samples):

@@ -1,13 +1,17 @@
 """`Session`: from an experiment to its page."""
 
+import re
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from safecf.experiments import data, page
-from safecf.experiments.base import Cell, Experiment, Options, Result, Results
+from safecf.experiments.base import Cell, Experiment, Options, Result, Results, canonical
 from safecf.experiments.runner import Interrupted, run_cells
 from safecf.experiments.store import Store
 
+NUMBER = re.compile(r"[-+.\d]*\d%?")
 SHOWN = 5  # failures that are told in full
 
 Say = Callable[[str], object]
@@ -49,7 +53,7 @@ class Session:
                 say(f"{experiment.name}: no page was written, since {failures} cells failed")
                 return failures
             done += found
-            wanted = [] if experiment.then is None else experiment.then(done, options)
+            wanted = self._more(experiment, done, options)
         made = page.origin(experiment.command(options))
         shown = experiment.render(done, options)
         note = self._note(experiment, options)
@@ -57,9 +61,17 @@ class Session:
         if name != experiment.name:
             title = f"{title}: {options.data}"
         made = "\n\n".join([made, f"Of the paper: {experiment.paper}.", *note])
+        shown = replace(shown, blocks=[*shown.blocks, *_warnings(done)])
         for written in page.write(self.output, name, title, made, shown):
             say(f"written: {written}")
         return 0
+
+    @staticmethod
+    def _more(experiment: Experiment, done: Results, options: Options) -> list[Cell]:
+        """Return the new cells that follow from the results so far."""
+        known = {canonical(each.settings) for each in done}
+        cells = [] if experiment.then is None else experiment.then(done, options)
+        return [cell for cell in cells if canonical(cell.settings) not in known]
 
     def _run_all(
         self,
@@ -107,3 +119,21 @@ class Session:
         if options.data == "tiny":
             said.append("**Tiny synthetic data, to try the command: the numbers mean nothing.**")
         return said
+
+
+def _warnings(done: Results) -> list[str]:
+    """Say what the models warned of, and how often."""
+    examples: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for each in done:
+        for text in each.record.get("warnings", ()):
+            kind = NUMBER.sub("", text)
+            examples.setdefault(kind, text)
+            counts[kind] += 1
+    if not counts:
+        return []
+    lines = [
+        f"- {count} of {len(done)} cells, such as: {examples[kind]}"
+        for kind, count in counts.most_common(SHOWN)
+    ]
+    return ["Warnings of the models:", "\n".join(lines)]
