@@ -98,7 +98,12 @@ def violins(axes: Any, samples: Sequence[Any], names: Sequence[str]) -> None:
         positions=places,
         widths=0.15,
         showmeans=True,
-        meanprops={"marker": "D", "markersize": 3, "markerfacecolor": "#D55E00"},
+        meanprops={
+            "marker": "D",
+            "markersize": 3,
+            "markerfacecolor": "#D55E00",
+            "markeredgecolor": "#000000",
+        },
         medianprops={"color": "#000000"},
         flierprops={"markersize": 2},
     )

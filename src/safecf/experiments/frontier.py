@@ -92,7 +92,7 @@ def draw(found: dict[str, list[Result]]) -> Any:
     """Draw every model as a point, its mean against its tail, for both cutoffs."""
     from safecf.experiments.figures import look, panels  # noqa: PLC0415
 
-    figure, axes = panels(2, height=2.6)
+    figure, axes = panels(2, height=2.9)
     for panel, (mean, tail) in zip(axes, (COLUMNS[:2], COLUMNS[2:]), strict=True):
         for place, (name, each) in enumerate(found.items()):
             x, y = over_splits(each, mean), over_splits(each, tail)
@@ -110,7 +110,7 @@ def draw(found: dict[str, list[Result]]) -> Any:
             )
         panel.set_xlabel(f"{heading(mean)}, mean of all users")
         panel.set_ylabel(f"{heading(mean)}, mean of the worst-off 30 %")
-    axes[0].legend()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 

@@ -48,9 +48,9 @@ def results_folder() -> Path:
     return ROOT / "docs" / "results" if in_checkout() else Path()
 
 
-def in_checkout() -> bool:
-    """Whether the library runs from its sources."""
-    return (ROOT / "pyproject.toml").is_file() and (ROOT / "docs").is_dir()
+def in_checkout(root: Path = ROOT) -> bool:
+    """Whether the library runs from its sources, or those in another folder are meant."""
+    return (root / "pyproject.toml").is_file() and (root / "docs").is_dir()
 
 
 def machine() -> str:
@@ -66,27 +66,27 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, kernels {kernels}"
 
 
-def commit() -> str:
+def commit(root: Path = ROOT) -> str:
     """Name the commit, with a mark when anything but the results has changed since."""
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(ROOT), *arguments]
+        command = ["git", "-C", str(root), *arguments]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError:
             return ""
         return done.stdout.strip()
 
-    if not in_checkout():
+    if not in_checkout(root):
         return "unknown"
     changed = git("status", "--porcelain", "--", ".", ":!docs/results")
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 
 
-def origin(command: str) -> str:
+def origin(command: str, root: Path = ROOT) -> str:
     """Say with which command, version and commit, on which machine a page was made."""
     version = f"safecf {safecf.__version__}"
-    return f"`{command}` with {version} at commit `{commit()}`, on {machine()}."
+    return f"`{command}` with {version} at commit `{commit(root)}`, on {machine()}."
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -11,9 +11,9 @@ from safecf.experiments.page import table
 COLUMNS: list[Column] = [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (20, 50)]
 
 INTERVALS = (
-    "There are two 95 % intervals. One draws splits, as if they were independent, though they share "
-    "users. The other draws users, each with all their appearances among the test users of the "
-    "splits: it tells how far the gain would hold for other users, and is the one to go by."
+    "There are two 95 % intervals. One draws splits, as if they were independent, though they "
+    "share users. The other draws users, each with all their appearances among the test users of "
+    "the splits: it tells how far the gain would hold for other users, and is the one to go by."
 )
 
 
@@ -85,7 +85,7 @@ def draw(found: list[Ratio]) -> Any:
     """Draw a panel per column with the distributions of all pairs."""
     from safecf.experiments.figures import panels, violins  # noqa: PLC0415
 
-    figure, axes = panels(len(COLUMNS), sharey=True)
+    figure, axes = panels(len(COLUMNS), sharey="row")
     for column, panel in zip(COLUMNS, axes, strict=True):
         chosen = [each for each in found if each.column == column]
         names = [each.name.replace(" / ", "\nover ").replace("SAFER2, ", "") for each in chosen]
