@@ -89,7 +89,7 @@ def require(data: str, which: str, names: Iterable[str], path: Path | None = Non
     known = load(data, which, path)
     missing = [name for name in names if name not in known]
     if missing:
-        raise LookupError(
+        raise ValueError(
             f"there are no {which!r} settings of {', '.join(missing)} for {data}; find them with: "
             f"safecf reproduce tuning --data {data} --presets FILE"
         )
