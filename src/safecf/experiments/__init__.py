@@ -5,8 +5,8 @@ An experiment is one file with an `EXPERIMENT`, and one line in `MODULES` below.
 
     def cells(options: Options) -> list[Cell]:
         return [
-            Cell(quality, {"data": options.data, "split": split, "model": "SAFER2",
-                           "options": {"factors": 32}, "seed": seed})
+            Cell(quality, {"data": options.data, "split": split, "on": "test", "seed": seed,
+                           "model": "SAFER2", "options": {"factors": 32}})
             for split in repeated_seeds(options.splits)
             for seed in range(options.seeds)
         ]
@@ -54,6 +54,7 @@ MODULES = {
     "kernels": "kernels",
     "tuning": "tuning",
     "frontier": "frontier",
+    "sensitivity": "sensitivity",
 }
 
 

@@ -1,8 +1,8 @@
 """From the scores of users to the numbers of tables: over users, starts, and splits."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from safecf.evaluation.tail import tail_mean
 from safecf.experiments.base import Cell, Result, Results
 
 Floats = NDArray[np.float64]
+Name = TypeVar("Name", bound=Hashable)
 Column = tuple[str, float]  # a metric, and the share of worst-off users; 1 means all
 
 CONFIDENCE, DRAWS, SEED = 0.95, 2000, 0
@@ -50,9 +51,9 @@ def heading(column: Column) -> str:
     return metric.replace("recall", "R") + ("" if level == 1 else f", tail {level:g}")
 
 
-def collect(named: Iterable[tuple[str, Cell]], results: Results) -> dict[str, list[Result]]:
+def collect(named: Iterable[tuple[Name, Cell]], results: Results) -> dict[Name, list[Result]]:
     """Return the results by the names of their cells, which are in the same order."""
-    found: dict[str, list[Result]] = defaultdict(list)
+    found: dict[Name, list[Result]] = defaultdict(list)
     for (name, _), result in zip(named, results, strict=True):
         found[name].append(result)
     return dict(found)

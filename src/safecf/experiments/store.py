@@ -32,6 +32,8 @@ class Store:
     ) -> None:
         self.folder = cache_folder() / "cells" if folder is None else Path(folder)
         self.data = dict(data or {})
+        # by the name of the function; a worker gets those of the process that started it
+        self.versions: dict[str, str] = {}
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"{self.folder} is a file; give a folder with --cells")
 
@@ -40,7 +42,7 @@ class Store:
         identity = [
             cell.task,
             cell.settings,
-            code_version(cell.run),
+            self._version(cell),
             self.data.get(cell.settings.get("data", ""), ""),
         ]
         return hashlib.sha256(canonical(identity).encode()).hexdigest()
@@ -61,13 +63,18 @@ class Store:
             "format": FORMAT,
             "task": cell.task,
             "settings": cell.settings,
-            "version": code_version(cell.run),
+            "version": self._version(cell),
             "seconds": round(seconds, 3),
             "record": _encoded(record),
         }
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(content, allow_nan=True, ensure_ascii=False)
         replace_file(self._path(cell), text.encode())
+
+    def _version(self, cell: Cell) -> str:
+        if cell.task not in self.versions:
+            self.versions[cell.task] = code_version(cell.run)
+        return self.versions[cell.task]
 
     def _path(self, cell: Cell) -> Path:
         return self.folder / f"{self.key(cell)}.json"

@@ -13,7 +13,7 @@ import safecf
 SOURCES = Path(safecf.__file__).parent
 # What is trained, ranked and scored; pages, the command line and progress bars are not.
 FOLDERS = ("als", "backends", "data", "evaluation", "models", "vae")
-FILES = ("experiments/data.py",)
+FILES = ("experiments/data.py", "experiments/quality.py")
 
 
 def code_version(run: Callable[..., Any]) -> str:
