@@ -92,7 +92,8 @@ def render(results: Results, options: Options) -> Page:
             *map(heading, COLUMNS),
             *(f"change of {heading(c)}" for c in COLUMNS),
         ]
-        blocks.append(table(header, sorted(lines, key=_order)))
+        lines.sort(key=_order)
+        blocks.append(table(header, lines))
     return Page(
         blocks,
         [
