@@ -2,13 +2,12 @@
 
 import typer
 
-from benchmarks import cpu, evaluation, memory, ml1m, parquet, solvers, synthetic
+from benchmarks import cpu, evaluation, memory, parquet, solvers, synthetic
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
 app.command("cpu")(cpu.main)
 app.command("evaluation")(evaluation.main)
 app.command("memory")(memory.main)
-app.command("ml-1m")(ml1m.main)
 app.command("parquet")(parquet.main)
 app.command("solvers")(solvers.main)
 app.command("synthetic")(synthetic.main)

@@ -37,22 +37,20 @@ def run(problem: Problem, solver: Solver, factors: int, threads: int, epochs: in
     return list(training.epochs(training.start(factors, 0.1), epochs))
 
 
-def draw(factors: list[int], seconds: dict[str, list[float]]) -> str:
-    """Draw the seconds by the number of factors; return the name of the file."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415 - only in the benchmarks' environment
+def draw(factors: list[int], seconds: dict[str, list[float]]) -> Any:
+    """Draw the seconds by the number of factors."""
+    from safecf.experiments.figures import look, panels  # noqa: PLC0415 - needs matplotlib
 
-    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for (name, times), marker in zip(seconds.items(), "osv^D", strict=True):
-        axes.plot(factors, times, marker=marker, label=name)
+    figure, (axes,) = panels(1, height=2.6)
+    for place, (name, times) in enumerate(seconds.items()):
+        axes.plot(factors, times, label=name, **look(place)._asdict())
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(factors, [str(d) for d in factors])
     axes.set_xlabel("factors d")
     axes.set_ylabel("seconds per epoch")
-    axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(report.RESULTS / "solvers.svg", metadata={"Date": None})
-    return "solvers.svg"
+    return figure
 
 
 def main(
@@ -86,6 +84,7 @@ def main(
         f"epochs 2 to {epochs}; in parentheses the objective after {epochs} epochs from the same "
         "start, where lower is better.",
         report.table(["", *(f"d = {d}" for d in chosen)], rows),
-        f"![Seconds per epoch by solver and number of factors]({draw(chosen, seconds)})",
+        figure=lambda: draw(chosen, seconds),
+        caption="Seconds per epoch by solver and number of factors",
     )
     print(page.read_text())

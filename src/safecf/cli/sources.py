@@ -77,10 +77,8 @@ def load_data(options: DataOptions) -> Data:
 
 def _drawn(shape: str) -> Log:
     drawn = synthetic(shape)
-    pairs = drawn.matrix.tocoo()
-    users, items = (np.arange(size, dtype=np.int64) for size in drawn.matrix.shape)
     tastes = np.char.add("taste ", drawn.group.astype(str)).astype(object)
-    return Log(pairs.row, pairs.col, users, items, groups=tastes)
+    return Log.of_matrix(drawn.matrix, tastes)
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from safecf.data.assemble import Keep, PairError, assemble, drop_rare
 from safecf.data.encode import Encoded
@@ -58,6 +59,13 @@ class Log:
         return cls(
             users, items, user_ids, item_ids, rows.rating, rows.weight, rows.timestamp, groups
         )
+
+    @classmethod
+    def of_matrix(cls, matrix: csr_matrix, groups: IdArray | None = None) -> "Log":
+        """Return the pairs of a matrix, row by row; ids are the numbers of rows and columns."""
+        pairs = matrix.tocoo()
+        users, items = (np.arange(size, dtype=np.int64) for size in matrix.shape)
+        return cls(pairs.row, pairs.col, users, items, groups=groups)
 
     def __len__(self) -> int:
         return int(self.users.size)

@@ -28,6 +28,7 @@ __all__ = [
     "HeldOut",
     "Split",
     "per_user_holdout",
+    "repeated_seeds",
     "repeated_strong_generalization",
     "strong_generalization",
     "temporal",
@@ -136,8 +137,8 @@ def repeated_strong_generalization(
 ) -> Iterator[Split]:
     """Yield the splits of the paper's robustness study: `strong_generalization`, `repeats` times.
 
-    Their seeds are numpy.random.RandomState(seed).randint(0, 100000000, size=repeats). The test
-    users of one split train in others, so a setting that was chosen on one is not new to the next.
+    Their seeds are those of `repeated_seeds`. The test users of one split train in others, so a
+    setting that was chosen on one is not new to the next.
 
     >>> for split in repeated_strong_generalization(users, items, heldout=1000): ...
     """
@@ -147,21 +148,27 @@ def repeated_strong_generalization(
     values = checked_weights(weights, users.size)
     users, items = users[first], items[first]
     values = None if values is None else values[first]
-    if repeats < 1:
-        raise ValueError(f"repeats is {repeats}; ask for at least 1 split")
     return (
         strong_generalization(
             users,
             items,
             heldout=heldout,
-            seed=int(drawn),
+            seed=drawn,
             min_interactions=min_interactions,
             holdout_share=holdout_share,
             weights=values,
             groups=groups,
         )
-        for drawn in np.random.RandomState(seed).randint(0, 100000000, size=repeats)
+        for drawn in repeated_seeds(repeats, seed)
     )
+
+
+def repeated_seeds(repeats: int = 50, seed: int = 98765) -> list[int]:
+    """Return numpy.random.RandomState(seed).randint(0, 100000000, size=repeats)."""
+    if repeats < 1:
+        raise ValueError(f"repeats is {repeats}; ask for at least 1 split")
+    drawn = np.random.RandomState(seed).randint(0, 100000000, size=repeats)
+    return [int(each) for each in drawn]
 
 
 def _check_options(heldout: Any, holdout_share: float) -> None:

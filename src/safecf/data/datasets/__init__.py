@@ -51,7 +51,9 @@ def load(
         Whether a download shows a progress bar on stderr.
     """
     dataset = choose("data set", name, DATASETS)
-    return dataset.read(_located(dataset, path, download, show_progress), min_rating)
+    return dataset.read(
+        locate(dataset, path, download=download, show_progress=show_progress), min_rating
+    )
 
 
 def paper_split(
@@ -103,8 +105,12 @@ def read_files(paths: Paths, layout: Layout) -> Log:
     return Log.of(encode(sources, layout, integers_in_text=True))
 
 
-def _located(
-    dataset: DataSet, path: str | os.PathLike[str] | None, download: bool, show_progress: bool
+def locate(
+    dataset: DataSet,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    download: bool = True,
+    show_progress: bool = True,
 ) -> Path:
     """Return the file to read, which is downloaded if need be."""
     if path is not None:

@@ -62,12 +62,15 @@ class DataSet:
 
     def split(self, log: Log, *, seed: int = 98765) -> Split:
         """Split as the paper does: rare items, then rare users go, whole users are held out."""
-        filtered = log.filtered(
+        return self.filtered(log).strong_generalization(
+            heldout=self.heldout, seed=seed, min_interactions=self.min_user_interactions
+        )
+
+    def filtered(self, log: Log) -> Log:
+        """Drop rare items, then rare users."""
+        return log.filtered(
             min_user_interactions=self.min_user_interactions,
             min_item_interactions=self.min_item_interactions,
-        )
-        return filtered.strong_generalization(
-            heldout=self.heldout, seed=seed, min_interactions=self.min_user_interactions
         )
 
     def _layout(self, name: str, min_rating: float | None) -> Layout:

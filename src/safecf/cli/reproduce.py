@@ -1,0 +1,92 @@
+"""`safecf reproduce`: the tables and figures of the paper, each by one command."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from safecf import experiments
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", help=f"One or more of {', '.join(experiments.MODULES)}."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Run all experiments.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the experiments, and end.")] = False,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="ml-1m, gowalla, ml-20m, msd, a synthetic shape, or tiny to try a command.",
+            show_default="the experiment's first",
+        ),
+    ] = None,
+    path: Annotated[
+        Path | None,
+        typer.Option(
+            help="Archive, folder or file of the data set.",
+            show_default="SAFECF_DATA, ../shared/data, or downloaded",
+        ),
+    ] = None,
+    splits: Annotated[int | None, typer.Option(help="Run fewer splits.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Run fewer initialisations.")] = None,
+    trials: Annotated[int | None, typer.Option(help="tuning: run fewer trials per model.")] = None,
+    presets: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of the models' settings; tuning writes what it finds into it.",
+            show_default="the one that comes along",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            help="Cells at a time; 0 runs them in this process.",
+            show_default="by cores and memory",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the pages.", show_default="docs/results of a checkout, or ."),
+    ] = None,
+    cells: Annotated[
+        Path | None,
+        typer.Option(help="Folder in which finished cells are kept.", show_default="the cache"),
+    ] = None,
+    render_only: Annotated[
+        bool, typer.Option("--render-only", help="Write pages from finished cells, run nothing.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False,
+) -> None:
+    """Run experiments of the paper, and write a page, a CSV file and figures for each.
+
+    What is finished is kept: after Ctrl-C, or a crash, the same command goes on where it stopped.
+    A run of fewer splits, seeds or trials says so on its page. For example:
+
+    safecf reproduce robustness --path ml-1m.zip --splits 5 --seeds 2
+    """
+    if listing:
+        for name in experiments.MODULES:
+            found = experiments.load(name)
+            typer.echo(f"{name:16}{found.title}: {found.paper}")
+        return
+    if everything == bool(names):
+        raise ValueError(
+            f"say which experiment, or --all: {', '.join(experiments.MODULES)}; "
+            "safecf reproduce --list tells what they are"
+        )
+    # Here, not above: the command line starts fast, and Ctrl-C ends it at any time.
+    from safecf.experiments.session import Session  # noqa: PLC0415
+
+    session = Session(path, output, cells, jobs, show_progress=not quiet, render_only=render_only)
+    counts = {"splits": splits, "seeds": seeds, "trials": trials}
+    chosen = [experiments.load(name) for name in names or experiments.MODULES]
+    if data is not None and everything:
+        chosen = [each for each in chosen if data in (*each.data, "tiny")]
+    plans = [(each, each.options(data, presets=presets, **counts)) for each in chosen]
+    failed = 0
+    for experiment, options in plans:
+        failed += session.run(experiment, options, typer.echo)
+    if failed:
+        raise typer.Exit(1)

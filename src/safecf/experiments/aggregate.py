@@ -1,0 +1,198 @@
+"""From the scores of users to the numbers of tables: over users, starts, and splits."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safecf.evaluation.bootstrap import percentile_interval, resample
+from safecf.evaluation.tail import tail_mean
+from safecf.experiments.base import Cell, Result, Results
+
+Floats = NDArray[np.float64]
+Name = TypeVar("Name", bound=Hashable)
+Column = tuple[str, float]  # a metric, and the share of worst-off users; 1 means all
+
+CONFIDENCE, DRAWS, SEED = 0.95, 2000, 0
+
+
+class Estimate(NamedTuple):
+    """A number, its spread over starts or splits (NaN for one), and its 95 % interval."""
+
+    value: float
+    spread: float
+    low: float
+    high: float
+
+
+class Gain(NamedTuple):
+    """By how many percent one model is better than another, with 95 % intervals.
+
+    `splits` draws splits, as if they had no users in common. `users` draws users, each with all
+    their appearances in test sets, and so tells how far the gain holds for other users. `won` is
+    the share of splits on which it is better.
+    """
+
+    value: float
+    splits: tuple[float, float]
+    users: tuple[float, float]
+    won: float
+
+
+def heading(column: Column) -> str:
+    """Return what a column is called.
+
+    >>> heading(("recall@20", 0.3))
+    'R@20, tail 0.3'
+    """
+    metric, level = column
+    return metric.replace("recall", "R") + ("" if level == 1 else f", tail {level:g}")
+
+
+def collect(named: Iterable[tuple[Name, Cell]], results: Results) -> dict[Name, list[Result]]:
+    """Return the results by the names of their cells, which are in the same order."""
+    found: dict[Name, list[Result]] = defaultdict(list)
+    for (name, _), result in zip(named, results, strict=True):
+        found[name].append(result)
+    return dict(found)
+
+
+def tails(results: Iterable[Result], column: Column) -> Floats:
+    """Return the tail mean of every result."""
+    metric, level = column
+    return np.array([tail_mean(each.record[metric], level) for each in results])
+
+
+def estimate(results: Sequence[Result], column: Column) -> Estimate:
+    """Return the mean over starts on one split, and how it would move with other users."""
+    values = tails(results, column)
+    low, high = percentile_interval(_user_draws(results, column), CONFIDENCE)
+    return Estimate(float(values.mean()), _spread(values), float(low[0]), float(high[0]))
+
+
+def lift(before: Sequence[Result], after: Sequence[Result], column: Column) -> Estimate:
+    """100 (after / before - 1) of the means over starts; the same users are drawn for both."""
+    means = [tails(each, column).mean() for each in (before, after)]
+    draws = [_user_draws(each, column) for each in (before, after)]
+    low, high = percentile_interval(_percent(*draws), CONFIDENCE)
+    return Estimate(float(_percent(*means)), np.nan, float(low[0]), float(high[0]))
+
+
+def per_split(results: Sequence[Result], column: Column) -> Floats:
+    """Return the mean over starts for every split, in the order of the splits' seeds."""
+    return np.array([tails(each, column).mean() for each in _splits(results).values()])
+
+
+def over_splits(results: Sequence[Result], column: Column) -> Estimate:
+    """Return the mean over splits, with a bootstrap interval over them."""
+    values = per_split(results, column)
+    draws = values[_drawn_splits(len(values))].mean(axis=1)
+    low, high = percentile_interval(draws[:, None], CONFIDENCE)
+    return Estimate(float(values.mean()), _spread(values), float(low[0]), float(high[0]))
+
+
+def gain(before: Sequence[Result], after: Sequence[Result], column: Column) -> Gain:
+    """Compare two models on the same splits: 100 (mean after / mean before - 1), pair by pair."""
+    pair = [_splits(each) for each in (before, after)]
+    if list(pair[0]) != list(pair[1]):
+        raise ValueError("the two models were not run on the same splits; run both on the same")
+    means = [np.array([tails(each, column).mean() for each in model.values()]) for model in pair]
+    chosen = _drawn_splits(len(means[0]))
+    over = _percent(*(each[chosen].mean(axis=1) for each in means))
+    counts = _drawn_users([*before, *after])
+    users = _percent(*(_clustered(model, counts, column) for model in pair))
+    return Gain(
+        float(_percent(means[0].mean(), means[1].mean())),
+        _interval(over),
+        _interval(users),
+        float(np.mean(means[1] > means[0])),
+    )
+
+
+def rows(name: str, results: Iterable[Result], columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """Return the rows of a CSV file: a model's number for every split, start and column."""
+    return [
+        {
+            "data": each.settings["data"],
+            "model": name,
+            "split": each.settings["split"],
+            "seed": each.settings["seed"],
+            "metric": metric,
+            "tail": level,
+            "value": tail_mean(each.record[metric], level),
+        }
+        for each in results
+        for metric, level in columns
+    ]
+
+
+def _splits(results: Iterable[Result]) -> dict[int, list[Result]]:
+    found: dict[int, list[Result]] = defaultdict(list)
+    for each in results:
+        found[each.settings["split"]].append(each)
+    return {split: found[split] for split in sorted(found)}
+
+
+def _user_draws(results: Sequence[Result], column: Column) -> Floats:
+    """Return tail means of draws of users, the mean over the results, which have the same users."""
+    metric, level = column
+    draws = [resample(each.record[metric], [level], DRAWS, SEED) for each in results]
+    return np.asarray(np.mean(draws, axis=0))
+
+
+def _drawn_splits(count: int) -> NDArray[np.int64]:
+    return np.random.default_rng(SEED).integers(count, size=(DRAWS, count))
+
+
+def _drawn_users(results: Sequence[Result]) -> NDArray[np.int64]:
+    """Return how often each user is drawn, a row for each draw of as many users as there are."""
+    users = np.unique(np.concatenate([each.record["users"] for each in results])).astype(int)
+    rng = np.random.default_rng(SEED)
+    counts = np.zeros((DRAWS, users[-1] + 1), dtype=np.int64)
+    counts[:, users] = rng.multinomial(users.size, np.full(users.size, 1 / users.size), DRAWS)
+    return counts
+
+
+def _clustered(
+    splits: dict[int, list[Result]], counts: NDArray[np.int64], column: Column
+) -> Floats:
+    """Return the mean over splits and starts for each draw, users counting as often as drawn."""
+    metric, level = column
+    total = np.zeros(len(counts))
+    for results in splits.values():
+        drawn = counts[:, results[0].record["users"].astype(int)]
+        values = [weighted_tails(each.record[metric], drawn, level) for each in results]
+        total += np.mean(values, axis=0)
+    return np.asarray(total / len(splits))
+
+
+def weighted_tails(scores: Floats, counts: NDArray[np.int64], level: float) -> Floats:
+    """Return `tail_mean` with user u there `counts[r, u]` times, for every row r.
+
+    >>> weighted_tails(np.array([0.0, 1.0]), np.array([[1, 3]]), 0.5)
+    array([0.5])
+    """
+    order = np.argsort(scores, kind="stable")
+    each = counts[:, order[~np.isnan(scores[order])]]
+    ordered = scores[order[~np.isnan(scores[order])]]
+    budget = level * each.sum(axis=1)
+    spent = np.cumsum(each, axis=1) - each
+    taken = np.clip(budget[:, None] - spent, 0, each)
+    return np.asarray(taken @ ordered / budget)
+
+
+def _interval(draws: Floats) -> tuple[float, float]:
+    low, high = percentile_interval(draws[:, None], CONFIDENCE)
+    return float(low[0]), float(high[0])
+
+
+def _spread(values: Floats) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else np.nan
+
+
+def _percent(before: Any, after: Any) -> Any:
+    """100 (after / before - 1); nothing is no gain over nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(before == after, 0.0, 100 * (np.asarray(after) / before - 1))

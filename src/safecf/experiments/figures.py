@@ -1,0 +1,129 @@
+"""One style for all figures: for a column of a paper, and readable in grey."""
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+from safecf.atomic import replace_file
+
+COLUMN, PAGE = 3.4, 7.0  # widths in inches: of one column, and of both
+
+# The palette of Okabe and Ito, which the colour-blind can tell apart, from dark to light.
+COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
+
+STYLE: Any = {
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "legend.fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "grid.linewidth": 0.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "safecf",  # the same figure gives the same file
+    "savefig.dpi": 200,
+}
+
+
+class Look(NamedTuple):
+    """How the line of one thing is drawn, in every figure."""
+
+    color: str
+    marker: str
+    linestyle: Any
+
+
+def look(place: int) -> Look:
+    """Return the n-th look; colour, marker and dashes all differ from those of the others.
+
+    >>> axes.plot(x, y, label="iALS", **look(0)._asdict())
+    """
+    return Look(
+        COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], DASHES[place % len(DASHES)]
+    )
+
+
+# Models look the same in all figures.
+MODELS = ("SAFER2", "iALS", "ERM-MF", "Mult-VAE", "CVaR-MF", "EASE", "SAFER2++", "iALS++")
+
+
+def look_of(model: str) -> Look:
+    """Return the look of a model by its name in tables; unknown ones come after."""
+    return look(MODELS.index(model) if model in MODELS else len(MODELS) + len(model))
+
+
+def panels(count: int, *, columns: int = 2, height: float = 2.2, **options: Any) -> tuple[Any, Any]:
+    """Return a figure and a list of `count` axes, in rows of `columns`.
+
+    >>> figure, (left, right) = panels(2)
+    """
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    width = COLUMN if columns == 1 else PAGE
+    figure, grid = plt.subplots(
+        rows, columns, figsize=(width, height * rows), squeeze=False, **options
+    )
+    axes = list(grid.flat)
+    for unused in axes[count:]:
+        unused.set_visible(False)
+    return figure, axes[:count]
+
+
+def violins(axes: Any, samples: Sequence[Any], names: Sequence[str]) -> None:
+    """Draw distributions side by side: a violin, the box of its quartiles, and the points' mean."""
+    places = range(1, len(samples) + 1)
+    if all(len(set(each)) > 1 for each in samples):
+        drawn = axes.violinplot(samples, positions=places, showextrema=False)
+        for body in drawn["bodies"]:
+            body.set(facecolor="#56B4E9", edgecolor="#000000", alpha=0.5, linewidth=0.6)
+    axes.boxplot(
+        samples,
+        positions=places,
+        widths=0.15,
+        showmeans=True,
+        meanprops={
+            "marker": "D",
+            "markersize": 3,
+            "markerfacecolor": "#D55E00",
+            "markeredgecolor": "#000000",
+        },
+        medianprops={"color": "#000000"},
+        flierprops={"markersize": 2},
+    )
+    axes.set_xticks(list(places), names)
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw in this style within the block."""
+    with mpl.rc_context(STYLE):
+        yield
+
+
+def save(figure: Any, place: Path) -> list[Path]:
+    """Write PLACE.svg and PLACE.png, without a date in them, and forget the figure."""
+    written = []
+    for kind, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
+        content = io.BytesIO()
+        figure.savefig(content, format=kind, metadata=metadata)
+        written.append(place.with_name(f"{place.name}.{kind}"))
+        replace_file(written[-1], content.getvalue())
+    plt.close(figure)
+    return written

@@ -1,0 +1,124 @@
+"""`frontier`: all models, equally well tuned, over the splits, and what SAFER2 gains then."""
+
+from typing import Any
+
+from safecf.experiments import presets, ratios
+from safecf.experiments.aggregate import collect, gain, heading, over_splits, rows
+from safecf.experiments.base import Cell, Experiment, Options, Result, Results
+from safecf.experiments.data import repeated_seeds
+from safecf.experiments.page import Page, table
+
+COLUMNS = sorted(ratios.COLUMNS, key=lambda column: column[0])  # a metric, then its tail
+TUNED = ("iALS", "ERM-MF", "SAFER2", "EASE", "Mult-VAE")
+PAPER = ("iALS", "SAFER2")
+
+
+def models(options: Options) -> dict[str, presets.Preset]:
+    """Return the tuned models, and those of the paper to see how far we have come."""
+    ours = presets.require(options.data, "tuned", TUNED, options.presets)
+    theirs = presets.require(options.data, "paper", PAPER, options.presets)
+    return {
+        **{f"{each.name}, the paper's settings": each for each in theirs},
+        **{each.name: each for each in ours},
+    }
+
+
+def plan(options: Options) -> list[tuple[str, Cell]]:
+    """Return every model on every split, with its name."""
+    return [
+        (name, model.cell(options.data, split, seed))
+        for split in repeated_seeds(options.splits)
+        for name, model in models(options).items()
+        for seed in model.seeds(options.seeds)
+    ]
+
+
+def cells(options: Options) -> list[Cell]:
+    """Return all cells."""
+    return [cell for _, cell in plan(options)]
+
+
+def render(results: Results, options: Options) -> Page:
+    """Return the means over the splits, and what SAFER2 gains over each of the others."""
+    found = collect(plan(options), results)
+    lines = []
+    for name, each in found.items():
+        numbers = [over_splits(each, column) for column in COLUMNS]
+        lines.append([name, *(f"{n.value:.4f} [{n.low:.4f}, {n.high:.4f}]" for n in numbers)])
+    others = [name for name in found if name != "SAFER2"]
+    settings = [
+        [name, ", ".join(f"{key} {value}" for key, value in each.options.items()), each.found]
+        for name, each in models(options).items()
+    ]
+    return Page(
+        [
+            f"Means over {options.splits} splits of the users, test users, with 95 % bootstrap "
+            "intervals over the splits. Our settings were chosen by `tuning`, on the validation "
+            "users of the paper's split.",
+            table(["", *map(heading, COLUMNS)], lines),
+            "What SAFER2 gains over the others on the same splits, in percent of the means, and "
+            f"how many splits it wins. {ratios.INTERVALS}",
+            table(
+                ["SAFER2 over", "", "gain", "95 %, splits", "95 %, users", "won"],
+                [line for name in others for line in _gains(found, name, options)],
+            ),
+            "The settings:",
+            table(["", "options", "found"], settings),
+        ],
+        [row for name, each in found.items() for row in rows(name, each, COLUMNS)],
+        lambda: draw(found),
+        "Mean and tail of recall@20 over the splits, with 95 % intervals",
+    )
+
+
+def _gains(found: dict[str, list[Result]], name: str, options: Options) -> list[list[str]]:
+    lines = []
+    for column in COLUMNS:
+        seen = gain(found[name], found["SAFER2"], column)
+        lines.append(
+            [
+                name,
+                heading(column),
+                f"{seen.value:+.1f} %",
+                f"[{seen.splits[0]:+.1f}, {seen.splits[1]:+.1f}]",
+                f"[{seen.users[0]:+.1f}, {seen.users[1]:+.1f}]",
+                f"{round(seen.won * options.splits)} of {options.splits}",
+            ]
+        )
+    return lines
+
+
+def draw(found: dict[str, list[Result]]) -> Any:
+    """Draw every model as a point, its mean against its tail, for both cutoffs."""
+    from safecf.experiments.figures import look, panels  # noqa: PLC0415
+
+    figure, axes = panels(2, height=2.9)
+    for panel, (mean, tail) in zip(axes, (COLUMNS[:2], COLUMNS[2:]), strict=True):
+        for place, (name, each) in enumerate(found.items()):
+            x, y = over_splits(each, mean), over_splits(each, tail)
+            drawn = look(place)
+            panel.errorbar(
+                x.value,
+                y.value,
+                xerr=[[x.value - x.low], [x.high - x.value]],
+                yerr=[[y.value - y.low], [y.high - y.value]],
+                label=name,
+                color=drawn.color,
+                marker=drawn.marker,
+                linestyle="none",
+                linewidth=0.8,
+            )
+        panel.set_xlabel(f"{heading(mean)}, mean of all users")
+        panel.set_ylabel(f"{heading(mean)}, mean of the worst-off 30 %")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+EXPERIMENT = Experiment(
+    "frontier",
+    "All models at their best, over the splits",
+    "beyond it: the models of Table 1 with more factors, all tuned alike",
+    cells,
+    render,
+    splits=50,
+)

@@ -1,0 +1,106 @@
+"""What `robustness` and `kernels` share: models over a baseline, from split to split."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from safecf.experiments.aggregate import Column, Floats, Gain, gain, heading, per_split
+from safecf.experiments.base import Result
+from safecf.experiments.page import table
+
+COLUMNS: list[Column] = [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (20, 50)]
+
+INTERVALS = (
+    "There are two 95 % intervals. One draws splits, as if they were independent, though they "
+    "share users. The other draws users, each with all their appearances among the test users of "
+    "the splits: it tells how far the gain would hold for other users, and is the one to go by."
+)
+
+
+class Ratio(NamedTuple):
+    """A model over another one in one column: the ratio on every split, and the gain of all."""
+
+    model: str
+    baseline: str
+    column: Column
+    values: Floats
+    gain: Gain
+
+    @property
+    def name(self) -> str:
+        """What over what."""
+        return f"{self.model} / {self.baseline}"
+
+
+def ratios(found: dict[str, list[Result]], pairs: list[tuple[str, str]]) -> list[Ratio]:
+    """Return every column of every pair of a model and its baseline."""
+    return [
+        Ratio(
+            model,
+            baseline,
+            column,
+            per_split(found[model], column) / per_split(found[baseline], column),
+            gain(found[baseline], found[model], column),
+        )
+        for model, baseline in pairs
+        for column in COLUMNS
+    ]
+
+
+def summary(found: list[Ratio]) -> str:
+    """Return a table: mean ratio with intervals, its range, and how many splits are won."""
+    lines = [
+        [
+            each.name,
+            heading(each.column),
+            f"{each.gain.value:+.1f} %",
+            f"[{each.gain.splits[0]:+.1f}, {each.gain.splits[1]:+.1f}]",
+            f"[{each.gain.users[0]:+.1f}, {each.gain.users[1]:+.1f}]",
+            f"{each.values.min():.3f} to {each.values.max():.3f}",
+            f"{round(each.gain.won * each.values.size)} of {each.values.size}",
+        ]
+        for each in found
+    ]
+    header = ["", "", "gain of the mean", "95 %, splits", "95 %, users", "ratios"]
+    return table([*header, "splits won"], lines)
+
+
+def rows(found: list[Ratio]) -> list[dict[str, Any]]:
+    """Return a row of the CSV file for every ratio."""
+    return [
+        {
+            "model": each.model,
+            "baseline": each.baseline,
+            "metric": each.column[0],
+            "tail": each.column[1],
+            "split": number,
+            "ratio": float(value),
+        }
+        for each in found
+        for number, value in enumerate(each.values)
+    ]
+
+
+def draw(found: list[Ratio]) -> Any:
+    """Draw a panel per column with the distributions of all pairs."""
+    from safecf.experiments.figures import panels, violins  # noqa: PLC0415
+
+    figure, axes = panels(len(COLUMNS), sharey="row")
+    for column, panel in zip(COLUMNS, axes, strict=True):
+        chosen = [each for each in found if each.column == column]
+        names = [each.name.replace(" / ", "\nover ").replace("SAFER2, ", "") for each in chosen]
+        violins(panel, [each.values for each in chosen], names)
+        panel.axhline(1, color="#7F7F7F", linestyle="--", linewidth=0.8)
+        panel.set_title(heading(column))
+        panel.set_ylabel("ratio, one per split")
+    return figure
+
+
+def means(found: dict[str, list[Result]]) -> str:
+    """Return a table of every model's means over the splits, and their standard deviations."""
+    lines = []
+    for name, each in found.items():
+        values = [per_split(each, column) for column in COLUMNS]
+        spread = [f" ± {v.std(ddof=1):.4f}" if v.size > 1 else "" for v in values]
+        lines.append([name, *(f"{np.mean(v):.4f}{s}" for v, s in zip(values, spread, strict=True))])
+    return table(["", *map(heading, COLUMNS)], lines)

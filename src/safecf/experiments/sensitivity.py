@@ -1,0 +1,162 @@
+"""`sensitivity`: what each option of the tuned SAFER2 does for the mean, and for the tail."""
+
+from typing import Any, NamedTuple
+
+from safecf.experiments import presets, ratios
+from safecf.experiments.aggregate import Gain, collect, gain, heading, per_split
+from safecf.experiments.base import Cell, Experiment, Options, Result, Results
+from safecf.experiments.data import repeated_seeds
+from safecf.experiments.page import Page, table
+from safecf.experiments.quality import quality
+
+NAME = "SAFER2"
+COLUMNS = [column for column in ratios.COLUMNS if column[0] == "recall@20"]
+
+# Values that are tried in the place of the preset's, and multiples of it.
+VALUES: dict[str, tuple[Any, ...]] = {
+    "tail": (0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
+    "factors": (32, 64, 128, 256, 512, 1024),
+    "iterations": (5, 10, 15, 20, 30, 50),
+}
+MULTIPLES = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0)
+MULTIPLIED = ("bandwidth", "unobserved_weight", "regularization")
+
+
+class Change(NamedTuple):
+    """One option with another value; None stands for the preset as it is."""
+
+    option: str | None
+    value: Any
+
+
+def changes(preset: presets.Preset, options: Options) -> list[Change]:
+    """Return the preset, and all that differ from it in one option."""
+    found = [Change(None, None)]
+    for option, values in VALUES.items():
+        small = options.data == "tiny" and option != "tail"
+        found += [Change(option, value) for value in ((2, 3) if small else values)]
+    for option in MULTIPLIED:
+        base = preset.options[option]
+        found += [Change(option, float(f"{base * each:.3g}")) for each in MULTIPLES]
+    return [each for each in found if each.option is None or not _same(preset, each)]
+
+
+def _same(preset: presets.Preset, change: Change) -> bool:
+    return bool(preset.options[str(change.option)] == change.value)
+
+
+def _preset(options: Options) -> presets.Preset:
+    return presets.require(options.data, "tuned", (NAME,), options.presets)[0]
+
+
+def plan(options: Options) -> list[tuple[Change, Cell]]:
+    """Return every change on every split, scored for the validation users."""
+    preset = _preset(options)
+    planned = []
+    for split in repeated_seeds(options.splits):
+        for change in changes(preset, options):
+            settings = preset.settings(options.data, split, 0, on="validation")
+            if change.option is not None:
+                settings["options"] = {**preset.options, change.option: change.value}
+            planned.append((change, Cell(quality, settings)))
+    return planned
+
+
+def cells(options: Options) -> list[Cell]:
+    """Return all cells."""
+    return [cell for _, cell in plan(options)]
+
+
+def render(results: Results, options: Options) -> Page:
+    """Return a table of every option, and the curves."""
+    preset = _preset(options)
+    found = collect(plan(options), results)
+    base = found[Change(None, None)]
+    gains = {
+        change: [gain(base, each, column) for column in COLUMNS]
+        for change, each in found.items()
+        if change.option is not None
+    }
+    blocks = [
+        f"The tuned SAFER2 ({', '.join(f'{k} {v}' for k, v in preset.options.items())}) with one "
+        f"option changed, on {options.splits} splits, for the validation users, so that what is "
+        "found here may be used. Changes are those of the means, in percent. The 95 % intervals "
+        "draw users, each with all their appearances."
+    ]
+    for option in dict.fromkeys(change.option for change in gains):
+        chosen = {change: each for change, each in gains.items() if change.option == option}
+        lines = [_line(option, preset.options[str(option)], base, None)]
+        lines += [_line(option, c.value, found[c], each) for c, each in chosen.items()]
+        header = [
+            str(option),
+            *map(heading, COLUMNS),
+            *(f"change of {heading(c)}" for c in COLUMNS),
+        ]
+        lines.sort(key=_order)
+        blocks.append(table(header, lines))
+    return Page(
+        blocks,
+        [
+            {"option": str(c.option), "value": c.value, "metric": metric, "tail": level}
+            | {"change in percent": each.value, "low": each.users[0], "high": each.users[1]}
+            for c, pair in gains.items()
+            for (metric, level), each in zip(COLUMNS, pair, strict=True)
+        ],
+        lambda: draw(preset, gains),
+        "Change of recall@20, of all users and of the worst-off 30 %, by option",
+    )
+
+
+def _line(
+    option: str | None, value: Any, runs: list[Result], gains: list[Gain] | None
+) -> list[str]:
+    means = [f"{per_split(runs, column).mean():.4f}" for column in COLUMNS]
+    if gains is None:
+        return [f"**{value:g}**", *means, *("" for _ in COLUMNS)]
+    said = [f"{g.value:+.1f} % [{g.users[0]:+.1f}, {g.users[1]:+.1f}]" for g in gains]
+    return [f"{value:g}", *means, *said]
+
+
+def _order(line: list[str]) -> float:
+    return float(line[0].strip("*"))
+
+
+def draw(preset: presets.Preset, gains: dict[Change, list[Gain]]) -> Any:
+    """Draw a panel per option: the change of the mean and that of the tail."""
+    from safecf.experiments.figures import look, panels  # noqa: PLC0415
+
+    names = list(dict.fromkeys(str(change.option) for change in gains))
+    figure, axes = panels(len(names), columns=3, height=1.9)
+    for option, panel in zip(names, axes, strict=True):
+        for place, column in enumerate(COLUMNS):
+            points = {c.value: each[place] for c, each in gains.items() if c.option == option}
+            points[preset.options[option]] = Gain(0.0, (0.0, 0.0), (0.0, 0.0), 0.0)
+            values = sorted(points)
+            drawn = look(place)
+            ends = [[points[v].value - points[v].users[0] for v in values]]
+            ends += [[points[v].users[1] - points[v].value for v in values]]
+            panel.errorbar(
+                values,
+                [points[v].value for v in values],
+                yerr=ends,
+                label=heading(column),
+                linewidth=0.8,
+                **drawn._asdict(),
+            )
+        panel.axvline(preset.options[option], color="#7F7F7F", linestyle=":", linewidth=0.8)
+        if option != "tail":
+            panel.set_xscale("log")
+        panel.set_xlabel(option)
+        panel.set_ylabel("change, %")
+    axes[0].legend()
+    return figure
+
+
+EXPERIMENT = Experiment(
+    "sensitivity",
+    "What each option of SAFER2 does for the tail",
+    "beyond it: the options of SAFER2, one at a time",
+    cells,
+    render,
+    splits=10,
+)

@@ -1,0 +1,152 @@
+"""`table-1`: ranking quality of all models, for all users and for the worst-off 30 %."""
+
+import math
+from typing import Any
+
+from safecf.experiments import presets, published
+from safecf.experiments.aggregate import Estimate, collect, estimate, heading, lift, rows
+from safecf.experiments.base import Cell, Experiment, Options, Result, Results
+from safecf.experiments.data import SEED
+from safecf.experiments.page import Page, table
+from safecf.experiments.statistics import statistics
+
+COLUMNS = [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (20, 50, 100)]
+# Kernels have an experiment of their own.
+LEFT_OUT = ("SAFER2, logistic", "SAFER2, uniform", "SAFER2, triangular")
+BASELINE = "iALS"
+
+
+def models(options: Options) -> list[presets.Preset]:
+    """Return all models with the authors' settings, or with ours where they have none."""
+    known = presets.load(options.data, "paper", options.presets)
+    if not known:
+        presets.require(options.data, "tuned", (BASELINE, "ERM-MF", "SAFER2"), options.presets)
+        known = presets.load(options.data, "tuned", options.presets)
+    return [each for name, each in known.items() if name not in LEFT_OUT]
+
+
+def plan(options: Options) -> list[tuple[str, Cell]]:
+    """Return the cells with the names of their models."""
+    return [
+        (model.name, model.cell(options.data, SEED, seed))
+        for model in models(options)
+        for seed in model.seeds(options.seeds)
+    ]
+
+
+def cells(options: Options) -> list[Cell]:
+    """Return every model from every start, and the statistics of the data."""
+    facts = Cell(statistics, {"data": options.data, "split": SEED})
+    return [facts, *(cell for _, cell in plan(options))]
+
+
+def render(results: Results, options: Options) -> Page:
+    """Return the table with what was published below each row, and gains over iALS."""
+    facts, *others = results
+    found = collect(plan(options), Results(tuple(others)))
+    baseline = found[BASELINE]
+    names = ["", *map(heading, COLUMNS)]
+    lifts = [
+        [name, *(_percent(lift(baseline, each, column)) for column in COLUMNS)]
+        for name, each in found.items()
+        if name != BASELINE
+    ]
+    chosen = [
+        [each.name, f"`{each.model}`", _options(each), each.found] for each in models(options)
+    ]
+    return Page(
+        [
+            f"{facts.record['test users']:,} test users that are new to the models: recall at 20, "
+            "50 and 100 items of all of them, and the mean of the worst-off 30 %. Means over "
+            f"{_starts(options)} ± their standard deviation, and 95 % bootstrap intervals over the "
+            "test users.",
+            table(names, _quality(found, options)),
+            "How much better than iALS, with 95 % paired bootstrap intervals over the test users:",
+            table(names, lifts),
+            "The data, after the filters of the protocol:",
+            _facts(facts, options),
+            "The settings:",
+            table(["", "model", "options", "found"], chosen),
+        ],
+        [row for name, each in found.items() for row in rows(name, each, COLUMNS)],
+        lambda: draw(found, options),
+        "Recall@20 of all users and of the worst-off 30 %, with 95 % intervals",
+    )
+
+
+def draw(found: dict[str, list[Result]], options: Options) -> Any:
+    """Draw our numbers with their intervals, and the paper's beside them."""
+    from safecf.experiments.figures import panels  # noqa: PLC0415
+
+    chosen = [column for column in COLUMNS if column[0] == "recall@20"]
+    said = published.reported(options.data)
+    figure, axes = panels(len(chosen), height=2.8, sharey=True)
+    places = range(len(found))
+    for column, panel in zip(chosen, axes, strict=True):
+        ours = [estimate(each, column) for each in found.values()]
+        values = [each.value for each in ours]
+        ends = [[e.value - e.low for e in ours], [e.high - e.value for e in ours]]
+        panel.errorbar(values, places, xerr=ends, fmt="o", color="#0072B2", label="safecf, 95 %")
+        pairs = [
+            (said[name].get(column), y)
+            for name, y in zip(found, places, strict=True)
+            if name in said
+        ]
+        known = [(x, y) for x, y in pairs if x is not None]
+        if known:
+            style = {"linestyle": "none", "marker": "D", "markerfacecolor": "none"}
+            panel.plot(*zip(*known, strict=True), color="#D55E00", label="the paper", **style)
+        panel.set_yticks(list(places), list(found))
+        panel.set_xlabel(heading(column))
+    axes[0].invert_yaxis()
+    axes[0].legend()
+    return figure
+
+
+def _quality(found: dict[str, list[Result]], options: Options) -> list[list[str]]:
+    """Return a row of each model, and one of each source that has published it."""
+    lines = []
+    for name, each in found.items():
+        lines.append([f"**{name}**", *(_number(estimate(each, column)) for column in COLUMNS)])
+        for source, said in (("paper", "the paper"), ("code", "authors' code")):
+            numbers = published.reported(options.data, source).get(name)
+            if numbers:
+                cells = (numbers.get(column) for column in COLUMNS)
+                lines.append([said, *("" if n is None else f"{n:.4f}" for n in cells)])
+    return lines
+
+
+def _facts(facts: Result, options: Options) -> str:
+    lines = [[name, f"{count:,}"] for name, count in facts.record.items() if name != "warnings"]
+    said = published.STATISTICS.get(options.data)
+    if said is not None:
+        lines.append(["the paper: users, items, interactions", ", ".join(said)])
+    return table(["", "number"], lines)
+
+
+def _number(found: Estimate) -> str:
+    spread = "" if math.isnan(found.spread) else f" ± {found.spread:.4f}"
+    return f"{found.value:.4f}{spread} [{found.low:.3f}, {found.high:.3f}]"
+
+
+def _percent(found: Estimate) -> str:
+    return f"{found.value:+.1f} % [{found.low:+.1f}, {found.high:+.1f}]"
+
+
+def _options(preset: presets.Preset) -> str:
+    return ", ".join(f"{name} {value}" for name, value in preset.options.items())
+
+
+def _starts(options: Options) -> str:
+    return f"{options.seeds} starts" if options.seeds > 1 else "1 start"
+
+
+EXPERIMENT = Experiment(
+    "table-1",
+    "Ranking quality of all models",
+    "Table 1, ranking quality comparison",
+    cells,
+    render,
+    data=("ml-1m", "gowalla", "ml-20m", "msd"),
+    seeds=5,
+)

@@ -1,0 +1,104 @@
+"""Spaces: the ranges of options, as a grid, or drawn at random."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+DIGITS = 3  # of the numbers that are tried; more would not be meant
+
+
+class Range(Protocol):
+    """The values that an option may have."""
+
+    def grid(self) -> Sequence[Any]:
+        """Return the values of a grid, both ends included."""
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        """Return a random value."""
+
+
+@dataclass(frozen=True)
+class LogUniform:
+    """Numbers from `low` to `high` whose logarithms are equally likely, or equally spaced."""
+
+    low: float
+    high: float
+    points: int = 5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low <= self.high:
+            raise ValueError(f"low is {self.low} and high {self.high}; 0 < low <= high is needed")
+
+    def grid(self) -> list[float]:
+        """Return `points` values at equal ratios."""
+        return [self._inside(value) for value in np.geomspace(self.low, self.high, self.points)]
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """Return exp of a uniform number."""
+        return self._inside(math.exp(rng.uniform(math.log(self.low), math.log(self.high))))
+
+    def _inside(self, value: float) -> float:
+        return min(max(_rounded(value), self.low), self.high)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Numbers from `low` to `high`, all equally likely, or equally spaced."""
+
+    low: float
+    high: float
+    points: int = 5
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise ValueError(f"low is {self.low} and high {self.high}; low <= high is needed")
+
+    def grid(self) -> list[float]:
+        """Return `points` values at equal distances."""
+        return [_rounded(value) for value in np.linspace(self.low, self.high, self.points)]
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """Return a uniform number."""
+        return min(max(_rounded(rng.uniform(self.low, self.high)), self.low), self.high)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some values."""
+
+    values: tuple[Any, ...]
+
+    def grid(self) -> list[Any]:
+        """Return all of them."""
+        return list(self.values)
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        """Return one of them."""
+        return self.values[int(rng.integers(len(self.values)))]
+
+
+Space = Mapping[str, Range]
+
+
+def grid(space: Space) -> list[dict[str, Any]]:
+    """Return all combinations of the values of the grids.
+
+    >>> grid({"tail": Choice((0.2, 0.3))})
+    [{'tail': 0.2}, {'tail': 0.3}]
+    """
+    values = itertools.product(*(each.grid() for each in space.values()))
+    return [dict(zip(space, each, strict=True)) for each in values]
+
+
+def sample(space: Space, count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Draw settings; the first n of a longer list are those of a shorter one."""
+    rng = np.random.default_rng(seed)
+    return [{name: each.draw(rng) for name, each in space.items()} for _ in range(count)]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

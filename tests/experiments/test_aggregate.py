@@ -1,0 +1,114 @@
+"""Numbers over users, starts and splits, beside slow twins."""
+
+import numpy as np
+import pytest
+
+from safecf.evaluation import tail_mean
+from safecf.experiments.aggregate import (
+    estimate,
+    gain,
+    heading,
+    lift,
+    over_splits,
+    per_split,
+    weighted_tails,
+)
+from safecf.experiments.base import Result
+
+COLUMN = ("recall@20", 0.3)
+
+
+def result(scores, split=0, seed=0, users=None):
+    record = {
+        "recall@20": np.asarray(scores),
+        "users": np.arange(len(scores)) if users is None else users,
+    }
+    return Result({"data": "tiny", "split": split, "seed": seed}, record)
+
+
+def random_results(rng, lift_by, splits=6, users=40):
+    """Return two models on the same users, one better by about a factor."""
+    before, after = [], []
+    for split in range(splits):
+        chosen = rng.choice(200, users, replace=False)
+        scores = rng.random(users)
+        better = scores * lift_by + rng.normal(0, 0.02, users)
+        before.append(result(scores, split, users=chosen))
+        after.append(result(better, split, users=chosen))
+    return before, after
+
+
+def test_weighted_tails_are_those_of_repeated_users():
+    rng = np.random.default_rng(0)
+    scores = rng.random(50).round(1)
+    scores[7] = np.nan
+    counts = rng.integers(0, 4, (6, 50))
+    for level in (0.1, 0.3, 1.0):
+        expected = [tail_mean(np.repeat(scores, row), level) for row in counts]
+        np.testing.assert_allclose(weighted_tails(scores, counts, level), expected)
+
+
+def test_means_over_starts_and_splits():
+    rng = np.random.default_rng(1)
+    results = [result(rng.random(20), split, seed) for split in (5, 3) for seed in range(2)]
+    expected = [
+        np.mean([tail_mean(each.record["recall@20"], 0.3) for each in pair])
+        for pair in (results[2:], results[:2])
+    ]
+    np.testing.assert_allclose(per_split(results, COLUMN), expected)
+    found = over_splits(results, COLUMN)
+    assert found.value == pytest.approx(np.mean(expected))
+    assert found.spread == pytest.approx(np.std(expected, ddof=1))
+    assert min(expected) <= found.low <= found.value <= found.high <= max(expected)
+
+
+def test_an_estimate_is_the_mean_of_the_starts_within_its_interval():
+    rng = np.random.default_rng(2)
+    starts = [result(rng.random(300), seed=seed) for seed in range(3)]
+    found = estimate(starts, COLUMN)
+    values = [tail_mean(each.record["recall@20"], 0.3) for each in starts]
+    assert found.value == pytest.approx(np.mean(values))
+    assert found.low < found.value < found.high
+    assert np.isnan(estimate(starts[:1], COLUMN).spread)
+
+
+def test_a_lift_is_paired():
+    scores = np.random.default_rng(3).random(200)
+    found = lift([result(scores)], [result(1.1 * scores)], COLUMN)
+    np.testing.assert_allclose([found.value, found.low, found.high], 10.0)
+
+
+def test_a_gain_is_paired_over_splits_and_over_users():
+    before, after = random_results(np.random.default_rng(4), 1.1)
+    found = gain(before, after, ("recall@20", 1.0))
+    means = [per_split(each, ("recall@20", 1.0)) for each in (before, after)]
+    assert found.value == pytest.approx(100 * (means[1].mean() / means[0].mean() - 1))
+    for low, high in (found.splits, found.users):
+        assert 0 < low < found.value < high < 20
+    assert found.won == np.mean(means[1] > means[0]) == 1
+    nothing = gain(before, before, COLUMN)
+    assert nothing == (0.0, (0.0, 0.0), (0.0, 0.0), 0.0)
+
+
+def test_users_that_come_again_do_not_count_as_new_ones():
+    """Ten times the same test set says no more of other users than once."""
+    rng = np.random.default_rng(5)
+    scores = rng.random(100)
+    other = scores + rng.normal(0.01, 0.1, 100)
+    widths = []
+    for splits in (1, 10):
+        pair = [[result(each, split) for split in range(splits)] for each in (scores, other)]
+        low, high = gain(*pair, COLUMN).users
+        widths.append(high - low)
+    np.testing.assert_allclose(*widths)
+
+
+def test_other_splits_are_no_pairs():
+    before, after = random_results(np.random.default_rng(6), 1.0)
+    with pytest.raises(ValueError, match="same splits"):
+        gain(before, after[1:], COLUMN)
+
+
+def test_headings():
+    assert heading(("recall@50", 1.0)) == "R@50"
+    assert heading(COLUMN) == "R@20, tail 0.3"

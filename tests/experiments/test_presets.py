@@ -1,0 +1,91 @@
+"""Presets: complete, valid for the models, and written as they are read."""
+
+import tomllib
+
+import pytest
+
+from safecf.experiments import presets, published
+from safecf.experiments.presets import Preset
+from safecf.models import MODELS
+
+ALL = [(which, data) for which, sets in presets.read().items() for data in sets]
+
+
+@pytest.mark.parametrize(("which", "data"), ALL)
+def test_every_preset_is_valid_for_its_model(which, data):
+    found = presets.load(data, which)
+    assert found
+    for each in found.values():
+        model = MODELS[each.model](**each.options)
+        assert each.found
+        assert set(each.options) <= set(model.get_params())
+        if "iterations" in model.get_params():
+            assert {"factors", "iterations"} <= set(each.options)
+
+
+def test_all_that_the_paper_has_a_number_for_is_there():
+    for data, models in published.TABLE_1.items():
+        missing = set(models) - set(presets.load(data, "paper"))
+        assert missing <= ({"Mult-VAE"} if data != "ml-1m" else set())
+    assert set(published.CODE["ml-1m"]) <= set(presets.load("ml-1m", "paper"))
+    assert {"iALS", "ERM-MF", "SAFER2", "EASE", "Mult-VAE"} <= set(presets.load("ml-1m", "tuned"))
+
+
+def test_kernels_differ_in_kernel_and_bandwidth_alone():
+    found = presets.load("ml-1m", "paper")
+    names = [name for name in found if name.startswith("SAFER2, ")]
+    assert {found[name].options["kernel"] for name in names} | {"gaussian"} == {
+        *("gaussian", "epanechnikov", "logistic", "uniform", "triangular")
+    }
+    for name in names:
+        for option, value in found["SAFER2"].options.items():
+            same = found[name].options[option] == value
+            assert same or option in ("kernel", "bandwidth")
+
+
+def test_tiny_is_small():
+    for each in presets.load("tiny", "paper").values():
+        assert each.options.get("factors", 1) <= 4
+        assert each.options.get("iterations", 1) <= 2
+
+
+def test_wrong_options_are_refused():
+    with pytest.raises(ValueError, match="unknown option of A 'factor'"):
+        Preset("A", "IALS", {"factor": 3}, "by hand")
+    with pytest.raises(ValueError, match="regularization"):
+        Preset("A", "IALS", {"regularization": -1.0}, "by hand")
+
+
+def test_missing_presets_say_how_to_find_them():
+    with pytest.raises(ValueError, match="safecf reproduce tuning --data gowalla"):
+        presets.require("gowalla", "paper", ["SAFER2"])
+
+
+def test_a_file_is_written_as_it_is_read(tmp_path):
+    everything = presets.read()
+    assert tomllib.loads(presets.dump(everything)) == everything
+    found = Preset("SAFER2", "SAFER2", {"factors": 8, "kernel": "uniform"}, "a test")
+    presets.update(tmp_path / "mine.toml", "tuned", "gowalla", found)
+    assert presets.load("gowalla", "tuned", tmp_path / "mine.toml") == {"SAFER2": found}
+    assert presets.load("ml-1m", "paper", tmp_path / "mine.toml") == presets.load("ml-1m", "paper")
+
+
+def test_bad_files_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        presets.read(tmp_path / "nowhere.toml")
+    (tmp_path / "bad.toml").write_text("x = ")
+    with pytest.raises(ValueError, match=r"bad\.toml"):
+        presets.read(tmp_path / "bad.toml")
+
+
+def test_a_model_without_chance_runs_once():
+    ease, ials = (presets.load("ml-1m", "paper")[name] for name in ("EASE", "iALS"))
+    assert list(ease.seeds(5)) == [0]
+    assert list(ials.seeds(5)) == [0, 1, 2, 3, 4]
+
+
+def test_the_published_table_has_its_columns():
+    found = published.reported("ml-20m")["SAFER2"]
+    assert found[("recall@50", 1.0)] == 0.5308
+    assert found[("recall@100", 0.3)] == 0.3342
+    assert published.reported("gowalla") == {}

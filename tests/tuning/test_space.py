@@ -1,0 +1,89 @@
+"""Spaces and objectives: inside their ranges, repeatable, and as the formulas say."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safecf.experiments.searches import SEARCHES, searches
+from safecf.models import MODELS
+from safecf.models.options import check_options
+from safecf.tuning import Choice, LogUniform, Objective, Trial, Uniform, best, grid, sample
+
+SPACE = {"a": LogUniform(1e-4, 1e-2), "b": Uniform(0.1, 0.5, 3), "c": Choice(("x", "y"))}
+
+
+@given(st.floats(1e-6, 1e3), st.floats(1, 1e4), st.integers(0, 2**31))
+def test_numbers_stay_inside(low, ratio, seed):
+    rng = np.random.default_rng(seed)
+    for each in (LogUniform(low, low * ratio), Uniform(low, low * ratio)):
+        assert low <= each.draw(rng) <= low * ratio
+
+
+def test_logarithms_are_uniform():
+    drawn = [each["a"] for each in sample(SPACE, 4000)]
+    shares = np.histogram(np.log10(drawn), bins=4, range=(-4, -2))[0] / 4000
+    np.testing.assert_allclose(shares, 0.25, atol=0.03)
+
+
+def test_grids_reach_both_ends():
+    assert LogUniform(1e-4, 1e-2).grid() == [1e-4, 0.000316, 1e-3, 0.00316, 1e-2]
+    assert Uniform(0.1, 0.5, 3).grid() == [0.1, 0.3, 0.5]
+    found = grid(SPACE)
+    assert len(found) == 5 * 3 * 2
+    assert found[0] == {"a": 1e-4, "b": 0.1, "c": "x"}
+    assert len({tuple(each.values()) for each in found}) == len(found)
+
+
+def test_fewer_trials_are_the_first_of_more():
+    assert sample(SPACE, 3) == sample(SPACE, 8)[:3]
+    assert sample(SPACE, 3) != sample(SPACE, 3, seed=1)
+
+
+@pytest.mark.parametrize("bad", [(0, 1), (2, 1)])
+def test_bad_ranges_are_refused(bad):
+    with pytest.raises(ValueError, match="low <= high"):
+        LogUniform(*bad)
+
+
+def test_the_objective_averages_tails():
+    scores = {"recall@20": [0.0, 0.5, 1.0, 0.5]}
+    assert Objective(levels=(1.0,))(scores) == 0.5
+    assert Objective(levels=(1.0, 0.25))(scores) == 0.25
+    assert str(Objective()) == "mean + tail 0.3 of recall@20"
+
+
+def test_the_best_have_the_largest_means():
+    trials = [Trial({"n": n}, values) for n, values in enumerate([(1, 1), (0, 9), (2, 2)])]
+    assert [each.options["n"] for each in best(trials, 2)] == [1, 2]
+
+
+@pytest.mark.parametrize("data", [*SEARCHES, "tiny"])
+def test_searches_try_what_the_models_take(data):
+    found = searches(data)
+    assert len({(each.which, each.name) for each in found}) == len(found)
+    for search in found:
+        kind = MODELS[search.model]
+        for tried in search.tried(5, whole=False):
+            assert set(tried) <= set(kind().get_params())
+            check_options(tried, kind)
+
+
+def test_a_smaller_search_is_a_part_of_the_whole():
+    for search in searches("ml-1m"):
+        whole = search.tried(64, whole=True)
+        assert all(each in whole for each in search.tried(3, whole=False))
+
+
+def test_the_paper_s_ranges():
+    safer2 = next(s for s in searches("ml-1m") if (s.which, s.name) == ("grid", "SAFER2"))
+    tried = safer2.tried(64, whole=True)
+    for option, low, high in (
+        ("unobserved_weight", 1e-4, 1e-2),
+        ("regularization", 1e-4, 1e-2),
+        ("bandwidth", 0.1, 1.0),
+    ):
+        values = [each[option] for each in tried]
+        assert (min(values), max(values)) == (low, high)
+    assert {each["tail"] for each in tried} == {0.3}
+    assert (safer2.epochs, safer2.final) == ((20,), (50,))
