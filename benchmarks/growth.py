@@ -123,8 +123,8 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
     header = ["d", "interactions", "threads", "seconds per epoch", "floor", "measured / floor"]
     rows = [_row(case) for axis in curves for case in results[axis]]
     rows = [row for place, row in enumerate(rows) if row not in rows[:place]]
-    plot = draw(options.pages / "cpu-growth.svg", panels)
-    memory_plot = draw(options.pages / "cpu-memory.svg", memory)
+    plot = draw(options.pages, "cpu-growth", panels)
+    memory_plot = draw(options.pages, "cpu-memory", memory)
     return [
         f"SAFER2 with spectral CG on {users:,} users x {items:,} items with {nnz:,} interactions "
         f"or a random part of them, d = {options.factors(FACTORS)} unless told otherwise. Every "

@@ -1,11 +1,9 @@
-"""Plots that can be read in grey: a marker and a line style for every series."""
+"""Curves on logarithmic axes, in the style of all figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-STYLES = ["o-", "s--", "^-.", "D:", "v-", "P--", "X-.", "*:", "<-"]
 
 
 @dataclass(frozen=True)
@@ -19,28 +17,22 @@ class Panel:
     target: float | None = None
 
 
-def draw(file: Path, panels: list[Panel]) -> str:
-    """Draw the panels side by side; return the name of the file."""
-    import matplotlib as mpl  # noqa: PLC0415 - only in the benchmarks' environment
+def draw(folder: Path, name: str, panels: list[Panel]) -> str:
+    """Draw the panels side by side; return the name of the SVG file."""
+    from safecf.experiments import figures  # noqa: PLC0415 - needs matplotlib
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
-
-    plt.rcParams["svg.hashsalt"] = "safecf"
-    size = (7.0 if len(panels) == 1 else 4.6 * len(panels), 4.5)
-    figure, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained", squeeze=False)
-    for place, panel in zip(axes[0], panels, strict=True):
-        _panel(place, panel)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, metadata={"Date": None})
-    plt.close(figure)
-    return file.name
+    with figures.style():
+        figure, axes = figures.panels(len(panels), columns=len(panels), height=2.6)
+        for place, panel in zip(axes, panels, strict=True):
+            _panel(place, panel, figures.look)
+        folder.mkdir(parents=True, exist_ok=True)
+        return figures.save(figure, folder / name)[0].name
 
 
-def _panel(axes: Any, panel: Panel) -> None:
-    for (name, (x, y)), style in zip(panel.curves.items(), STYLES, strict=False):
+def _panel(axes: Any, panel: Panel, look: Any) -> None:
+    for place, (name, (x, y)) in enumerate(panel.curves.items()):
         every = max(1, len(x) // 12)
-        axes.plot(x, y, style, label=name, markersize=4, linewidth=1.3, markevery=every)
+        axes.plot(x, y, label=name, markevery=every, **look(place)._asdict())
     if panel.target is not None:
         axes.axhline(panel.target, color="black", linewidth=0.8)
     axes.set_xscale("log")
@@ -50,5 +42,4 @@ def _panel(axes: Any, panel: Panel) -> None:
         axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
+    axes.legend()
