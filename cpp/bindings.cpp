@@ -265,11 +265,16 @@ NB_MODULE(_core, m) {
 
   m.def(
       "topk",
-      [](In2<float> queries, In2<float> factors, std::optional<In1<int64_t>> exclude_indptr,
-         std::optional<In1<int32_t>> exclude_indices, std::optional<In1<int32_t>> exclude_all,
-         Out2<int32_t> ids, Out2<float> scores, int threads, const std::string& isa) {
+      [](In2<float> queries, In2<float> factors, std::optional<In2<uint32_t>> rough, float longest,
+         std::optional<In1<int64_t>> exclude_indptr, std::optional<In1<int32_t>> exclude_indices,
+         std::optional<In1<int32_t>> exclude_all, Out2<int32_t> ids, Out2<float> scores,
+         int threads, const std::string& isa) {
         const size_t n = queries.shape(0), k = ids.shape(1);
+        const int64_t d = factors.shape(1);
         require(queries.shape(1) == factors.shape(1), "queries and factors differ in width");
+        require(!rough || (rough->shape(0) == factors.shape(0) &&
+                           static_cast<int64_t>(rough->shape(1)) == safecf::rough_width(d) / 2),
+                "rough has not the rows of the factors");
         require(ids.shape(0) == n && scores.shape(0) == n && scores.shape(1) == k,
                 "ids and scores are not queries x k");
         require(k >= 1, "k is less than 1");
@@ -280,6 +285,8 @@ NB_MODULE(_core, m) {
         require(!exclude_indptr ||
                     (*exclude_indptr)(n) == static_cast<int64_t>(exclude_indices->size()),
                 "exclude's indptr does not end at the number of its indices");
+        const safecf::Items items{factors.data(), static_cast<int64_t>(factors.shape(0)), d,
+                                  rough ? rough->data() : nullptr, longest};
         const safecf::Excluded excluded{
             exclude_indptr ? exclude_indptr->data() : nullptr,
             exclude_indices ? exclude_indices->data() : nullptr,
@@ -287,12 +294,13 @@ NB_MODULE(_core, m) {
             exclude_all ? static_cast<int64_t>(exclude_all->size()) : 0};
         const auto run = execution(threads);
         released([&] {
-          safecf::topk(safecf::kernels_named(isa), run, queries.data(), n, factors.data(),
-                       factors.shape(0), factors.shape(1), k, excluded, ids.data(), scores.data());
+          safecf::topk(safecf::kernels_named(isa), run, queries.data(), n, items, k, excluded,
+                       ids.data(), scores.data());
         });
       },
-      "queries"_a, "factors"_a, "exclude_indptr"_a.none(), "exclude_indices"_a.none(),
-      "exclude_all"_a.none(), "ids"_a.noconvert(), "scores"_a.noconvert(), "threads"_a, "isa"_a,
+      "queries"_a, "factors"_a, "rough"_a.none(), "longest"_a, "exclude_indptr"_a.none(),
+      "exclude_indices"_a.none(), "exclude_all"_a.none(), "ids"_a.noconvert(),
+      "scores"_a.noconvert(), "threads"_a, "isa"_a,
       "Write the best columns of queries @ factors.T per row and their scores.");
 
   m.def(

@@ -87,7 +87,7 @@ inline void substitute(const float* lower, int64_t size, int64_t row, float* x) 
 
 inline int64_t exact_scratch(int64_t factors, int64_t longest_row) {
   const int64_t width = round_up(factors, safecf::kPad), size = min_of(factors, longest_row);
-  const int64_t gathered = max_of(kDepth, size);
+  const int64_t gathered = longest_row < factors ? longest_row : max_of(kDepth, factors);
   return width * (2 + gathered) + round_up(gathered, safecf::kPad) +
          size * round_up(size, safecf::kPad) + cholesky_scratch(size);
 }

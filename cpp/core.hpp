@@ -114,11 +114,19 @@ struct Excluded {
   int64_t everywhere_count;
 };
 
+// The rows that topk chooses from. The last two make up a sketch, which tells most items from the
+// best without a look at them.
+struct Items {
+  const float* rows;
+  int64_t count, factors;
+  const uint32_t* rough = nullptr;  // the rows, rough; null: no sketch
+  float longest = 0.0f;             // the largest norm of a row
+};
+
 // The k best columns of queries items' per row, best first, ties by index; ids are padded with -1
-// and scores with -FLT_MAX.
-void topk(const Kernels&, const Execution&, const float* queries, int64_t query_count,
-          const float* items, int64_t item_count, int64_t factors, int64_t k, const Excluded&,
-          int32_t* ids, float* scores);
+// and scores with -FLT_MAX. A sketch makes this faster for few queries and changes no bit.
+void topk(const Kernels&, const Execution&, const float* queries, int64_t query_count, const Items&,
+          int64_t k, const Excluded&, int32_t* ids, float* scores);
 
 // The transpose of a matrix with `columns` columns; `weights` is null exactly when the matrix has
 // none. Entries of a row come out in ascending order.

@@ -42,6 +42,10 @@ inline void pack(Strided b, int64_t depth, int64_t columns, const float* scale, 
         }
         continue;
       }
+      if (b.row == 1 && wide == kColumns && !scale) {
+        transpose(b.data + k0 + j0 * b.column, b.column, kColumns, chunk, to, kColumns);
+        continue;
+      }
       for (int64_t j = 0; j < kColumns; ++j) {
         const float* from = b.data + k0 * b.row + (j0 + j) * b.column;
         for (int64_t k = 0; k < chunk; ++k)
@@ -55,6 +59,10 @@ inline void pack_rows(Strided a, int64_t i0, int64_t tall, int64_t k0, int64_t c
   if (a.row == 1 && tall == kRows) {
     for (int64_t k = 0; k < chunk; ++k)
       for (int64_t i = 0; i < kRows; ++i) out[k * kRows + i] = a.data[(k0 + k) * a.column + i0 + i];
+    return;
+  }
+  if (a.column == 1 && tall == kRows) {
+    transpose(a.data + i0 * a.row + k0, a.row, kRows, chunk, out, kRows);
     return;
   }
   for (int64_t i = 0; i < kRows; ++i) {

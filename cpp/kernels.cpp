@@ -43,19 +43,41 @@ float dot3(const float* a, const float* b, const float* c, int64_t width) {
   return sum(total);
 }
 
-void scores(const float* rows, int64_t count, const float* query, int64_t width, float* scores) {
+void scores(const float* rows, const int32_t* columns, int64_t count, const float* query,
+            int64_t width, float* scores) {
   const int64_t whole = width / kLanes * kLanes;
+  const auto row = [&](int64_t r) { return rows + (columns ? columns[r] : r) * width; };
   for (int64_t r = 0; r < count; r += kGroup) {
     // the last group repeats its first row: equal rows get equal scores wherever they stand
-    Group<float> group;
+    Group<float> group, next;
     float found[kGroup];
     SAFECF_UNROLL
-    for (int g = 0; g < kGroup; ++g) group.rows[g] = rows + (r + g < count ? r + g : r) * width;
-    scores_of(group, group, query, whole, found);
+    for (int g = 0; g < kGroup; ++g) {
+      group.rows[g] = row(r + g < count ? r + g : r);
+      next.rows[g] = row(min_of(r + g + kAhead, count - 1));
+    }
+    scores_of(group, next, query, whole, found);
     for (int g = 0; g < kGroup && r + g < count; ++g) {
       for (int64_t i = whole; i < width; ++i) found[g] += group.rows[g][i] * query[i];
       scores[r + g] = found[g];
     }
+  }
+}
+
+void rough_scores(const uint32_t* rows, int64_t count, const float* query, int64_t width,
+                  float* scores) {
+  const ZeroSubnormals here;
+  const auto row = [&](int64_t r) { return rows + min_of(r, count - 1) * (width / 2); };
+  for (int64_t r = 0; r < count; r += kGroup) {
+    Group<uint32_t> group, next;
+    float found[kGroup];
+    SAFECF_UNROLL
+    for (int g = 0; g < kGroup; ++g) {
+      group.rows[g] = row(r + g);
+      next.rows[g] = row(r + g + kAhead);
+    }
+    scores_of(group, next, query, width, found);
+    for (int g = 0; g < kGroup && r + g < count; ++g) scores[r + g] = found[g];
   }
 }
 
@@ -142,6 +164,7 @@ constinit const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
     .gram_scratch = gram_scratch,
     .to_rough = to_rough,
     .scores = scores,
+    .rough_scores = rough_scores,
     .collect = collect,
     .prune = prune,
 };

@@ -108,9 +108,14 @@ struct Kernels {
   // Rough rows of these, of which there are `count` numbers, a multiple of kRoughPad.
   void (*to_rough)(const float* from, int64_t count, uint32_t* to);
 
-  // scores_r = rows_r . query for `count` rows of `width` floats each.
-  void (*scores)(const float* rows, int64_t count, const float* query, int64_t width,
-                 float* scores);
+  // scores_r = rows_r . query for `count` rows of `width` floats each: those named by `columns`, or
+  // the first ones where it is null. A row has the same score either way.
+  void (*scores)(const float* rows, const int32_t* columns, int64_t count, const float* query,
+                 int64_t width, float* scores);
+
+  // The same for the first `count` rough rows of `width` numbers each, padded like the query.
+  void (*rough_scores)(const uint32_t* rows, int64_t count, const float* query, int64_t width,
+                       float* scores);
 
   // Writes a hit for every score above the threshold, in order, and returns their number; score i
   // is that of the column first + i.

@@ -10,14 +10,17 @@
 namespace safecf {
 namespace {
 
+enum class Ways { kInto, kBack, kBoth };
+
 // The way of rows into the eigenbasis of G and back: rotations, unless they are in it anyway.
 class Eigenbasis {
  public:
-  Eigenbasis(const Kernels& kernels, const Execution& execution, const Fixed& fixed)
+  // Only `ways` are made ready.
+  Eigenbasis(const Kernels& kernels, const Execution& execution, const Fixed& fixed, Ways ways)
       : d_(fixed.factors), width_(fixed.rotated.width) {
     if (!fixed.basis) return;
-    into_.emplace(kernels, execution, Strided{fixed.basis, d_, 1}, d_, d_);
-    back_.emplace(kernels, execution, Strided{fixed.basis, 1, d_}, d_, d_);
+    if (ways != Ways::kBack) into_.emplace(kernels, execution, Strided{fixed.basis, d_, 1}, d_, d_);
+    if (ways != Ways::kInto) back_.emplace(kernels, execution, Strided{fixed.basis, 1, d_}, d_, d_);
   }
 
   // The padding of `inside` stays as it is.
@@ -64,13 +67,14 @@ void for_rows(const Kernels& kernels, const Execution& execution, const Rows& ro
               const Fixed& fixed, const float* start, int64_t longest, int64_t solver_scratch,
               Each each, Done done) {
   const int64_t d = fixed.factors, width = fixed.rotated.width;
-  const Eigenbasis eigenbasis(kernels, execution, fixed);
+  const Eigenbasis eigenbasis(kernels, execution, fixed, start ? Ways::kBoth : Ways::kBack);
   const std::vector<Block> blocks = row_blocks(rows.matrix);
+  const int64_t most = std::min(kBlockRows, rows.matrix.rows);
 
   const auto make_scratch = [&] {
     return Scratch{
-        Buffer(kBlockRows * width),    Buffer(kBlockRows * d), Buffer(kernels.multiply_scratch),
-        std::vector<int32_t>(longest), Buffer(longest),        Buffer(width, 1.0f),
+        Buffer(most * width),          Buffer(most * d), Buffer(kernels.multiply_scratch),
+        std::vector<int32_t>(longest), Buffer(longest),  Buffer(width, 1.0f),
         Buffer(solver_scratch)};
   };
   parallel_for(static_cast<int64_t>(blocks.size()), execution, make_scratch,
@@ -170,7 +174,7 @@ void gradients(const Kernels& kernels, const Execution& execution, const Rows& r
 void losses(const Kernels& kernels, const Execution& execution, const Csr& matrix,
             const float* pair_weight, const Fixed& fixed, const float* factors, float* losses) {
   const int64_t d = fixed.factors, width = fixed.rotated.width;
-  const Eigenbasis eigenbasis(kernels, execution, fixed);
+  const Eigenbasis eigenbasis(kernels, execution, fixed, Ways::kInto);
   const std::vector<Block> blocks = row_blocks(matrix);
   struct LossScratch {
     Buffer inside, product, values;

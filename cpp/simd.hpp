@@ -16,6 +16,13 @@
 #define SAFECF_ALWAYS __attribute__((always_inline))  // of a lambda
 #define SAFECF_INLINE inline SAFECF_ALWAYS
 
+// Four numbers out of two quads; GCC knows Clang's name for it from version 12 on.
+#if defined(__clang__)
+#define SAFECF_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SAFECF_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, QuadPlaces{__VA_ARGS__})
+#endif
+
 namespace {
 
 #if defined(__AVX512F__)
@@ -29,9 +36,13 @@ constexpr int kLanes = 4;
 typedef float Vec __attribute__((vector_size(4 * kLanes)));
 typedef float UnalignedVec __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 typedef float Quad __attribute__((vector_size(16)));
+typedef int32_t QuadPlaces __attribute__((vector_size(16)));
+typedef float UnalignedQuad __attribute__((vector_size(16), aligned(4), may_alias));
 
 SAFECF_INLINE Vec load(const float* p) { return *reinterpret_cast<const UnalignedVec*>(p); }
 SAFECF_INLINE void store(float* p, Vec v) { *reinterpret_cast<UnalignedVec*>(p) = v; }
+SAFECF_INLINE Quad load_quad(const float* p) { return *reinterpret_cast<const UnalignedQuad*>(p); }
+SAFECF_INLINE void store_quad(float* p, Quad v) { *reinterpret_cast<UnalignedQuad*>(p) = v; }
 SAFECF_INLINE Vec splat(float x) { return x - Vec{}; }
 
 // Rough numbers: a word holds two, each with the sign, the exponent and 7 bits of the mantissa of a
@@ -113,6 +124,30 @@ SAFECF_INLINE void axpy(float scale, const float* x, float* y, int64_t width) {
   int64_t i = 0;
   for (; i + kLanes <= width; i += kLanes) store(y + i, load(y + i) + scale * load(x + i));
   for (; i < width; ++i) y[i] += scale * x[i];
+}
+
+// to[j * to_row + i] = from[i * from_row + j] for i < rows and j < columns, four by four.
+SAFECF_INLINE void transpose(const float* from, int64_t from_row, int64_t rows, int64_t columns,
+                             float* to, int64_t to_row) {
+  const int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
+  for (int64_t i = 0; i < whole_rows; i += 4)
+    for (int64_t j = 0; j < whole_columns; j += 4) {
+      const float* const a = from + i * from_row + j;
+      float* const b = to + j * to_row + i;
+      const Quad a0 = load_quad(a), a1 = load_quad(a + from_row);
+      const Quad a2 = load_quad(a + 2 * from_row), a3 = load_quad(a + 3 * from_row);
+      const Quad low01 = SAFECF_SHUFFLE(a0, a1, 0, 4, 1, 5);
+      const Quad high01 = SAFECF_SHUFFLE(a0, a1, 2, 6, 3, 7);
+      const Quad low23 = SAFECF_SHUFFLE(a2, a3, 0, 4, 1, 5);
+      const Quad high23 = SAFECF_SHUFFLE(a2, a3, 2, 6, 3, 7);
+      store_quad(b, SAFECF_SHUFFLE(low01, low23, 0, 1, 4, 5));
+      store_quad(b + to_row, SAFECF_SHUFFLE(low01, low23, 2, 3, 6, 7));
+      store_quad(b + 2 * to_row, SAFECF_SHUFFLE(high01, high23, 0, 1, 4, 5));
+      store_quad(b + 3 * to_row, SAFECF_SHUFFLE(high01, high23, 2, 3, 6, 7));
+    }
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = i < whole_rows ? whole_columns : 0; j < columns; ++j)
+      to[j * to_row + i] = from[i * from_row + j];
 }
 
 inline void fill(float* x, float value, int64_t width) {

@@ -9,6 +9,7 @@ from safecf import _core
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, Exact, SpectralCG
 from safecf.backends import CpuBackend, NumpyBackend
+from safecf.backends.cpu import Sketch
 from tests.problems import LOSSES, matrix_of, problem_of
 
 # around the widths of vectors, groups, tiles and chunks, and both sides of the primal-dual switch
@@ -264,6 +265,85 @@ def test_scores_that_are_no_numbers_are_never_returned(native, count):
     for backend in (native, TWIN):
         ids, _ = backend.topk(queries, items, 4)
         np.testing.assert_array_equal(ids, np.tile([3, 1, -1, -1], (count, 1)))
+
+
+def sketched_items(kind, factors, rng):
+    """Items among which a sketch might go wrong."""
+    items = rng.normal(size=(700, factors)) * rng.lognormal(size=(700, 1))
+    if kind == "near-ties":
+        items = rng.normal(size=factors) * (1 + rng.integers(-40, 41, (700, factors)) * 2.0**-16)
+    elif kind == "rounded apart":  # the better ones down, the others up, nearly by the margin
+        steps = np.where(np.arange(factors) % 2, 3, -1.5) + 2.0**-12 * rng.integers(1, 41, (700, 1))
+        steps[::2] = 1 - 2.0**-12 * rng.integers(1, 41, (350, 1))
+        items = 1 + 2.0**-8 * steps
+    elif kind == "equal":
+        items = np.repeat(items[:7], 100, axis=0)
+    elif kind == "whole numbers":
+        items = rng.integers(-1, 2, (700, factors))
+    elif kind == "zeros":
+        items[rng.random(items.shape) < 0.7] = 0
+        items[::3] = 0
+    elif kind == "all zero":
+        items[:] = 0
+    elif kind == "any size":
+        items *= 2.0 ** rng.integers(-140, 20, items.shape)
+    elif kind == "no numbers":
+        items[5], items[70, 0], items[300:310, -1] = np.nan, -np.inf, np.inf
+    elif kind == "one is far longer":
+        items[123] *= -1e6
+    return items
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("plain", "near-ties", "equal", "whole numbers", "zeros", "all zero", "any size"),
+        *("rounded apart", "no numbers", "one is far longer"),
+    ],
+)
+@pytest.mark.parametrize("factors", [1, 3, 16, 33, 64, 256, 300])
+def test_a_sketch_changes_no_bit_of_the_best(native, factors, kind):
+    rng = np.random.default_rng(factors)
+    base = sketched_items(kind, factors, rng)
+    for scale in (1, 1e-38, 1e-12, 1e12, 1e38):
+        with np.errstate(over="ignore"):
+            items = floats(base * scale)
+        with np.errstate(over="ignore", invalid="ignore"):
+            longest = np.linalg.norm(items, axis=1).max()
+        sketch = Sketch(native._rough(items), float(longest))
+        queries = floats(rng.normal(size=(5, factors)) * [[1], [1e-40], [1e-15], [1e9], [1e30]])
+        queries[0] = 1
+        assert_same_best(native, queries, items, sketch, rng)
+
+
+def assert_same_best(native, queries, items, sketch, rng):
+    count = len(items)
+    seen = matrix_of(rng.integers(0, 60, len(queries)), count, rng)
+    banned = rng.choice(count, 30, replace=False)
+    for k in (1, 20, 86, count):
+        for option in ({}, {"exclude": seen}, {"exclude": seen, "exclude_all": banned}):
+            plain = native.topk(queries, items, k, **option)
+            found = native.topk(queries, items, k, sketch=sketch, **option)
+            np.testing.assert_array_equal(found[0], plain[0])
+            np.testing.assert_array_equal(found[1], plain[1])
+
+
+def test_a_sketch_is_enough_where_few_columns_are_left(native):
+    rng = np.random.default_rng(0)
+    items, queries = floats(rng.normal(size=(2500, 64))), floats(rng.normal(size=(2, 64)))
+    sketch = native.sketch(items)
+    for left in (0, 1, 19, 20, 21):
+        banned = np.setdiff1d(np.arange(2500), rng.choice(2500, left, replace=False))
+        plain = native.topk(queries, items, 20, exclude_all=banned)
+        found = native.topk(queries, items, 20, sketch=sketch, exclude_all=banned)
+        np.testing.assert_array_equal(found, plain)
+
+
+def test_narrow_factors_have_no_sketch(native):
+    assert native.sketch(np.ones((5, 16), dtype=np.float32)) is None
+    rough, longest = native.sketch(np.ones((5, 64), dtype=np.float32))
+    assert rough.nbytes == 5 * 2 * 64
+    assert longest == 8
 
 
 def words_of(native, values):

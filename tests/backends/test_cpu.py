@@ -97,8 +97,9 @@ def test_outputs_are_never_written_into_a_copy():
         _core.gram(ones, None, np.zeros((2, 2)), *run)
     with pytest.raises(TypeError):
         _core.rotate(ones, np.eye(2, dtype=np.float32), np.zeros((3, 16)), *run)
+    ids, scores = np.zeros((3, 1), np.int64), np.zeros((3, 1), np.float32)
     with pytest.raises(TypeError):
-        _core.topk(ones, ones, None, None, None, np.zeros((3, 1), np.int64), ones[:, :1], *run)
+        _core.topk(ones, ones, None, 0, None, None, None, ids, scores, *run)
     backend, rows = CpuBackend(), rows_without_ridge()
     rows.ridge[:] = 1.0
     y = np.ones((10, 4), dtype=np.float32)

@@ -180,7 +180,7 @@ void test_the_best_columns_are_found(const Kernels& kernels) {
       seen.push_back(998);
       offsets.push_back(row + 1);
     }
-    topk(kernels, {2}, rows.data(), queries, factors.data(), items, d, 4,
+    topk(kernels, {2}, rows.data(), queries, {factors.data(), items, d}, 4,
          {offsets.data(), seen.data(), everywhere.data(), 1}, ids.data(), scores.data());
     for (int64_t row = 0; row < queries; ++row) {
       CHECK(ids[row * 4] == 1999 && ids[row * 4 + 1] == 1998);

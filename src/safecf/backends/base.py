@@ -14,6 +14,9 @@ Factors = NDArray[Any]
 Ids = NDArray[np.int32]
 Positions = NDArray[np.uint32]
 
+# Queries up to which `topk` gains from a sketch: more of them are one matrix product.
+FEW_QUERIES = 16
+
 
 class Solved(NamedTuple):
     """What a half-step reports per row: |x_new - x_old|^2 and |x_new|^2."""
@@ -89,12 +92,16 @@ class Backend(Protocol):
         Raises `SolveError` with the first row that cannot be solved.
         """
 
+    def sketch(self, factors: Factors) -> Any:
+        """Return what lets `topk` answer few queries faster, or None; only it looks inside."""
+
     def topk(
         self,
         queries: Factors,
         factors: Factors,
         k: int,
         *,
+        sketch: Any = None,
         exclude: Csr | None = None,
         exclude_all: Ids | None = None,
     ) -> tuple[Ids, NDArray[np.float32]]:
@@ -103,5 +110,6 @@ class Backend(Protocol):
         Ties rank by index. `exclude` lists columns to leave out per row, `exclude_all` for every
         row. Where fewer than k columns are left, ids are padded with -1 and scores with
         -FLT_MAX. A column whose score is NaN or minus infinity is never returned. Few queries are
-        scored in another order of summation than many, so their scores may differ by rounding.
+        scored in another order of summation than many, so their scores may differ by rounding. A
+        `sketch` of the factors changes no bit of the result.
         """

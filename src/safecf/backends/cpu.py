@@ -34,6 +34,13 @@ class Fixed(NamedTuple):
     basis: Floats | None
 
 
+class Sketch(NamedTuple):
+    """Rough rows of the factors, and the norm of the longest one."""
+
+    rough: NDArray[np.uint32]
+    longest: float
+
+
 def solve_exact(systems: dict[str, Any], solver: Exact) -> int:
     """Cholesky, primal or dual; the first row that failed, or -1."""
     return _core.solve_exact(**systems)
@@ -108,8 +115,7 @@ class CpuBackend:
         return self._rotated(factors, 0, gram)
 
     def _rough(self, factors: Factors) -> NDArray[np.uint32]:
-        pairs = -(-factors.shape[1] // ROUGH_PAD) * ROUGH_PAD // 2
-        rough = _aligned(len(factors), pairs, np.uint32)
+        rough = _aligned(len(factors), _pairs(factors.shape[1]), np.uint32)
         _core.roughen(factors, rough, self.num_threads, self.isa)
         return rough
 
@@ -216,21 +222,32 @@ class CpuBackend:
         }
         return _solved(rows, systems, _core.update_block(**systems))
 
+    def sketch(self, factors: Factors) -> Sketch | None:
+        """Rough rows and the largest norm, unless they take as much room as the factors."""
+        if _pairs(factors.shape[1]) >= factors.shape[1]:
+            return None
+        squares = np.einsum("ij,ij->i", factors, factors)
+        return Sketch(self._rough(factors), float(np.sqrt(squares.max())))
+
     def topk(
         self,
         queries: Factors,
         factors: Factors,
         k: int,
         *,
+        sketch: Sketch | None = None,
         exclude: Csr | None = None,
         exclude_all: Ids | None = None,
     ) -> tuple[Ids, Floats]:
-        """Score in tiles, keep a heap per row."""
+        """Score in tiles, keep a buffer of hits per row; with a sketch, score it, and the hits."""
         ids = np.empty((len(queries), k), dtype=np.int32)
         scores = np.empty((len(queries), k), dtype=np.float32)
+        rough, longest = sketch or (None, 0.0)
         _core.topk(
             _floats(queries),
             _floats(factors),
+            rough,
+            longest,
             None if exclude is None else exclude.indptr,
             None if exclude is None else exclude.indices,
             None if exclude_all is None else np.unique(exclude_all).astype(np.int32),
@@ -244,6 +261,11 @@ class CpuBackend:
 
 def _floats(values: ArrayLike) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def _pairs(factors: int) -> int:
+    """Return the words of a rough row."""
+    return -(-factors // ROUGH_PAD) * ROUGH_PAD // 2
 
 
 def _aligned(rows: int, columns: int, dtype: Any) -> NDArray[Any]:

@@ -209,12 +209,16 @@ class NumpyBackend:
                 change[row], norm[row] = np.sum(step**2), np.sum(x[block] ** 2)
         return Solved(change, norm)
 
+    def sketch(self, factors: Factors) -> None:
+        """Nothing: all scores are computed."""
+
     def topk(
         self,
         queries: Factors,
         factors: Factors,
         k: int,
         *,
+        sketch: None = None,
         exclude: Csr | None = None,
         exclude_all: Ids | None = None,
     ) -> tuple[Ids, NDArray[np.float32]]:

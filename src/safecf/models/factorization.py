@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from safecf.backends import Backend, make_backend
+from safecf.backends.base import FEW_QUERIES
 from safecf.data.matrix import Csr
 from safecf.errors import NotFittedError
 from safecf.models.by_ids import ByIds
@@ -68,7 +69,9 @@ class MatrixFactorization(ByIds, Recommender):
         if not filter_already_liked_items:
             liked = None
         candidates = factors if only is None else factors[only]
-        found = self._search(queries, candidates, count, names=only, without=without, exclude=liked)
+        found = self._search(
+            queries, candidates, count, side="items", names=only, without=without, exclude=liked
+        )
         return shaped_like(asked, found)
 
     def recommend_factors(
@@ -95,7 +98,7 @@ class MatrixFactorization(ByIds, Recommender):
         _, without = check_selection(None, filter_items, len(items), "items")
         liked = self._check_user_items(user_items, len(users))
         return self._search(
-            users, items, check_count(N), names=None, without=without, exclude=liked
+            users, items, check_count(N), side="items", names=None, without=without, exclude=liked
         )
 
     def similar_items(
@@ -216,7 +219,9 @@ class MatrixFactorization(ByIds, Recommender):
             unit, zero = directions(factors[only])
         left_out = zero if without is None else np.append(zero, without)
         sought, nowhere = directions(queries)
-        ids, scores = self._search(sought, unit, count, names=only, without=left_out)
+        ids, scores = self._search(
+            sought, unit, count, side=f"{side}' directions", names=only, without=left_out
+        )
         ids[nowhere], scores[nowhere] = PADDING_ID, PADDING_SCORE
         np.minimum(scores, 1, out=scores)
         return ids, scores
@@ -227,26 +232,31 @@ class MatrixFactorization(ByIds, Recommender):
         candidates: Factors32,
         count: int,
         *,
+        side: str,
         names: Indices | None,
         without: Indices | None,
         exclude: Csr | None = None,
     ) -> tuple[Ids, Scores]:
         """Return the best candidates by dot product; candidate j has the id names[j], or j.
 
-        `without` and the columns of `exclude` are candidates to leave out.
+        `without` and the columns of `exclude` are candidates to leave out. `side` says what the
+        candidates are, or are chosen from: where they are all of it, their sketch is kept.
         """
         k = min(count, len(candidates))
-        nobody = np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32)
-        found = (
-            nobody
-            if not len(queries)
-            else self._make_backend().topk(
-                queries,
-                candidates,
-                k,
-                exclude=exclude,
-                exclude_all=None if without is None else without.astype(np.int32),
-            )
+        if not len(queries):
+            nobody = np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32)
+            return padded(nobody, count, names)
+        backend, sketch = self._make_backend(), None
+        if names is None and len(queries) <= FEW_QUERIES:
+            key = ("sketch", side, backend.name)
+            sketch = self._cached(key, candidates, lambda: backend.sketch(candidates))
+        found = backend.topk(
+            queries,
+            candidates,
+            k,
+            sketch=sketch,
+            exclude=exclude,
+            exclude_all=None if without is None else without.astype(np.int32),
         )
         return padded(found, count, names)
 

@@ -72,6 +72,8 @@ def padded(
 ) -> tuple[Ids, Scores]:
     """Return `count` columns, or one per name where that is less; column j is called names[j]."""
     best, best_scores = found
+    if names is None and best.shape[1] == count:
+        return found
     width = count if names is None else min(count, names.size)
     ids = np.full((len(best), width), PADDING_ID)
     scores = np.full((len(best), width), PADDING_SCORE)
