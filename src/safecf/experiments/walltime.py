@@ -85,7 +85,7 @@ def curves(found: Found, options: Options) -> dict[str, dict[str, Curve]]:
             for column in quality_columns(options.data)
         }
     loss = {name: courses.history(runs[0], "cvar") for name, runs in found.items()}
-    return {"CVaR of the training losses": loss}
+    return {"CVaR of training losses": loss}
 
 
 def _quality(found: Found, options: Options) -> list[str]:
@@ -132,12 +132,13 @@ def _losses(found: Found) -> list[str]:
 
 def draw(found: dict[str, dict[str, Curve]]) -> Any:
     """Draw a row of panels for each quantity: by epochs, and by seconds."""
-    from safecf.experiments.figures import look_of, panels  # noqa: PLC0415
+    from safecf.experiments.figures import looks_of, panels  # noqa: PLC0415
 
     figure, axes = panels(2 * len(found), height=2.3, sharey="row")
+    looks = looks_of(next(iter(found.values())))
     for (what, each), left, right in zip(found.items(), axes[::2], axes[1::2], strict=True):
         for name, curve in each.items():
-            style = {"label": name, "markevery": 0.15, **look_of(name)._asdict()}
+            style = {"label": name, "markevery": 0.15, **looks[name]._asdict()}
             left.plot(curve.epochs, curve.values, **style)
             right.plot(curve.seconds, curve.values, **style)
         best = max(curve.values.max() for curve in each.values())
