@@ -163,6 +163,13 @@ def test_a_huge_bandwidth_leaves_the_weights_alone():
     assert courses.history(ran(cells["h = 0.18"]), "residual_weights").values.max() > 1e-3
 
 
+def test_what_is_timed_never_comes_from_a_busy_machine():
+    for name in experiments.MODULES:
+        experiment = experiments.load(name)
+        for cell in experiment.cells(Options("tiny")):
+            assert cell.settings.get("alone", False) == experiment.alone
+
+
 def test_xi_steps_varies_steps_and_users():
     plan = xi_steps.PROFILE.plan(Options("tiny", seeds=2))
     assert len(plan) == 2 * len(xi_steps.STEPS) * len(xi_steps.SHARES)

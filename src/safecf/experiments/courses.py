@@ -51,12 +51,17 @@ def shape_of(data: str) -> str:
     return data.removesuffix("-like")
 
 
-def cell(preset: Preset, data: str, seed: int = 0, *, scored: bool = True) -> Cell:
-    """Return the cell of a model on the paper's split, scored for the validation users or not."""
+def cell(
+    preset: Preset, data: str, seed: int = 0, *, scored: bool = True, alone: bool = True
+) -> Cell:
+    """Return the cell of a model on the paper's split, scored for the validation users or not.
+
+    Cells that run alone are others than those that do not, whose seconds mean nothing.
+    """
     settings = preset.settings(data, SEED, seed, on="validation")
     last = int(preset.options["iterations"])
     looks = [epoch for epoch in range(1, last + 1) if epoch <= EVERY or epoch % THEN == 0]
-    return Cell(course, {**settings, "looks": looks if scored else []})
+    return Cell(course, {**settings, "looks": looks if scored else [], "alone": alone})
 
 
 def seconds(result: Result) -> Floats:

@@ -55,7 +55,7 @@ class Profile:
             for name, change in self.changes.items()
         }
         return [
-            (name, courses.cell(each, options.data, seed))
+            (name, courses.cell(each, options.data, seed, alone=False))
             for name, each in changed.items()
             for seed in each.seeds(options.seeds)
         ]
