@@ -48,10 +48,18 @@ if TYPE_CHECKING:
 
 # The files of the experiments, in the order of the paper.
 MODULES = {
+    "cvar": "cvar",
+    "check-function": "check_function",
     "table-1": "table_1",
     "quantiles": "quantiles",
     "robustness": "robustness",
+    "runtime": "runtime",
+    "walltime": "walltime",
+    "bandwidth": "bandwidth",
+    "sampling": "sampling",
+    "xi-steps": "xi_steps",
     "kernels": "kernels",
+    "dimensions": "dimensions",
     "tuning": "tuning",
     "frontier": "frontier",
     "sensitivity": "sensitivity",

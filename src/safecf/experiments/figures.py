@@ -1,7 +1,7 @@
 """One style for all figures: for a column of a paper, and readable in grey."""
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +67,13 @@ MODELS = ("SAFER2", "iALS", "ERM-MF", "Mult-VAE", "CVaR-MF", "EASE", "SAFER2++",
 def look_of(model: str) -> Look:
     """Return the look of a model by its name in tables; unknown ones come after."""
     return look(MODELS.index(model) if model in MODELS else len(MODELS) + len(model))
+
+
+def looks_of(names: Iterable[str]) -> dict[str, Look]:
+    """Return looks that all differ: those of the models, and for others those that are left."""
+    chosen = {name: look_of(name) if name in MODELS else None for name in names}
+    free = iter([each for each in map(look, range(len(COLOURS))) if each not in chosen.values()])
+    return {name: next(free) if each is None else each for name, each in chosen.items()}
 
 
 def panels(count: int, *, columns: int = 2, height: float = 2.2, **options: Any) -> tuple[Any, Any]:

@@ -1,0 +1,154 @@
+"""What `bandwidth`, `sampling` and `xi-steps` share: how SAFER2 converges with other options."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from safecf.experiments import courses, presets, published
+from safecf.experiments.aggregate import Column, Floats, collect, heading
+from safecf.experiments.base import Cell, Options, Result, Results
+from safecf.experiments.page import Page, table
+
+NAME = "SAFER2"
+LAST = 10  # epochs at the end whose fluctuation is told
+RESIDUALS = {
+    "residual_users": r"$\Vert \Delta U\Vert$",
+    "residual_items": r"$\Vert \Delta V\Vert$",
+    "residual_weights": r"$\Vert \Delta z\Vert$",
+}
+HEADER = ["", "norm of ΔU", "of ΔV", "of Δz", "error of the mean weight"]
+WATCHED = {"mean_weight": "mean weight", "cvar": "CVaR of training losses"}
+EARLY = 2  # epochs that need not be within the panels of recalls
+NOTHING = 1e-9  # norms below are rounding
+
+Found = dict[str, list[Result]]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """SAFER2 with the authors' settings, but for some options.
+
+    Parameters
+    ----------
+    changes
+        By the name of a curve, the options that it changes.
+    text
+        What is changed, and what the paper says of it.
+    drawn
+        The curves of the figure; None means all.
+    watched
+        What of the history the last panel shows.
+    """
+
+    changes: Mapping[str, dict[str, Any]]
+    text: str
+    drawn: tuple[str, ...] | None = None
+    watched: str = "mean_weight"
+
+    def plan(self, options: Options) -> list[tuple[str, Cell]]:
+        """Return every curve from every start."""
+        (preset,) = presets.require(options.data, "paper", (NAME,), options.presets)
+        changed = {
+            name: replace(preset, options={**preset.options, **change})
+            for name, change in self.changes.items()
+        }
+        return [
+            (name, courses.cell(each, options.data, seed, alone=False))
+            for name, each in changed.items()
+            for seed in each.seeds(options.seeds)
+        ]
+
+    def cells(self, options: Options) -> list[Cell]:
+        """Return all cells."""
+        return [cell for _, cell in self.plan(options)]
+
+    def render(self, results: Results, options: Options) -> Page:
+        """Return the residual norms and the quality of every curve."""
+        found = collect(self.plan(options), results)
+        columns = quality_columns(options.data)
+        lines = [[name, *_line(each, columns)] for name, each in found.items()]
+        drawn = {name: found[name] for name in self.drawn or found}
+        return Page(
+            [
+                self.text,
+                f"The validation users of the paper's split, {options.seeds} starts: recall after "
+                "the last epoch, mean ± standard deviation over the starts. Residual norms are "
+                "those of the change of U, V and z in an epoch. They, and by which share of alpha "
+                f"the mean weight is off, are means over the last {LAST} epochs and all starts. "
+                "The paper shows curves for ML-20M, and no numbers.",
+                table([*HEADER, *map(heading, columns)], lines),
+            ],
+            [
+                row
+                for name, runs in found.items()
+                for each in runs
+                for row in courses.rows({"curve": name}, each)
+            ],
+            lambda: draw(drawn, columns, self.watched),
+            f"Residual norms, validation recall and {WATCHED[self.watched]} by epoch; recalls are "
+            "means over the starts, the others are those of the first",
+        )
+
+
+def quality_columns(data: str) -> list[Column]:
+    """Return the validation measure of the paper, for all users and for the worst-off 30 %."""
+    (low, *_) = published.columns(data)
+    return [(low[0], level) for level in (1.0, 0.3)]
+
+
+def _line(runs: list[Result], columns: list[Column]) -> list[str]:
+    curves = [[courses.history(each, name).values for each in runs] for name in RESIDUALS]
+    curves.append([_error(each) for each in runs])
+    means = [np.mean([each[-LAST:].mean() for each in of]) for of in curves]
+    recalls = [courses.final(runs, column) for column in columns]
+    return [_short(each) for each in means] + [_spread(each) for each in recalls]
+
+
+def _error(result: Result) -> Floats:
+    """|mean weight / tail - 1|: how far xi is from the quantile of the losses it was sought for."""
+    weights = courses.history(result, "mean_weight").values
+    return np.asarray(np.abs(weights / result.settings["options"]["tail"] - 1))
+
+
+def _short(value: float) -> str:
+    return "0" if value < NOTHING else f"{value:.2g}"
+
+
+def _spread(values: Floats) -> str:
+    spread = f" ± {values.std(ddof=1):.4f}" if len(values) > 1 else ""
+    return f"{values.mean():.4f}{spread}"
+
+
+def draw(found: Found, columns: list[Column], watched: str) -> Any:
+    """Draw the residual norms above, recalls and what else is watched below."""
+    from safecf.experiments.figures import look, panels  # noqa: PLC0415
+
+    figure, axes = panels(6, columns=3, height=1.9)
+    norms, recalls, last = axes[:3], axes[3:5], axes[5]
+    for place, (name, runs) in enumerate(found.items()):
+        style: dict[str, Any] = {"label": name, "markevery": (2 * place, 10)}
+        style |= look(place)._asdict()
+        for panel, residual in zip(norms, RESIDUALS, strict=True):
+            curve = courses.history(runs[0], residual)
+            panel.plot(
+                curve.epochs, np.where(curve.values < NOTHING, np.nan, curve.values), **style
+            )
+        for panel, column in zip(recalls, columns, strict=True):
+            curve = courses.recall(runs, column)
+            panel.plot(curve.epochs, curve.values, **style)
+        curve = courses.history(runs[0], watched)
+        last.plot(curve.epochs, curve.values, **style)
+    labels = [*RESIDUALS.values(), *map(heading, columns), WATCHED[watched]]
+    for panel, label in zip(axes, labels, strict=True):
+        panel.set(xlabel="epoch", ylabel=label)
+    for panel in norms:
+        panel.set_yscale("log")
+    for panel, column in zip(recalls, columns, strict=True):
+        later = [courses.recall(runs, column).values[EARLY:] for runs in found.values()]
+        if all(map(len, later)):
+            panel.set_ylim(bottom=0.99 * min(map(min, later)))
+    handles = axes[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=len(found))
+    return figure

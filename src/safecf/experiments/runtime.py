@@ -1,0 +1,161 @@
+"""`runtime`: seconds per epoch of every model, with the paper's solvers and with ours."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from safecf.experiments import courses, presets, published, variants
+from safecf.experiments.aggregate import collect
+from safecf.experiments.base import Cell, Experiment, Options, Result, Results
+from safecf.experiments.page import Page, table
+from safecf.experiments.presets import Preset
+
+WARM_UP, TIMED = 1, 2
+BLOCK = 128
+EXACT, ADAM = "exact", "one step of Adam"  # the paper's own in its table
+NAMES = ("iALS", "ERM-MF", "CVaR-MF", "SAFER2")
+# What they are called, and their greys.
+STEPS = {
+    "quantile": (r"$\xi$ and weights", "#000000"),
+    "losses": ("losses", "#666666"),
+    "users": ("users", "#AAAAAA"),
+    "items": ("items", "#E5E5E5"),
+}
+# By data set: what takes minutes, so that its first epoch has to do, and what is left out.
+SLOW = {"msd": ("iALS, exact", "SAFER2, exact", "iALS++", "SAFER2++")}
+LEFT_OUT = {
+    "msd": {"ERM-MF, exact": "it takes minutes, and solves the systems of SAFER2, exact"},
+}
+
+
+class Timed(NamedTuple):
+    """A model by its name in the paper, with a solver, and the epochs before the clock."""
+
+    name: str
+    solver: str
+    preset: Preset
+    warm_up: int
+    theirs: float | None  # seconds that the paper reports for this model and solver
+
+
+def models(options: Options) -> dict[str, Timed]:
+    """Return every model with each of its solvers, by the names of the presets."""
+    shape = courses.shape_of(options.data)
+    ials, erm, cvar, safer2 = presets.require(shape, "paper", NAMES, options.presets)
+    planned = [
+        ("iALS", EXACT, variants.exact(ials)),
+        ("iALS", "spectral CG", ials),
+        ("iALS++", f"blocks of {BLOCK}", variants.blockwise(ials, BLOCK)),
+        ("ERM-MF", EXACT, variants.exact(erm)),
+        ("ERM-MF", "spectral CG", erm),
+        ("CVaR-MF", ADAM, variants.adam(cvar)),
+        ("SAFER2", EXACT, variants.exact(safer2)),
+        ("SAFER2", "spectral CG", safer2),
+        ("SAFER2-CG", "CG, 5 steps", variants.cg(safer2)),
+        ("SAFER2++", f"blocks of {BLOCK}", variants.blockwise(safer2, BLOCK)),
+    ]
+    found = {}
+    for name, solver, preset in planned:
+        if preset.name not in LEFT_OUT.get(shape, {}):
+            warm_up, timed = (0, 1) if preset.name in SLOW.get(shape, ()) else (WARM_UP, TIMED)
+            theirs = published.TABLE_2.get(shape, {}).get(name)
+            some = variants.epochs(preset, warm_up + timed)
+            found[preset.name] = Timed(
+                name, solver, some, warm_up, theirs if solver in (EXACT, ADAM) else None
+            )
+    return found
+
+
+def plan(options: Options) -> list[tuple[str, Cell]]:
+    """Return every model with its name; users are not scored."""
+    return [
+        (name, courses.cell(each.preset, options.data, scored=False))
+        for name, each in models(options).items()
+    ]
+
+
+def cells(options: Options) -> list[Cell]:
+    """Return all cells."""
+    return [cell for _, cell in plan(options)]
+
+
+def render(results: Results, options: Options) -> Page:
+    """Return the seconds of each model beside those of the paper."""
+    known = models(options)
+    found = {name: each for name, (each,) in collect(plan(options), results).items()}
+    lines = []
+    for name, each in known.items():
+        seconds = courses.seconds(found[name])[each.warm_up :]
+        middle, ends = np.median(seconds), f"{seconds.min():.2f} to {seconds.max():.2f}"
+        theirs = "" if each.theirs is None else f"{each.theirs:g}"
+        lines.append([each.name, each.solver, f"{middle:.2f}", ends, str(len(seconds)), theirs])
+    shape, factors = courses.shape_of(options.data), known["SAFER2"].preset.options["factors"]
+    left_out = LEFT_OUT.get(shape, {}).items()
+    return Page(
+        [
+            f"Seconds per epoch at d = {factors}: losses, xi and weights, users and items. The "
+            f"median of the {TIMED} epochs after the first; where there is only one, it is the "
+            "first, since exact solves, of rows or of blocks, take the same time in every epoch. "
+            "Spectral CG is the library's own solver and default. The settings are the authors'.",
+            table(["", "solver", "seconds", "range", "epochs", "the paper, 96 cores"], lines),
+            _paper(shape),
+            *(f"Left out: {name}, since {reason}." for name, reason in left_out),
+        ],
+        [
+            {"model": each.name, "solver": each.solver, "epoch": epoch + 1, "step": step}
+            | {"seconds": round(value, 5), "counts": epoch >= each.warm_up}
+            for name, each in known.items()
+            for step, values in found[name].record["seconds"].items()
+            for epoch, value in enumerate(values)
+        ],
+        lambda: draw(found, known),
+        "Seconds per epoch by step, and the paper's on 96 cores",
+    )
+
+
+def _paper(shape: str) -> str:
+    if shape not in published.TABLE_2:
+        return "The paper has no times for these data."
+    return (
+        f"The paper's machine: {published.RUNTIME_MACHINE}. An epoch of Mult-VAE, which is not "
+        f"measured here, takes {published.TABLE_2[shape]['Mult-VAE']:g} seconds there. The paper "
+        "leaves out ERM-MF as nearly identical to iALS."
+    )
+
+
+def draw(found: dict[str, Result], known: dict[str, Timed]) -> Any:
+    """Draw a bar per model, made of its steps, and what the paper reports."""
+    from safecf.experiments.figures import panels  # noqa: PLC0415
+
+    figure, (panel,) = panels(1, height=0.9 + 0.2 * len(found))
+    figure.set_figwidth(5.5)
+    names = [f"{each.name} ({each.solver})" for each in known.values()]
+    left = np.zeros(len(names))
+    for step, (label, grey) in STEPS.items():
+        seconds = [found[name].record["seconds"][step] for name in known]
+        times = [
+            np.median(values[each.warm_up :])
+            for values, each in zip(seconds, known.values(), strict=True)
+        ]
+        panel.barh(names, times, left=left, label=label, color=grey, edgecolor="k", linewidth=0.4)
+        left += times
+    theirs = [np.nan if each.theirs is None else each.theirs for each in known.values()]
+    if not np.isnan(theirs).all():
+        style = {"color": "#D55E00", "markerfacecolor": "none", "label": "the paper, 96 cores"}
+        panel.plot(theirs, names, "D", **style)
+    panel.set_xlabel("seconds per epoch")
+    panel.grid(visible=False, axis="y")
+    panel.invert_yaxis()
+    figure.legend(loc="outside lower center", ncols=5)
+    return figure
+
+
+EXPERIMENT = Experiment(
+    "runtime",
+    "Seconds per epoch",
+    "Table 2, runtime per epoch",
+    cells,
+    render,
+    data=("ml-20m-like", "msd-like", "ml-20m", "msd"),
+    alone=True,
+)
