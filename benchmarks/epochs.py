@@ -25,7 +25,7 @@ CASES: dict[str, tuple[int, list[Solver], list[str], int]] = {
     "msd": (512, [SpectralCG()], [], 2),
 }
 BASE = "implicit"
-STEPS = ("users", "items", "losses", "quantile")
+STEPS = ("users", "items", "turn", "losses", "quantile")
 ABOUT = (
     "An epoch of safecf is losses, xi, weights and both half-steps; one of the peers is both "
     "half-steps. SAFER2 has the paper's settings for data of this shape. The IALS rows of all "
@@ -148,7 +148,8 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
     return [
         f"{intro} {results['repeats']} alternating repeats after {results['warm_up']} epochs.",
         report.table(header, rows),
-        "Seconds of our epochs by step, medians:",
+        "Seconds of our epochs by step, medians; `turn` is Gramians, eigenvectors, rotations and "
+        "rounding for both half-steps:",
         report.table(["", *of_epoch], parts),
         "Their floors in seconds, by part; the steps of CG are those that the sampled rows of "
         "users and items need, weighted by length; beside it, the floor with one step per row. The "

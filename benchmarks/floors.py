@@ -130,22 +130,20 @@ def epoch_work(
       row, and rotations within the blocks, 2 d B per row.
 
     Gathered bytes: every row of the fixed side that is asked for, once per half-step: 2 bytes per
-    coordinate for CG, 4 for the solvers that need them exact.
+    coordinate for solvers that take them rough, 4 for the others.
     """
     d, rows = factors, users.size + items.size
     entries = float(users.sum())
     sides = (users.astype(np.float64), items.astype(np.float64))
-    size = 2
+    size = 2 if getattr(solver, "rough", False) else 4
     if isinstance(solver, Subspace):
         block = min(solver.block_size, d)
         products = rows * (3 * d**2 + 2 * d * block) + 10 / 3 * d * block**2
         passes = [6 * entries * d + d / block * _systems(side, block) for side in sides]
-        size = 4
     else:
         products = 5 * rows * d**2 + 20 / 3 * d**3
         if isinstance(solver, Exact):
             passes = [4 * entries * d + _systems(side, d) for side in sides]
-            size = 4
         else:
             setup = 4 if isinstance(solver, CG) else 6
             passes = [(setup + 4 * count) * entries * d for count in steps]

@@ -37,7 +37,7 @@ def train(
     model = SAFER2(factors, **options, **SETTINGS["ml-20m"])
     found = cost(lambda: model.fit(matrix, show_progress=False))
     seconds = [sum(record.seconds.values()) for record in model.history]
-    return {"seconds": seconds, "rise": found.rise}
+    return {"seconds": seconds, "end": found.seconds - sum(seconds), "rise": found.rise}
 
 
 def measure(options: Options) -> dict[str, Any]:
@@ -121,6 +121,7 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
             memory.append(Panel(label, "peak of training, MiB", lines, ticks=x))
     users, items, nnz = results["size"]
     header = ["d", "interactions", "threads", "seconds per epoch", "floor", "measured / floor"]
+    header += ["seconds around the epochs"]
     rows = [_row(case) for axis in curves for case in results[axis]]
     rows = [row for place, row in enumerate(rows) if row not in rows[:place]]
     plot = draw(options.pages, "cpu-growth", panels)
@@ -130,8 +131,9 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
         f"or a random part of them, d = {options.factors(FACTORS)} unless told otherwise. Every "
         f"case has a process of its own; medians of the epochs after the first, of which there is "
         f"only one from d = {LARGE} on. The floor is that of one step of CG per row, at the "
-        "limits measured with as many threads. The peak "
-        "is how far the resident size rises above that of the caller's matrix, the formula that "
+        "limits measured with as many threads. Around the epochs, the matrix is transposed and, at "
+        "the end, all users are folded in exactly. The peak is how far the resident size rises "
+        "above that of the caller's matrix, the formula that "
         "of [memory.md](../memory.md).",
         f"![Seconds per epoch against d, interactions and threads, with the floor]({plot})",
         f"![Peak of memory against d and interactions, with the formula]({memory_plot})",
@@ -143,7 +145,8 @@ def _row(case: dict[str, Any]) -> list[str]:
     name = [str(case["factors"]), f"{case['interactions']:,}", str(case["threads"])]
     formula = f"{case['formula'] / 2**20:,.0f}"
     if "seconds" not in case:
-        return [*name, "not enough memory", "-", "-", "-", formula]
+        return [*name, "not enough memory", "-", "-", "-", "-", formula]
     seconds, floor = seconds_of(case), case["floor"]["seconds"]["total"]
     times = [report.short(seconds), report.short(floor), f"{seconds / floor:.2f}"]
+    times.append(report.short(case["end"]))
     return [*name, *times, f"{case['rise'] / 2**20:,.0f}", formula]

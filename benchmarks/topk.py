@@ -100,12 +100,12 @@ def _single(matrix: Any, options: Options) -> dict[str, Any]:
     items, b = model.item_factors, model.unobserved_weight
     backend, loss, ridge = CpuBackend(1), Plain(b), Ridge(model.regularization)
     fixed = backend.prepare(items, b * backend.gram(items))
-    one = np.ones(1)
+    sketch, one = backend.sketch(items), np.ones(1)
 
     def verbs(history: Any, systems: Any) -> None:
         factors = np.zeros((1, d), dtype=np.float32)
         backend.solve_rows(systems, fixed, factors, Exact())
-        backend.topk(factors, items, ONE_TOP, exclude=history)
+        backend.topk(factors, items, ONE_TOP, sketch=sketch, exclude=history)
 
     checked = [check_matrix(row) for row in rows]
     systems = [user_rows(each, one, loss, ridge, model.num_items) for each in checked]
@@ -116,8 +116,8 @@ def _single(matrix: Any, options: Options) -> dict[str, Any]:
         "`solve_rows` and `topk` of the backend": [],
     }
     with threadpoolctl.threadpool_limits(1, "blas"):
-        for row, history, system in zip(rows, checked, systems, strict=True):
-            factors = model.fold_in(row)
+        folded = [model.fold_in(row) for row in rows]
+        for row, history, system, factors in zip(rows, checked, systems, folded, strict=True):
             calls: list[Callable[[], Any]] = [
                 lambda row=row: model.recommend(0, row, N=ONE_TOP, recalculate_user=True),
                 lambda row=row: model.fold_in(row),

@@ -79,6 +79,7 @@ NB_MODULE(_core, m) {
         require(factors.shape(0) == n && gradients.shape(0) == n && factors.shape(1) == d &&
                     gradients.shape(1) == d,
                 "one row of factors and one gradient per row of the matrix are needed");
+        require(side.rotated.single, "gradients need rotated in float32");
         const auto run = execution(threads);
         released([&] {
           safecf::gradients(safecf::kernels_named(isa), run, systems, side, factors.data(),
@@ -115,10 +116,9 @@ NB_MODULE(_core, m) {
       "update_block",
       [](In1<int64_t> indptr, In1<int32_t> indices, std::optional<In1<float>> weights,
          In1<float> row_weight, In1<float> col_weight, In1<float> gram_weight, In1<float> ridge,
-         Rotated rotated, In1<float> values, std::optional<In2<float>> basis, In2<float> gram,
-         int64_t first, Out2<float> factors, Out1<float> change, Out1<float> norm,
-         Out1<float> scores, std::optional<In1<uint32_t>> positions, int threads,
-         const std::string& isa) {
+         Rotated rotated, In1<float> values, In2<float> basis, In2<float> gram, int64_t first,
+         Out2<float> factors, Out1<float> change, Out1<float> norm, Out1<float> scores,
+         std::optional<In1<uint32_t>> positions, int threads, const std::string& isa) {
         const auto [csr, side, systems] =
             systems_of(indptr, indices, weights, row_weight, col_weight, gram_weight, ridge,
                        rotated, values, basis);
@@ -127,7 +127,6 @@ NB_MODULE(_core, m) {
         require(factors.shape(0) == n && change.size() == n && norm.size() == n,
                 "one row of factors per row of the matrix is needed");
         require(side.rotated.single, "the subspace solver needs rotated in float32");
-        require(side.basis, "the subspace solver needs a basis");
         require(0 <= first && first + side.factors <= d, "the block is not among the factors");
         require(static_cast<int64_t>(gram.shape(0)) == d &&
                     static_cast<int64_t>(gram.shape(1)) == side.factors,
@@ -236,7 +235,8 @@ NB_MODULE(_core, m) {
         require(0 <= first && first + size <= d, "the block is not among the factors");
         require(rotated.shape(0) == factors.shape(0) && size <= width,
                 "rotated has not the rows of the factors");
-        require(rotated.data() != factors.data() || width == d, "rotated overlaps the factors");
+        require(rotated.data() != factors.data() || (size == d && width == d),
+                "a block is not rotated in place");
         const auto run = execution(threads);
         released([&] {
           safecf::rotate(safecf::kernels_named(isa), run, factors.data(), factors.shape(0), d,

@@ -142,11 +142,10 @@ inline void apply_pairs(const safecf::RowSystem& a, const float* x, float target
 }
 
 // out = (diag(shared) + sum_j p_j y_j y_j') x - sum_j p_j y_j
-template <class Value>
 inline void gradient_of(const safecf::RowSystem& a, const float* x, float* out) {
   for (int64_t i = 0; i < a.fixed.width; i += kLanes)
     store(out + i, load(a.shared + i) * load(x + i));
-  apply_pairs<Value>(a, x, 1.0f, out);
+  apply_pairs<float>(a, x, 1.0f, out);
 }
 
 // The fused first pass: b += sum_j p_j y_j, residual += sum_j p_j (1 - y_j.x) y_j and

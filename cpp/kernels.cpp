@@ -20,10 +20,7 @@ bool solve_cg(const safecf::RowSystem& a, const safecf::CgOptions& options, floa
                        : conjugate_gradients<float>(a, options, x, scratch);
 }
 
-void gradient(const safecf::RowSystem& a, const float* x, float* out) {
-  const ZeroSubnormals here;
-  a.fixed.rough ? gradient_of<uint32_t>(a, x, out) : gradient_of<float>(a, x, out);
-}
+void gradient(const safecf::RowSystem& a, const float* x, float* out) { gradient_of(a, x, out); }
 
 float missed(safecf::Gathered fixed, const int32_t* columns, const float* weight, int64_t count,
              const float* x) {

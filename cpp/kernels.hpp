@@ -61,7 +61,7 @@ struct Kernels {
   // definite.
   bool (*solve_cg)(const RowSystem&, const CgOptions&, float* x, float* scratch);
 
-  // out = A x - b
+  // out = A x - b, from rows in single precision
   void (*gradient)(const RowSystem&, const float* x, float* out);
 
   // x = A^-1 b by Cholesky, primal or dual by the shape, from rows in single precision. False: not

@@ -27,7 +27,7 @@ def test_the_evaluated_objective_is_that_of_training():
     ("solver", "limit"), [(Exact(), 1e-5), (SpectralCG(1e-4), 1e-3), (CG(40, 1e-5), 1e-3)]
 )
 def test_sampled_solves_agree_with_the_half_steps_of_safer2(solver, limit):
-    rival = safer2(INTERACTIONS, solver, 16, 1)
+    rival = safer2("ml-20m", INTERACTIONS, solver, 16, 1)
     rival.epoch()
     iterative = None if isinstance(solver, Exact) else solver
     for side in check(rival, sample=40, solver=iterative):

@@ -269,17 +269,18 @@ def test_scores_that_are_no_numbers_are_never_returned(native, count):
 
 def sketched_items(kind, factors, rng):
     """Items among which a sketch might go wrong."""
-    items = rng.normal(size=(700, factors)) * rng.lognormal(size=(700, 1))
+    items = rng.normal(size=(2500, factors)) * rng.lognormal(size=(2500, 1))
     if kind == "near-ties":
-        items = rng.normal(size=factors) * (1 + rng.integers(-40, 41, (700, factors)) * 2.0**-16)
+        items = rng.normal(size=factors) * (1 + rng.integers(-40, 41, (2500, factors)) * 2.0**-16)
     elif kind == "rounded apart":  # the better ones down, the others up, nearly by the margin
-        steps = np.where(np.arange(factors) % 2, 3, -1.5) + 2.0**-12 * rng.integers(1, 41, (700, 1))
-        steps[::2] = 1 - 2.0**-12 * rng.integers(1, 41, (350, 1))
+        small = 2.0**-12 * rng.integers(1, 41, (2500, 1))
+        steps = np.where(np.arange(factors) % 2, 3, -1.5) + small
+        steps[::2] = 1 - small[::2]
         items = 1 + 2.0**-8 * steps
     elif kind == "equal":
         items = np.repeat(items[:7], 100, axis=0)
     elif kind == "whole numbers":
-        items = rng.integers(-1, 2, (700, factors))
+        items = rng.integers(-1, 2, (2500, factors))
     elif kind == "zeros":
         items[rng.random(items.shape) < 0.7] = 0
         items[::3] = 0

@@ -35,9 +35,9 @@ def make_case(loss="normalised", risk="cvar", factors=33, weighted=False):
 def sweep(backend, problem, weights, x, y, size):
     """Update all blocks of users and items once; return the scores and the reports."""
     cyclic, state = Cyclic(problem, backend, Subspace(size)), State(x, y, weights)
-    cyclic.losses(state)
+    cyclic.losses(state, nullcontext)
     scores = cyclic._scores
-    return scores, cyclic.run(state, weights, lambda step: nullcontext())
+    return scores, cyclic.run(state, weights, nullcontext)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

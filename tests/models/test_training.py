@@ -102,12 +102,14 @@ def test_interrupted_in_the_first_epoch(data, interrupted, call, before):
     assert held(model) == state
 
 
-def test_interrupted_again_while_finishing(data, interrupted):
-    """The items and the history of the last full epoch stay; the users may be in between."""
+@pytest.mark.parametrize("calls", [(7, 8), (8, 9)], ids=["users", "items"])
+def test_interrupted_again_while_finishing(data, interrupted, calls):
+    """The items and the history of the last full epoch stay; of the users nothing is known."""
     whole = fit(make(iterations=3, backend="numpy"), data)
-    model = interrupted(7, 8)
+    model = interrupted(*calls)
     with pytest.raises(KeyboardInterrupt):
         fit(model, data)
+    assert not model.user_factors.any()
     np.testing.assert_array_equal(model.item_factors, whole.item_factors)
     assert model.history == whole.history
     np.testing.assert_array_equal(model.fold_in(data), whole.user_factors)

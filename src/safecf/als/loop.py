@@ -13,6 +13,7 @@ from safecf.als.rows import Problem
 from safecf.als.solvers import Solver
 from safecf.als.sweeps import State, make_sweep
 from safecf.backends.base import Backend
+from safecf.backends.memory import as_aligned
 from safecf.errors import ConvergenceWarning, DivergenceError, warn
 
 # Share of vanishing users that is taken for a collapse: on MovieLens-1M they are 35 % to 60 % at
@@ -60,7 +61,7 @@ class Training:
             side = rng.standard_normal((active.size, factors), dtype=np.float32)
             side *= np.float32(init_std / np.sqrt(factors))
             side[~active] = 0
-            sides.append(side.astype(self.backend.dtype, copy=False))
+            sides.append(as_aligned(side, self.backend.dtype))
         weights = self.risk.tail * self.problem.active_users.astype(np.float64)
         return State(users=sides[0], items=sides[1], weights=weights)
 
@@ -68,16 +69,20 @@ class Training:
         """Train up to epoch `iterations`, changing `state` in place, one record per epoch.
 
         An epoch that does not end (an error, Ctrl-C) leaves `state.items` and `state.epoch` as
-        they were before it. One that diverges ends training with a warning, or, if there is no
-        earlier one to stay with, with an error.
+        they were before it, to which `state.users` need not belong. One that diverges ends
+        training with a warning, or, if there is no earlier one to stay with, with an error.
         """
         problem, risk = self.problem, self.risk
         active, clock = problem.active_users, _Clock()
         sweep = make_sweep(problem, self.backend, self.solver)
         warned = not sweep.forgets
 
-        with clock("losses"):
-            population = problem.population(sweep.losses(state))
+        kept = sweep.backup(state)
+        try:
+            population = problem.population(sweep.losses(state, clock))
+        except BaseException:
+            state.restore(kept)
+            raise
 
         while state.epoch < iterations:
             kept = sweep.backup(state)
@@ -89,8 +94,7 @@ class Training:
                     weights = np.zeros_like(state.weights)
                     weights[active] = risk.weights(population, xi)
                 users, items = sweep.run(state, weights, clock)
-                with clock("losses"):
-                    population = problem.population(sweep.losses(state))
+                population = problem.population(sweep.losses(state, clock))
                 ranked = risk.ranked(population)
                 remembered = sweep.remember(state, weights)
                 ridge = problem.counted(problem.unit_user_rows.ridge) @ users.norm

@@ -13,6 +13,7 @@ from safecf.als.optimizers import Moments
 from safecf.als.rows import Problem, Rows
 from safecf.als.solvers import Gradient, RowSolver, Solver, Subspace
 from safecf.backends.base import Backend, Factors, Solved
+from safecf.backends.memory import as_aligned
 from safecf.errors import DivergenceError, SolveError
 
 # Gradient steps diverge when the mean loss is this many times that of factors of zero, which is
@@ -41,9 +42,7 @@ class State:
 
     def cast(self, dtype: np.dtype[Any]) -> None:
         """Be in the type of numbers that a backend works with."""
-        self.users, self.items = (
-            side.astype(dtype, copy=False) for side in (self.users, self.items)
-        )
+        self.users, self.items = (as_aligned(side, dtype) for side in (self.users, self.items))
         of_users, of_items = self.moments
         self.moments = of_users and of_users.cast(dtype), of_items and of_items.cast(dtype)
 
@@ -65,7 +64,7 @@ class Sweep(Protocol):
     def remember(self, state: State, weights: Vector) -> Vector:
         """Return how users have counted up to this epoch, given its weights."""
 
-    def losses(self, state: State) -> Vector:
+    def losses(self, state: State, timer: Timer) -> Vector:
         """Return loss_u of every user; what it finds out on the way serves the next `run`."""
 
     def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
@@ -98,15 +97,17 @@ class Alternating(Solving):
     solver: RowSolver
     _items: Any = field(default=None, init=False)
 
-    def losses(self, state: State) -> Vector:
+    def losses(self, state: State, timer: Timer) -> Vector:
         """loss_u in the eigenbasis of b Y'Y, which is that of the users' half-step."""
         problem, backend = self.problem, self.backend
-        if state.spectrum is None:
-            gram = gramian(problem, backend, state.items)
-            state.spectrum = backend.turn(state.items, state.users, gram)
-        self._items = backend.prepare(state.items, state.spectrum, rough=self.solver.rough)
-        matrix = problem.interactions.users
-        return backend.losses(matrix, problem.pair_weight, state.users, self._items)
+        with timer("turn"):
+            if state.spectrum is None:
+                gram = gramian(problem, backend, state.items)
+                state.spectrum = backend.turn(state.items, state.users, gram)
+            self._items = backend.prepare(state.items, state.spectrum, rough=self.solver.rough)
+        with timer("losses"):
+            matrix = problem.interactions.users
+            return backend.losses(matrix, problem.pair_weight, state.users, self._items)
 
     def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
         """X from Y by G = b Y'Y, then Y from X by G = b X' diag(count w) X."""
@@ -115,10 +116,11 @@ class Alternating(Solving):
             rows = problem.user_rows(weights)
             users = backend.solve_rows(rows, self._items, state.users, solver)
         self._items = state.spectrum = None  # the items' memory goes to the users, made ready
-        with timer("items"), naming("item"):
+        with timer("turn"), naming("item"):
             gram = gramian(problem, backend, state.users, problem.counted(weights))
             values = backend.turn(state.users, state.items, gram)
             fixed = backend.prepare(state.users, values, rough=solver.rough)
+        with timer("items"), naming("item"):
             rows = problem.item_rows(weights)
             items = backend.solve_rows(rows, fixed, state.items, solver)
         return users, items
@@ -139,14 +141,15 @@ class Cyclic(Solving):
     solver: Subspace
     _scores: Any = field(default=None, init=False)
 
-    def losses(self, state: State) -> Vector:
+    def losses(self, state: State, timer: Timer) -> Vector:
         """loss_u from the scores of the observed pairs, which the blocks need as well."""
-        problem, backend = self.problem, self.backend
+        problem, backend, weight = self.problem, self.backend, self.problem.pair_weight
         users = problem.interactions.users
         self._scores = None  # its memory goes to the new ones
-        self._scores = backend.scores(users, state.users, state.items)
-        gram = gramian(problem, backend, state.items)
-        return backend.scored_losses(users, problem.pair_weight, self._scores, state.users, gram)
+        with timer("losses"):
+            self._scores = backend.scores(users, state.users, state.items)
+            gram = gramian(problem, backend, state.items)
+            return backend.scored_losses(users, weight, self._scores, state.users, gram)
 
     def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
         """One Newton step for each block of coordinates, which solves it given all the others."""
@@ -193,12 +196,14 @@ class Simultaneous:
         """1/t sum_t w_u: who counts changes from step to step, the factors follow from them all."""
         return state.weights + (weights - state.weights) / (state.epoch + 1)
 
-    def losses(self, state: State) -> Vector:
+    def losses(self, state: State, timer: Timer) -> Vector:
         """loss_u in the eigenbasis of b Y'Y, which the users' gradients need as well."""
-        gram = gramian(self.problem, self.backend, state.items)
-        self._items = self.backend.prepare(state.items, gram)
-        matrix = self.problem.interactions.users
-        losses = self.backend.losses(matrix, self.problem.pair_weight, state.users, self._items)
+        with timer("turn"):
+            gram = gramian(self.problem, self.backend, state.items)
+            self._items = self.backend.prepare(state.items, gram)
+        with timer("losses"):
+            matrix, weight = self.problem.interactions.users, self.problem.pair_weight
+            losses = self.backend.losses(matrix, weight, state.users, self._items)
         population = self.problem.population(losses)
         mean = population.mean(population.losses)
         if not mean <= HOPELESS * self._loss_of_zero:

@@ -1,4 +1,4 @@
-"""BLAS threads: limited inside, so that they are never the user's problem nor change a bit."""
+"""Dense linear algebra on one thread: BLAS is never the user's problem, nor changes a bit."""
 
 import threading
 from collections.abc import Iterator
@@ -6,7 +6,12 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
+
+from safecf.errors import SolveError
 
 _lock = threading.Lock()
 _inside = 0
@@ -47,3 +52,15 @@ def single_threaded_blas() -> Iterator[None]:
                 _take_control()
                 _limit.restore_original_limits()
                 _take_control()
+
+
+def eigenbasis(gram: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the eigenvalues of G, none of them negative, and its eigenvectors in columns."""
+    if not np.isfinite(gram).all():
+        raise SolveError(
+            "the Gramian is beyond float32: lower init_std or unobserved_weight, or scale the "
+            "weights of the interactions"
+        )
+    with single_threaded_blas():
+        values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
+    return np.maximum(values, 0), basis

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from safecf import _core
@@ -12,13 +11,13 @@ from safecf.als.loss import Vector
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, Exact, RowSolver, SpectralCG
 from safecf.backends.base import Factors, Ids, Positions, Solved
-from safecf.backends.blas import single_threaded_blas
+from safecf.backends.blas import eigenbasis, single_threaded_blas
+from safecf.backends.memory import CACHE_LINE, aligned
 from safecf.data.matrix import Csr
 from safecf.errors import SolveError, choose
 
 Floats = NDArray[np.float32]
 
-CACHE_LINE = 64
 PAD = CACHE_LINE // 4
 ROUGH_PAD = 32
 
@@ -100,9 +99,9 @@ class CpuBackend:
 
     def turn(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
         """Rotate both sides, in place; return the eigenvalues of G."""
-        values, basis = _eigh(gram)
+        values, basis = eigenbasis(gram)
         for side in (factors, others):
-            self._rotate(side, 0, basis, side)
+            self._rotate(side, 0, _floats(basis), side)
         return values
 
     def prepare(self, factors: Factors, gram: Factors, *, rough: bool = False) -> Fixed:
@@ -115,16 +114,16 @@ class CpuBackend:
         return self._rotated(factors, 0, gram)
 
     def _rough(self, factors: Factors) -> NDArray[np.uint32]:
-        rough = _aligned(len(factors), _pairs(factors.shape[1]), np.uint32)
+        rough = aligned(len(factors), _pairs(factors.shape[1]), np.uint32)
         _core.roughen(factors, rough, self.num_threads, self.isa)
         return rough
 
     def _rotated(self, factors: Factors, first: int, gram: Factors) -> Fixed:
         """Rotate a block of coordinates, those from `first` on, into the eigenbasis of `gram`."""
-        values, basis = _eigh(gram)
-        rotated = _aligned(len(factors), -(-len(gram) // PAD) * PAD, np.float32)
+        values, basis = (_floats(part) for part in eigenbasis(gram))
+        rotated = aligned(len(factors), -(-len(gram) // PAD) * PAD, np.float32)
         self._rotate(factors, first, basis, rotated)
-        return Fixed(rotated, _floats(values), basis)
+        return Fixed(rotated, values, basis)
 
     def _rotate(self, factors: Factors, first: int, basis: Floats, rotated: Floats) -> None:
         _core.rotate(factors, first, basis, rotated, self.num_threads, self.isa)
@@ -268,32 +267,12 @@ def _pairs(factors: int) -> int:
     return -(-factors // ROUGH_PAD) * ROUGH_PAD // 2
 
 
-def _aligned(rows: int, columns: int, dtype: Any) -> NDArray[Any]:
-    """Return an empty matrix of 32-bit numbers that starts on a cache line."""
-    raw = np.empty(4 * rows * columns + CACHE_LINE, dtype=np.uint8)
-    offset = -raw.ctypes.data % CACHE_LINE
-    whole = raw[offset : offset + 4 * rows * columns]
-    return np.asarray(whole.view(dtype).reshape(rows, columns))
-
-
-def _eigh(gram: Factors) -> tuple[Vector, Floats]:
-    """Return the eigenvalues of G, none of them negative, and its eigenvectors in columns."""
-    if not np.isfinite(gram).all():
-        raise SolveError(
-            "the Gramian is beyond float32: lower init_std or unobserved_weight, or scale the "
-            "weights of the interactions"
-        )
-    with single_threaded_blas():
-        values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
-    return np.maximum(values, 0), _floats(basis)
-
-
 def _padded(factors: Factors) -> Floats:
     """Return the factors with rows padded with zeros to whole cache lines: themselves, if so."""
     rows, columns = factors.shape
     if columns % PAD == 0:
         return _floats(factors)
-    padded = _aligned(rows, -(-columns // PAD) * PAD, np.float32)
+    padded = aligned(rows, -(-columns // PAD) * PAD, np.float32)
     padded[:, :columns], padded[:, columns:] = factors, 0
     return padded
 

@@ -13,7 +13,7 @@ from safecf.als.loss import Vector
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, Exact, RowSolver, SpectralCG
 from safecf.backends.base import Factors, Ids, Positions, Solved
-from safecf.backends.blas import single_threaded_blas
+from safecf.backends.blas import eigenbasis, single_threaded_blas
 from safecf.data.matrix import Csr
 from safecf.errors import SolveError, choose
 
@@ -111,10 +111,10 @@ class NumpyBackend:
 
     def turn(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
         """G = Q diag(values) Q' = diag(values) once both sides are multiplied by Q."""
+        values, basis = eigenbasis(gram)
         with single_threaded_blas():
-            values, basis = np.linalg.eigh(gram)
             factors[:], others[:] = factors @ basis, others @ basis
-        return np.asarray(np.maximum(values, 0))
+        return values
 
     def prepare(
         self, factors: Factors, gram: Factors, *, rough: bool = False

@@ -17,7 +17,8 @@ NAMES = ("iALS", "ERM-MF", "CVaR-MF", "SAFER2")
 # What they are called, and their greys.
 STEPS = {
     "quantile": (r"$\xi$ and weights", "#000000"),
-    "losses": ("losses", "#666666"),
+    "losses": ("losses", "#444444"),
+    "turn": ("rotations", "#777777"),
     "users": ("users", "#AAAAAA"),
     "items": ("items", "#E5E5E5"),
 }

@@ -129,8 +129,9 @@ class ALSModel(Stored):
 
         The callback may use the model, whose factors are those of the epoch that has just ended.
         Ctrl-C leaves the model as after the last full epoch, if there is one, and raises
-        `KeyboardInterrupt`. A second Ctrl-C, while the users are folded in, leaves the stored
-        users as they were in training; `fold_in` and `recalculate_user=True` are not affected.
+        `KeyboardInterrupt`. After a second Ctrl-C, while the users are folded in, nothing is known
+        of the stored users: their factors are zero. `fold_in` and `recalculate_user=True` are not
+        affected.
 
         `checkpoint` names a file that is replaced after every epoch by all that is needed to go
         on from there. `resume` names such a file to go on from, up to `iterations` epochs: with
@@ -175,6 +176,7 @@ class ALSModel(Stored):
                 with naming("user"):
                     self.user_factors = self._solve_users(training.problem.unit_user_rows)
             except KeyboardInterrupt as another:
+                self.user_factors = np.zeros_like(self.user_factors)
                 interrupt = another
         if interrupt is not None:
             raise interrupt
