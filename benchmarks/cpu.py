@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from benchmarks import epochs, growth, quality, topk
+from benchmarks import epochs, growth, precision, quality, topk
 from benchmarks.records import Options, keep, kept, origin, progress
 
 
@@ -27,6 +27,7 @@ PARTS = {
     "growth": Part("Growth", growth.measure, growth.section),
     "topk": Part("Top-k", topk.measure, topk.section),
     "quality": Part("Time to quality", quality.measure, quality.section),
+    "precision": Part("Precision and ranking", precision.measure, precision.section),
 }
 PEERS = ("implicit", "irspack", "numpy")
 

@@ -34,6 +34,9 @@ class MatrixFactorization(ByIds, Recommender):
 
     Similarities are cosines. Users and items whose factors are zero, since nothing is known of
     them, are like nobody: no search finds them, and a search for them finds nothing.
+
+    Both arrays may be replaced by others, but must not be written into: what searches and fold-in
+    derive from them is kept.
     """
 
     backend: str
