@@ -11,13 +11,13 @@ from benchmarks.matrices import long_tailed
 from benchmarks.peers import Flat, Implicit, Irspack, Rival, described, ials
 from benchmarks.plots import Panel, draw
 from benchmarks.records import Options, progress
-from benchmarks.solvers import SHAPE
 from safecf.als.rows import Problem
 from safecf.als.solvers import CG, Exact, SpectralCG, Subspace
 from safecf.data.interactions import Interactions
 
+SHAPE = (10_000, 4_000, 400_000)  # users, items, interactions
 REFERENCE = SpectralCG(tolerance=1e-5)
-FACTORS, MOST, LONGEST = 128, 150, 400
+FACTORS, MOST, LONGEST = 64, 150, 400
 WITHIN = 1e-3  # the gap that is asked for; rivals go on until it is half of that
 STRIDE, STILL = 20, 1e-5  # converged once so many epochs change so little
 
