@@ -23,6 +23,8 @@ def draw(folder: Path, name: str, panels: list[Panel]) -> str:
 
     with figures.style():
         figure, axes = figures.panels(len(panels), columns=len(panels), height=2.8)
+        if len(panels) == 1:
+            figure.set_size_inches(6.0, 4.2)
         for place, panel in zip(axes, panels, strict=True):
             _panel(place, panel, figures.look)
         handles, labels = axes[0].get_legend_handles_labels()

@@ -91,7 +91,7 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
         rows.append([name, *when, report.short(per_epoch)])
         seen = [place for place, size in enumerate(gap) if place > 0 and size > 0]
         curves[name] = ([seconds[name][at] for at in seen], [gap[at] for at in seen])
-    panel = Panel("seconds", "objective above its converged value, relative", curves, target=WITHIN)
+    panel = Panel("seconds", "gap to the converged objective, relative", curves, target=WITHIN)
     plot = draw(options.pages, "cpu-quality", [panel])
     (users, items, nnz), flat = results["size"], results["objective"]
     return [
