@@ -10,6 +10,7 @@ using namespace nb::literals;
 
 NB_MODULE(_core, m) {
   m.doc() = "The native core: pure functions on arrays.";
+  m.attr("few_queries") = safecf::kFewQueries;  // up to which topk uses rough rows
 
   m.def(
       "isas",

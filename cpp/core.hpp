@@ -114,6 +114,9 @@ struct Excluded {
   int64_t everywhere_count;
 };
 
+// Queries up to which packing the items for topk would take longer than it saves.
+constexpr int64_t kFewQueries = 16;
+
 // The rows that topk chooses from. The last two make up a sketch, which tells most items from the
 // best without a look at them.
 struct Items {

@@ -15,7 +15,6 @@ namespace {
 constexpr int64_t kColumns = 1024;  // columns per tile of scores
 constexpr int64_t kSegment = 256;   // columns looked at with one threshold
 constexpr int64_t kSpare = 64;      // hits that a row may hold beyond 2k before the worst go
-constexpr int64_t kFew = 16;        // queries for which packing the items would take longer
 constexpr int64_t kFewRows = 2;     // rows per task then,
 constexpr int64_t kManyRows = 96;   // and otherwise
 constexpr int64_t kChosen = 8;      // items per best one from which a sketch is of use
@@ -150,7 +149,7 @@ void topk(const Kernels& kernels, const Execution& execution, const float* queri
           int32_t* ids, float* scores) {
   const int64_t factors = items.factors;
   std::optional<Packed> packed;
-  if (query_count > kFew)
+  if (query_count > kFewQueries)
     packed.emplace(kernels, execution, Strided{items.rows, 1, factors}, factors, items.count);
   const bool sketched = items.rough && !packed && k < items.count / kChosen;
   const int64_t block = packed ? kManyRows : sketched ? 1 : kFewRows;

@@ -6,6 +6,8 @@ import numpy
 from numpy.typing import NDArray
 
 
+few_queries: int = 16
+
 def isas() -> list[str]:
     """The instruction sets that this machine runs, best first."""
 

@@ -5,11 +5,9 @@ import functools
 import numpy as np
 import pytest
 
-from safecf import _core
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, Exact, SpectralCG
 from safecf.backends import CpuBackend, NumpyBackend
-from safecf.backends.cpu import Sketch
 from tests.problems import LOSSES, matrix_of, problem_of
 
 # around the widths of vectors, groups, tiles and chunks, and both sides of the primal-dual switch
@@ -20,11 +18,6 @@ SOLVERS = [Exact(), CG(4, 1e-6), SpectralCG(1e-6, 3)]
 # float32 against float64: plain CG amplifies rounding in rows of tiny weight
 CLOSE = {"exact": 2e-5, "cg": 1e-3, "spectral-cg": 1e-4}
 TWIN = NumpyBackend()
-
-
-@pytest.fixture(params=_core.isas())
-def native(request):
-    return CpuBackend(num_threads=2, isa=request.param)
 
 
 def weights_of(risk, count, rng):
@@ -133,36 +126,6 @@ def test_gramians_agree(native, factors, count):
         np.testing.assert_array_equal(actual, actual.T)
 
 
-@pytest.mark.parametrize("num_items", [1, 31, 32, 33, 1023, 1025, 3000])
-@pytest.mark.parametrize("k", [1, 10, 40])
-@pytest.mark.parametrize("count", [1, 3, 100])
-def test_topk_agrees_on_whole_numbers(native, num_items, k, count):
-    """Small integers are exact in float32, and full of ties."""
-    rng = np.random.default_rng(num_items)
-    queries = rng.integers(-2, 3, (count, 21)).astype(np.float32)
-    items = rng.integers(-2, 3, (num_items, 21)).astype(np.float32)
-    seen = matrix_of(rng.integers(0, min(num_items, 30) + 1, count), num_items, rng)
-    banned = rng.choice(num_items, min(num_items, 5), replace=False)
-    options = [{}, {"exclude": seen}, {"exclude_all": banned}]
-    for option in (*options, {"exclude": seen, "exclude_all": banned}):
-        expected = TWIN.topk(queries, items, k, **option)
-        actual = native.topk(queries, items, k, **option)
-        np.testing.assert_array_equal(actual[0], expected[0])
-        np.testing.assert_array_equal(actual[1], expected[1])
-
-
-@pytest.mark.parametrize("count", [2, 97])
-@pytest.mark.parametrize("factors", [1, 17, 32, 300])
-def test_topk_scores_agree(native, factors, count):
-    rng = np.random.default_rng(factors)
-    queries = floats(rng.normal(size=(count, factors)))
-    items = floats(rng.normal(size=(701, factors)))
-    ids, scores = native.topk(queries, items, 20)
-    wanted = queries.astype(np.float64) @ items.T.astype(np.float64)
-    np.testing.assert_allclose(scores, np.take_along_axis(wanted, ids, axis=1), atol=1e-4)
-    np.testing.assert_allclose(scores, -np.sort(-wanted, axis=1)[:, :20], atol=1e-4)
-
-
 def test_a_very_long_row_keeps_its_accuracy(native):
     rng = np.random.default_rng(0)
     count, factors = 60_000, 16
@@ -246,187 +209,3 @@ def test_vanishing_weights_are_no_failure(native, solver, ridge, start):
     factors = np.full((200, 16), start, dtype=np.float32)
     native.solve_rows(rows, native.prepare(floats(y), native.gram(floats(y))), factors, solver)
     np.testing.assert_allclose(factors, expected, atol=5e-3 * np.abs(expected).max(), rtol=0)
-
-
-@pytest.mark.parametrize("factors", [5, 16, 31, 64])
-@pytest.mark.parametrize("count", [1, 7, 40])
-def test_equal_items_tie_wherever_they_stand(native, factors, count):
-    rng = np.random.default_rng(0)
-    items = np.repeat(floats(rng.normal(size=(1, factors))), 61, axis=0)
-    ids, scores = native.topk(floats(rng.normal(size=(count, factors))), items, 61)
-    np.testing.assert_array_equal(ids, np.tile(np.arange(61), (count, 1)))
-    assert (scores == scores[:, :1]).all()
-
-
-@pytest.mark.parametrize("count", [1, 40])
-def test_scores_that_are_no_numbers_are_never_returned(native, count):
-    items = np.array([[np.nan], [1.0], [-np.inf], [2.0]], dtype=np.float32)
-    queries = np.ones((count, 1), dtype=np.float32)
-    for backend in (native, TWIN):
-        ids, _ = backend.topk(queries, items, 4)
-        np.testing.assert_array_equal(ids, np.tile([3, 1, -1, -1], (count, 1)))
-
-
-def sketched_items(kind, factors, rng):
-    """Items among which a sketch might go wrong."""
-    items = rng.normal(size=(2500, factors)) * rng.lognormal(size=(2500, 1))
-    if kind == "near-ties":
-        items = rng.normal(size=factors) * (1 + rng.integers(-40, 41, (2500, factors)) * 2.0**-16)
-    elif kind == "rounded apart":  # the better ones down, the others up, nearly by the margin
-        small = 2.0**-12 * rng.integers(1, 41, (2500, 1))
-        steps = np.where(np.arange(factors) % 2, 3, -1.5) + small
-        steps[::2] = 1 - small[::2]
-        items = 1 + 2.0**-8 * steps
-    elif kind == "equal":
-        items = np.repeat(items[:7], 100, axis=0)
-    elif kind == "whole numbers":
-        items = rng.integers(-1, 2, (2500, factors))
-    elif kind == "zeros":
-        items[rng.random(items.shape) < 0.7] = 0
-        items[::3] = 0
-    elif kind == "all zero":
-        items[:] = 0
-    elif kind == "any size":
-        items *= 2.0 ** rng.integers(-140, 20, items.shape)
-    elif kind == "no numbers":
-        items[5], items[70, 0], items[300:310, -1] = np.nan, -np.inf, np.inf
-    elif kind == "one is far longer":
-        items[123] *= -1e6
-    return items
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *("plain", "near-ties", "equal", "whole numbers", "zeros", "all zero", "any size"),
-        *("rounded apart", "no numbers", "one is far longer"),
-    ],
-)
-@pytest.mark.parametrize("factors", [1, 3, 16, 33, 64, 256, 300])
-def test_a_sketch_changes_no_bit_of_the_best(native, factors, kind):
-    rng = np.random.default_rng(factors)
-    base = sketched_items(kind, factors, rng)
-    for scale in (1, 1e-38, 1e-12, 1e12, 1e38):
-        with np.errstate(over="ignore"):
-            items = floats(base * scale)
-        with np.errstate(over="ignore", invalid="ignore"):
-            longest = np.linalg.norm(items, axis=1).max()
-        sketch = Sketch(native._rough(items), float(longest))
-        queries = floats(rng.normal(size=(5, factors)) * [[1], [1e-40], [1e-15], [1e9], [1e30]])
-        queries[0] = 1
-        assert_same_best(native, queries, items, sketch, rng)
-
-
-def assert_same_best(native, queries, items, sketch, rng):
-    count = len(items)
-    seen = matrix_of(rng.integers(0, 60, len(queries)), count, rng)
-    banned = rng.choice(count, 30, replace=False)
-    for k in (1, 20, 86, count):
-        for option in ({}, {"exclude": seen}, {"exclude": seen, "exclude_all": banned}):
-            plain = native.topk(queries, items, k, **option)
-            found = native.topk(queries, items, k, sketch=sketch, **option)
-            np.testing.assert_array_equal(found[0], plain[0])
-            np.testing.assert_array_equal(found[1], plain[1])
-
-
-def test_a_sketch_is_enough_where_few_columns_are_left(native):
-    rng = np.random.default_rng(0)
-    items, queries = floats(rng.normal(size=(2500, 64))), floats(rng.normal(size=(2, 64)))
-    sketch = native.sketch(items)
-    for left in (0, 1, 19, 20, 21):
-        banned = np.setdiff1d(np.arange(2500), rng.choice(2500, left, replace=False))
-        plain = native.topk(queries, items, 20, exclude_all=banned)
-        found = native.topk(queries, items, 20, sketch=sketch, exclude_all=banned)
-        np.testing.assert_array_equal(found, plain)
-
-
-def test_narrow_factors_have_no_sketch(native):
-    assert native.sketch(np.ones((5, 16), dtype=np.float32)) is None
-    rough, longest = native.sketch(np.ones((5, 64), dtype=np.float32))
-    assert rough.nbytes == 5 * 2 * 64
-    assert longest == 8
-
-
-def words_of(native, values):
-    """The rough form of values whose number is a multiple of 32, and the numbers in its words."""
-    rough = np.empty((len(values), values.shape[1] // 2), dtype=np.uint32)
-    _core.roughen(values, rough, 2, native.isa)
-    lanes = {"avx512": 16, "avx2": 8}.get(native.isa, 4)
-    blocks = rough.reshape(len(values), -1, 1, lanes)
-    pairs = np.concatenate([blocks << 16, blocks], axis=2)
-    return rough, pairs.view(np.float32).reshape(values.shape)
-
-
-def test_rough_factors_are_off_by_the_last_of_eight_bits_at_most(native):
-    rng = np.random.default_rng(0)
-    sizes = 2.0 ** rng.integers(-100, 60, (300, 64)).astype(np.float32)
-    values = floats(rng.normal(size=(300, 64)) * sizes)
-    _, found = words_of(native, values)
-    assert (np.abs(found - values) <= 2.0**-8 * np.abs(values)).all()
-    assert (np.abs(found - values) > 2.0**-9 * np.abs(values)).any()
-
-
-def test_zeros_are_zeros_in_rough_factors(native):
-    """Beside anything: the upper number of a word has the lower one's bits behind its own."""
-    values = floats(np.random.default_rng(0).normal(size=(40, 64)))
-    values[::2, 16:48] = 0
-    values[1] = 0
-    _, found = words_of(native, values)
-    assert (np.abs(found[values == 0]) < np.finfo(np.float32).tiny).all()
-    assert (found[1] == 0).all()
-
-
-@pytest.mark.parametrize("factors", [5, 16, 33, 300])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_rough_factors_agree_up_to_their_rounding(native, loss, factors):
-    rng = np.random.default_rng(factors)
-    for rows, fixed, gram, start in half_steps(loss, "cvar", factors, True, rng):
-        values = TWIN.turn(fixed, start, gram)
-        exact = start.copy()
-        TWIN.solve_rows(rows, TWIN.prepare(fixed, values), exact, Exact())
-        found, pair_weight = floats(start), rng.random(len(start))
-        prepared = native.prepare(floats(fixed), values, rough=True)
-        assert prepared.rotated.dtype == np.uint32
-        native.solve_rows(rows, prepared, found, SpectralCG(1e-6))
-        assert np.linalg.norm(found - exact) <= 4e-3 * np.linalg.norm(exact)
-        np.testing.assert_allclose(
-            native.losses(rows.matrix, pair_weight, found, prepared),
-            TWIN.losses(rows.matrix, pair_weight, found, TWIN.prepare(fixed, values)),
-            rtol=8e-3,
-            atol=4e-4,
-        )
-
-
-@pytest.mark.parametrize("factors", FACTORS)
-def test_turned_sides_have_the_same_scores_and_a_diagonal_gramian(native, factors):
-    for backend in (native, TWIN):
-        assert_turned(backend, factors)
-
-
-def assert_turned(backend, factors):
-    rng = np.random.default_rng(factors)
-    items, users = (rng.normal(size=(count, factors)).astype(backend.dtype) for count in (40, 30))
-    scores = users @ items.T
-    size = np.abs(scores).max()
-    values = backend.turn(items, users, backend.gram(items))
-    np.testing.assert_allclose(users @ items.T, scores, atol=1e-5 * size)
-    gram = items.T @ items
-    np.testing.assert_allclose(gram, np.diag(values), atol=1e-5 * gram.max())
-
-
-@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver.name)
-def test_a_diagonal_is_as_good_as_the_gramian_that_has_it(native, solver):
-    rng = np.random.default_rng(7)
-    for rows, fixed, gram, start in half_steps("normalised", "cvar", 33, True, rng):
-        values = TWIN.turn(fixed, start, gram)
-        found = [floats(start), floats(start)]
-        for factors, given in zip(found, (values, np.diag(values)), strict=True):
-            prepared = native.prepare(floats(fixed), given)
-            assert (prepared.basis is None) == (given.ndim == 1)
-            native.solve_rows(rows, prepared, factors, solver)
-        np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-4 * np.abs(start).max())
-
-
-def test_only_rough_solvers_ask_for_rough_factors():
-    assert SpectralCG(1e-3).rough
-    assert not any(solver.rough for solver in (SpectralCG(9e-4), CG(5, 1e-2), Exact()))

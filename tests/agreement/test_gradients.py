@@ -5,18 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from safecf import _core
 from safecf.als.rows import Rows
 from safecf.backends import CpuBackend, NumpyBackend
 from tests.agreement.test_backends import FACTORS, LENGTHS, floats, half_steps
 from tests.problems import LOSSES, gradient, matrix_of, objective, problem_of
 
 TWIN = NumpyBackend()
-
-
-@pytest.fixture(params=_core.isas())
-def native(request):
-    return CpuBackend(num_threads=2, isa=request.param)
 
 
 def assert_twins_agree(native, rows, fixed, gram, factors):

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from safecf import SolveError, _core
+from safecf import SolveError
 from safecf.als.solvers import Exact, Subspace
 from safecf.als.sweeps import Cyclic, State, blocks
 from safecf.backends import CpuBackend, NumpyBackend
@@ -13,11 +13,6 @@ from tests.agreement.test_backends import LENGTHS, floats, weights_of
 from tests.problems import LOSSES, matrix_of, problem_of
 
 TWIN = NumpyBackend()
-
-
-@pytest.fixture(params=_core.isas())
-def native(request):
-    return CpuBackend(num_threads=2, isa=request.param)
 
 
 def make_case(loss="normalised", risk="cvar", factors=33, weighted=False):

@@ -11,7 +11,7 @@ from safecf.als.quantile import conditional_value_at_risk, value_at_risk
 from safecf.als.risk import Risk
 from safecf.als.rows import Problem
 from safecf.als.solvers import Solver
-from safecf.als.sweeps import State, make_sweep
+from safecf.als.sweeps import State, Sweep, make_sweep
 from safecf.backends.base import Backend
 from safecf.backends.memory import as_aligned
 from safecf.errors import ConvergenceWarning, DivergenceError, warn
@@ -77,54 +77,57 @@ class Training:
         sweep = make_sweep(problem, self.backend, self.solver)
         warned = not sweep.forgets
 
-        kept = sweep.backup(state)
-        try:
+        with _undone_on_error(sweep, state):
             population = problem.population(sweep.losses(state, clock))
-        except BaseException:
-            state.restore(kept)
-            raise
 
         while state.epoch < iterations:
-            kept = sweep.backup(state)
             try:
-                with clock("quantile"):
-                    rng = np.random.default_rng([self.seed, state.epoch])
-                    start = risk.start(population) if state.xi is None else state.xi
-                    xi = risk.quantile(population, start, rng)
-                    weights = np.zeros_like(state.weights)
-                    weights[active] = risk.weights(population, xi)
-                users, items = sweep.run(state, weights, clock)
-                population = problem.population(sweep.losses(state, clock))
-                ranked = risk.ranked(population)
-                remembered = sweep.remember(state, weights)
-                ridge = problem.counted(problem.unit_user_rows.ridge) @ users.norm
-                ridge += problem.unit_item_rows.ridge @ items.norm
-                scale = risk.tail * population.size
-                record = Epoch(
-                    epoch=state.epoch + 1,
-                    objective=float(risk.total(population, xi) + ridge / 2) / scale,
-                    mean_loss=population.mean(population.losses),
-                    var=value_at_risk(ranked, risk.tail),
-                    cvar=conditional_value_at_risk(ranked, risk.tail),
-                    xi=xi,
-                    mean_weight=population.mean(weights[active]),
-                    residual_users=float(np.sqrt(users.change.sum())),
-                    residual_items=float(np.sqrt(items.change.sum())),
-                    residual_weights=float(np.linalg.norm(remembered - state.weights)),
-                    seconds=clock.lap(),
-                )
-                norms = users.norm[active]
-                vanished = population.mean(norms <= 1e-4 * norms.max())
-                warned = warned or _warn_if_collapsed(record, vanished, risk.tail)
+                with _undone_on_error(sweep, state):
+                    with clock("quantile"):
+                        rng = np.random.default_rng([self.seed, state.epoch])
+                        start = risk.start(population) if state.xi is None else state.xi
+                        xi = risk.quantile(population, start, rng)
+                        weights = np.zeros_like(state.weights)
+                        weights[active] = risk.weights(population, xi)
+                    users, items = sweep.run(state, weights, clock)
+                    population = problem.population(sweep.losses(state, clock))
+                    ranked = risk.ranked(population)
+                    remembered = sweep.remember(state, weights)
+                    ridge = problem.counted(problem.unit_user_rows.ridge) @ users.norm
+                    ridge += problem.unit_item_rows.ridge @ items.norm
+                    scale = risk.tail * population.size
+                    record = Epoch(
+                        epoch=state.epoch + 1,
+                        objective=float(risk.total(population, xi) + ridge / 2) / scale,
+                        mean_loss=population.mean(population.losses),
+                        var=value_at_risk(ranked, risk.tail),
+                        cvar=conditional_value_at_risk(ranked, risk.tail),
+                        xi=xi,
+                        mean_weight=population.mean(weights[active]),
+                        residual_users=float(np.sqrt(users.change.sum())),
+                        residual_items=float(np.sqrt(items.change.sum())),
+                        residual_weights=float(np.linalg.norm(remembered - state.weights)),
+                        seconds=clock.lap(),
+                    )
+                    norms = users.norm[active]
+                    vanished = population.mean(norms <= 1e-4 * norms.max())
+                    warned = warned or _warn_if_collapsed(record, vanished, risk.tail)
             except DivergenceError as problem_found:
-                state.restore(kept)
                 _end_diverging(state.epoch, problem_found)
                 return
-            except BaseException:
-                state.restore(kept)
-                raise
             state.weights, state.xi, state.epoch = remembered, xi, record.epoch
             yield record
+
+
+@contextmanager
+def _undone_on_error(sweep: Sweep, state: State) -> Iterator[None]:
+    """Leave the state as it is now if the block does not end, whatever the reason."""
+    kept = sweep.backup(state)
+    try:
+        yield
+    except BaseException:
+        state.restore(kept)
+        raise
 
 
 def _end_diverging(epochs: int, problem: DivergenceError) -> None:

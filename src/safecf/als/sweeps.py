@@ -104,7 +104,9 @@ class Alternating(Solving):
             if state.spectrum is None:
                 gram = gramian(problem, backend, state.items)
                 state.spectrum = backend.turn(state.items, state.users, gram)
-            self._items = backend.prepare(state.items, state.spectrum, rough=self.solver.rough)
+            self._items = backend.prepare_turned(
+                state.items, state.spectrum, rough=self.solver.rough
+            )
         with timer("losses"):
             matrix = problem.interactions.users
             return backend.losses(matrix, problem.pair_weight, state.users, self._items)
@@ -119,7 +121,7 @@ class Alternating(Solving):
         with timer("turn"), naming("item"):
             gram = gramian(problem, backend, state.users, problem.counted(weights))
             values = backend.turn(state.users, state.items, gram)
-            fixed = backend.prepare(state.users, values, rough=solver.rough)
+            fixed = backend.prepare_turned(state.users, values, rough=solver.rough)
         with timer("items"), naming("item"):
             rows = problem.item_rows(weights)
             items = backend.solve_rows(rows, fixed, state.items, solver)

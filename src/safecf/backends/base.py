@@ -14,9 +14,6 @@ Factors = NDArray[Any]
 Ids = NDArray[np.int32]
 Positions = NDArray[np.uint32]
 
-# Queries up to which `topk` gains from a sketch: more of them are one matrix product.
-FEW_QUERIES = 16
-
 
 class Solved(NamedTuple):
     """What a half-step reports per row: |x_new - x_old|^2 and |x_new|^2."""
@@ -34,6 +31,7 @@ class Backend(Protocol):
 
     name: str
     dtype: np.dtype[Any]
+    few_queries: int  # up to which `topk` gains from a sketch
 
     def gram(
         self, factors: Factors, weight: Vector | None = None, block: slice | None = None
@@ -46,11 +44,14 @@ class Backend(Protocol):
         No score x.y changes, and G is diagonal from here on.
         """
 
-    def prepare(self, factors: Factors, gram: Factors, *, rough: bool = False) -> Any:
-        """Get the fixed side of a half-step ready: its factors and G, or G's diagonal alone.
+    def prepare_turned(self, factors: Factors, values: Vector, *, rough: bool = False) -> Any:
+        """Get factors ready that `turn` has rotated, given what it returned.
 
-        With a diagonal, rough factors may be off by 2^-8 of each, for the sake of speed.
+        Rough ones may be off by 2^-8 of each, for the sake of speed.
         """
+
+    def prepare(self, factors: Factors, gram: Factors) -> Any:
+        """Get the fixed side of a half-step ready as it is: its factors and G."""
 
     def solve_rows(self, rows: Rows, fixed: Any, factors: Factors, solver: RowSolver) -> Solved:
         """Solve every row of `rows` and write the solutions into `factors`, in place.

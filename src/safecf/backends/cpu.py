@@ -78,6 +78,7 @@ class CpuBackend:
 
     name = "cpu"
     dtype: np.dtype[Any] = np.dtype(np.float32)
+    few_queries = _core.few_queries
 
     def __init__(self, num_threads: int = 0, isa: str = "auto") -> None:
         self.num_threads = num_threads
@@ -100,28 +101,28 @@ class CpuBackend:
     def turn(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
         """Rotate both sides, in place; return the eigenvalues of G."""
         values, basis = eigenbasis(gram)
+        rotation = _floats(basis)
         for side in (factors, others):
-            self._rotate(side, 0, _floats(basis), side)
+            self._rotate(side, 0, rotation, side)
         return values
 
-    def prepare(self, factors: Factors, gram: Factors, *, rough: bool = False) -> Fixed:
-        """Rotate the factors into the eigenbasis of G, unless they are in it; or make them rough.
+    def prepare_turned(self, factors: Factors, values: Vector, *, rough: bool = False) -> Fixed:
+        """The factors, rows padded to whole cache lines, or rough."""
+        return Fixed(self._rough(factors) if rough else _padded(factors), _floats(values), None)
 
-        Rows are padded to whole cache lines.
-        """
-        if gram.ndim == 1:
-            return Fixed(self._rough(factors) if rough else _padded(factors), _floats(gram), None)
+    def prepare(self, factors: Factors, gram: Factors) -> Fixed:
+        """Rotate the factors into the eigenbasis of G, rows padded to whole cache lines."""
         return self._rotated(factors, 0, gram)
 
     def _rough(self, factors: Factors) -> NDArray[np.uint32]:
-        rough = aligned(len(factors), _pairs(factors.shape[1]), np.uint32)
+        rough = aligned(len(factors), _words(factors.shape[1]), np.uint32)
         _core.roughen(factors, rough, self.num_threads, self.isa)
         return rough
 
     def _rotated(self, factors: Factors, first: int, gram: Factors) -> Fixed:
         """Rotate a block of coordinates, those from `first` on, into the eigenbasis of `gram`."""
         values, basis = (_floats(part) for part in eigenbasis(gram))
-        rotated = aligned(len(factors), -(-len(gram) // PAD) * PAD, np.float32)
+        rotated = aligned(len(factors), _round_up(len(gram), PAD), np.float32)
         self._rotate(factors, first, basis, rotated)
         return Fixed(rotated, values, basis)
 
@@ -223,7 +224,7 @@ class CpuBackend:
 
     def sketch(self, factors: Factors) -> Sketch | None:
         """Rough rows and the largest norm, unless they take as much room as the factors."""
-        if _pairs(factors.shape[1]) >= factors.shape[1]:
+        if _words(factors.shape[1]) >= factors.shape[1]:
             return None
         squares = np.einsum("ij,ij->i", factors, factors)
         return Sketch(self._rough(factors), float(np.sqrt(squares.max())))
@@ -262,9 +263,13 @@ def _floats(values: ArrayLike) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float32)
 
 
-def _pairs(factors: int) -> int:
-    """Return the words of a rough row."""
-    return -(-factors // ROUGH_PAD) * ROUGH_PAD // 2
+def _round_up(count: int, step: int) -> int:
+    return -(-count // step) * step
+
+
+def _words(factors: int) -> int:
+    """Return the length of a rough row, of which each word holds two numbers."""
+    return _round_up(factors, ROUGH_PAD) // 2
 
 
 def _padded(factors: Factors) -> Floats:
@@ -272,7 +277,7 @@ def _padded(factors: Factors) -> Floats:
     rows, columns = factors.shape
     if columns % PAD == 0:
         return _floats(factors)
-    padded = aligned(rows, -(-columns // PAD) * PAD, np.float32)
+    padded = aligned(rows, _round_up(columns, PAD), np.float32)
     padded[:, :columns], padded[:, columns:] = factors, 0
     return padded
 

@@ -99,6 +99,7 @@ class NumpyBackend:
 
     name = "numpy"
     dtype: np.dtype[Any] = np.dtype(np.float64)
+    few_queries = 0
 
     def gram(
         self, factors: Factors, weight: Vector | None = None, block: slice | None = None
@@ -116,12 +117,15 @@ class NumpyBackend:
             factors[:], others[:] = factors @ basis, others @ basis
         return values
 
-    def prepare(
-        self, factors: Factors, gram: Factors, *, rough: bool = False
+    def prepare_turned(
+        self, factors: Factors, values: Vector, *, rough: bool = False
     ) -> tuple[Factors, Factors]:
+        """G = diag(values); nothing is ever rough."""
+        return self.prepare(factors, np.diag(values))
+
+    def prepare(self, factors: Factors, gram: Factors) -> tuple[Factors, Factors]:
         """Nothing to prepare: the factors and G as they are."""
-        square = np.diag(gram) if gram.ndim == 1 else gram
-        return np.asarray(factors, dtype=self.dtype), np.asarray(square, dtype=self.dtype)
+        return np.asarray(factors, dtype=self.dtype), np.asarray(gram, dtype=self.dtype)
 
     def solve_rows(
         self, rows: Rows, fixed: tuple[Factors, Factors], factors: Factors, solver: RowSolver

@@ -3,9 +3,8 @@
 from typing import Any
 
 from safecf.experiments import presets, ratios
-from safecf.experiments.aggregate import collect, gain, heading, over_splits, rows
+from safecf.experiments.aggregate import collect, heading, over_splits, rows
 from safecf.experiments.base import Cell, Experiment, Options, Result, Results
-from safecf.experiments.data import repeated_seeds
 from safecf.experiments.page import Page, table
 
 COLUMNS = sorted(ratios.COLUMNS, key=lambda column: column[0])  # a metric, then its tail
@@ -25,12 +24,7 @@ def models(options: Options) -> dict[str, presets.Preset]:
 
 def plan(options: Options) -> list[tuple[str, Cell]]:
     """Return every model on every split, with its name."""
-    return [
-        (name, model.cell(options.data, split, seed))
-        for split in repeated_seeds(options.splits)
-        for name, model in models(options).items()
-        for seed in model.seeds(options.seeds)
-    ]
+    return presets.on_all_splits(models(options), options)
 
 
 def cells(options: Options) -> list[Cell]:
@@ -58,10 +52,7 @@ def render(results: Results, options: Options) -> Page:
             table(["", *map(heading, COLUMNS)], lines),
             "What SAFER2 gains over the others on the same splits, in percent of the means, and "
             f"how many splits it wins. {ratios.INTERVALS}",
-            table(
-                ["SAFER2 over", "", "gain", "95 %, splits", "95 %, users", "won"],
-                [line for name in others for line in _gains(found, name, options)],
-            ),
+            ratios.summary(ratios.ratios(found, [("SAFER2", name) for name in others])),
             "The settings:",
             table(["", "options", "found"], settings),
         ],
@@ -69,23 +60,6 @@ def render(results: Results, options: Options) -> Page:
         lambda: draw(found),
         "Mean and tail of recall@20 over the splits, with 95 % intervals",
     )
-
-
-def _gains(found: dict[str, list[Result]], name: str, options: Options) -> list[list[str]]:
-    lines = []
-    for column in COLUMNS:
-        seen = gain(found[name], found["SAFER2"], column)
-        lines.append(
-            [
-                name,
-                heading(column),
-                f"{seen.value:+.1f} %",
-                f"[{seen.splits[0]:+.1f}, {seen.splits[1]:+.1f}]",
-                f"[{seen.users[0]:+.1f}, {seen.users[1]:+.1f}]",
-                f"{round(seen.won * options.splits)} of {options.splits}",
-            ]
-        )
-    return lines
 
 
 def draw(found: dict[str, list[Result]]) -> Any:

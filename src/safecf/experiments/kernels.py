@@ -3,7 +3,6 @@
 from safecf.experiments import presets, ratios
 from safecf.experiments.aggregate import collect, rows
 from safecf.experiments.base import Cell, Experiment, Options, Results
-from safecf.experiments.data import repeated_seeds
 from safecf.experiments.page import Page, table
 
 BASELINE = "iALS"
@@ -26,13 +25,7 @@ def models(options: Options) -> list[presets.Preset]:
 
 def plan(options: Options) -> list[tuple[str, Cell]]:
     """Return every model on every split from every start, with its name."""
-    chosen = models(options)
-    return [
-        (model.name, model.cell(options.data, split, seed))
-        for split in repeated_seeds(options.splits)
-        for model in chosen
-        for seed in model.seeds(options.seeds)
-    ]
+    return presets.on_all_splits({each.name: each for each in models(options)}, options)
 
 
 def cells(options: Options) -> list[Cell]:

@@ -6,7 +6,7 @@ There are three sets: "paper", what the authors publish; "grid", the best of the
 
 import json
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import Any
 
 from safecf.atomic import replace_file
 from safecf.errors import choose
-from safecf.experiments.base import Cell
+from safecf.experiments.base import Cell, Options
+from safecf.experiments.data import repeated_seeds
 from safecf.experiments.quality import quality
 from safecf.models import MODELS
 from safecf.models.options import check_options
@@ -94,6 +95,16 @@ def require(data: str, which: str, names: Iterable[str], path: Path | None = Non
             f"safecf reproduce tuning --data {data} --presets FILE"
         )
     return [known[name] for name in names]
+
+
+def on_all_splits(models: Mapping[str, Preset], options: Options) -> list[tuple[str, Cell]]:
+    """Return every model on every split from every start, with its name."""
+    return [
+        (name, model.cell(options.data, split, seed))
+        for split in repeated_seeds(options.splits)
+        for name, model in models.items()
+        for seed in model.seeds(options.seeds)
+    ]
 
 
 def read(path: Path | None = None) -> Everything:

@@ -1,4 +1,4 @@
-"""What `robustness` and `kernels` share: models over a baseline, from split to split."""
+"""What `robustness`, `kernels` and `frontier` share: models over others, split by split."""
 
 from typing import Any, NamedTuple
 
@@ -63,22 +63,6 @@ def summary(found: list[Ratio]) -> str:
     ]
     header = ["", "", "gain of the mean", "95 %, splits", "95 %, users", "ratios"]
     return table([*header, "splits won"], lines)
-
-
-def rows(found: list[Ratio]) -> list[dict[str, Any]]:
-    """Return a row of the CSV file for every ratio."""
-    return [
-        {
-            "model": each.model,
-            "baseline": each.baseline,
-            "metric": each.column[0],
-            "tail": each.column[1],
-            "split": number,
-            "ratio": float(value),
-        }
-        for each in found
-        for number, value in enumerate(each.values)
-    ]
 
 
 def draw(found: list[Ratio]) -> Any:

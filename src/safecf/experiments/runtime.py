@@ -133,9 +133,9 @@ def draw(found: dict[str, Result], known: dict[str, Timed]) -> Any:
     names = [f"{each.name} ({each.solver})" for each in known.values()]
     left = np.zeros(len(names))
     for step, (label, grey) in STEPS.items():
-        seconds = [found[name].record["seconds"].get(step, [0.0]) for name in known]
+        seconds = [found[name].record["seconds"].get(step) for name in known]
         times = [
-            np.median(values[min(each.warm_up, len(values) - 1) :])
+            np.median(values[each.warm_up :]) if values else 0.0  # not all have all steps
             for values, each in zip(seconds, known.values(), strict=True)
         ]
         panel.barh(names, times, left=left, label=label, color=grey, edgecolor="k", linewidth=0.4)

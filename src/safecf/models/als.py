@@ -178,6 +178,7 @@ class ALSModel(Stored):
             except KeyboardInterrupt as another:
                 self.user_factors = np.zeros_like(self.user_factors)
                 interrupt = another
+            self._forget()  # what the fold-in has made ready: nobody may ask for it again
         if interrupt is not None:
             raise interrupt
         return self
@@ -260,8 +261,9 @@ class ALSModel(Stored):
     def _publish(self, plan: Plan) -> None:
         """Show the factors of a state as the model's own."""
         state, groups = plan.state, plan.groups
-        self.user_factors = np.ascontiguousarray(state.users, dtype=np.float32)
-        self.item_factors = np.ascontiguousarray(state.items, dtype=np.float32)
+        # views: training goes on in the state's own arrays, whatever happens to the model's
+        self.user_factors = np.ascontiguousarray(state.users, dtype=np.float32).view()
+        self.item_factors = np.ascontiguousarray(state.items, dtype=np.float32).view()
         self.user_weights = state.weights
         if groups is not None:
             weights = plan.training.problem.population(state.weights)

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from safecf.backends import Backend, make_backend
-from safecf.backends.base import FEW_QUERIES
 from safecf.data.matrix import Csr
 from safecf.errors import NotFittedError
 from safecf.models.by_ids import ByIds
@@ -35,8 +34,8 @@ class MatrixFactorization(ByIds, Recommender):
     Similarities are cosines. Users and items whose factors are zero, since nothing is known of
     them, are like nobody: no search finds them, and a search for them finds nothing.
 
-    Both arrays may be replaced by others, but must not be written into: what searches and fold-in
-    derive from them is kept.
+    Both arrays may be replaced by others. Once a search or a fold-in has used one, what it derived
+    is kept, and the array can only be read: to change it, change a copy and put that in its place.
     """
 
     backend: str
@@ -166,16 +165,16 @@ class MatrixFactorization(ByIds, Recommender):
         users, _ = self._factors()
         ids = check_new_ids(userids, "userids")
         factors = self._fold_in_users(self._check_user_items(user_items, ids.size))
-        self.user_factors = with_rows(users, ids, factors)
         self._forget()
+        self.user_factors = with_rows(users, ids, factors)
 
     def partial_fit_items(self, itemids: ArrayLike, item_users: Any) -> None:
         """Store what `recalculate_item` gives for these items; ids beyond the last add items."""
         _, items = self._factors()
         ids = check_new_ids(itemids, "itemids")
         factors = self._fold_in_items(self._check_item_users(item_users, ids.size))
-        self.item_factors = with_rows(items, ids, factors)
         self._forget()
+        self.item_factors = with_rows(items, ids, factors)
 
     @abstractmethod
     def _fold_in_users(self, history: Csr) -> Factors32:
@@ -250,7 +249,7 @@ class MatrixFactorization(ByIds, Recommender):
             nobody = np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32)
             return padded(nobody, count, names)
         backend, sketch = self._make_backend(), None
-        if names is None and len(queries) <= FEW_QUERIES:
+        if names is None and len(queries) <= backend.few_queries:
             key = ("sketch", side, backend.name)
             sketch = self._cached(key, candidates, lambda: backend.sketch(candidates))
         found = backend.topk(

@@ -60,6 +60,7 @@ class FoldIn(MatrixFactorization):
         ids = check_new_ids(userids, "userids")
         history = self._check_user_items(user_items, ids.size)
         factors, mass = self._fold_in_users(history), history.row_mass()
+        self._forget()
         size = max(len(users), int(ids.max(initial=-1)) + 1)
         users, weights = grown(users, size), grown(self.user_weights, size)
         masses, counts = grown(self.user_mass, size), grown(self.user_counts, size)
@@ -68,7 +69,6 @@ class FoldIn(MatrixFactorization):
         users[ids], masses[ids] = factors, mass
         self.user_factors, self.user_weights = users, weights
         self.user_mass, self.user_counts = masses, counts
-        self._forget()
 
     def _fold_in_users(self, history: Csr) -> Factors32:
         loss, ridge, _, _ = self._compose()

@@ -1,0 +1,140 @@
+"""The best columns: the same from every backend, and with a sketch of the items."""
+
+import numpy as np
+import pytest
+
+from safecf.backends import NumpyBackend
+from safecf.backends.cpu import Sketch
+from tests.agreement.test_backends import floats
+from tests.problems import matrix_of
+
+TWIN = NumpyBackend()
+
+
+@pytest.mark.parametrize("num_items", [1, 31, 32, 33, 1023, 1025, 3000])
+@pytest.mark.parametrize("k", [1, 10, 40])
+@pytest.mark.parametrize("count", [1, 3, 100])
+def test_topk_agrees_on_whole_numbers(native, num_items, k, count):
+    """Small integers are exact in float32, and full of ties."""
+    rng = np.random.default_rng(num_items)
+    queries = rng.integers(-2, 3, (count, 21)).astype(np.float32)
+    items = rng.integers(-2, 3, (num_items, 21)).astype(np.float32)
+    seen = matrix_of(rng.integers(0, min(num_items, 30) + 1, count), num_items, rng)
+    banned = rng.choice(num_items, min(num_items, 5), replace=False)
+    options = [{}, {"exclude": seen}, {"exclude_all": banned}]
+    for option in (*options, {"exclude": seen, "exclude_all": banned}):
+        expected = TWIN.topk(queries, items, k, **option)
+        actual = native.topk(queries, items, k, **option)
+        np.testing.assert_array_equal(actual[0], expected[0])
+        np.testing.assert_array_equal(actual[1], expected[1])
+
+
+@pytest.mark.parametrize("count", [2, 97])
+@pytest.mark.parametrize("factors", [1, 17, 32, 300])
+def test_topk_scores_agree(native, factors, count):
+    rng = np.random.default_rng(factors)
+    queries = floats(rng.normal(size=(count, factors)))
+    items = floats(rng.normal(size=(701, factors)))
+    ids, scores = native.topk(queries, items, 20)
+    wanted = queries.astype(np.float64) @ items.T.astype(np.float64)
+    np.testing.assert_allclose(scores, np.take_along_axis(wanted, ids, axis=1), atol=1e-4)
+    np.testing.assert_allclose(scores, -np.sort(-wanted, axis=1)[:, :20], atol=1e-4)
+
+
+@pytest.mark.parametrize("factors", [5, 16, 31, 64])
+@pytest.mark.parametrize("count", [1, 7, 40])
+def test_equal_items_tie_wherever_they_stand(native, factors, count):
+    rng = np.random.default_rng(0)
+    items = np.repeat(floats(rng.normal(size=(1, factors))), 61, axis=0)
+    ids, scores = native.topk(floats(rng.normal(size=(count, factors))), items, 61)
+    np.testing.assert_array_equal(ids, np.tile(np.arange(61), (count, 1)))
+    assert (scores == scores[:, :1]).all()
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_scores_that_are_no_numbers_are_never_returned(native, count):
+    items = np.array([[np.nan], [1.0], [-np.inf], [2.0]], dtype=np.float32)
+    queries = np.ones((count, 1), dtype=np.float32)
+    for backend in (native, TWIN):
+        ids, _ = backend.topk(queries, items, 4)
+        np.testing.assert_array_equal(ids, np.tile([3, 1, -1, -1], (count, 1)))
+
+
+def sketched_items(kind, factors, rng):
+    """Items among which a sketch might go wrong."""
+    items = rng.normal(size=(2500, factors)) * rng.lognormal(size=(2500, 1))
+    if kind == "near-ties":
+        items = rng.normal(size=factors) * (1 + rng.integers(-40, 41, (2500, factors)) * 2.0**-16)
+    elif kind == "rounded apart":  # the better ones down, the others up, nearly by the margin
+        small = 2.0**-12 * rng.integers(1, 41, (2500, 1))
+        steps = np.where(np.arange(factors) % 2, 3, -1.5) + small
+        steps[::2] = 1 - small[::2]
+        items = 1 + 2.0**-8 * steps
+    elif kind == "equal":
+        items = np.repeat(items[:7], 100, axis=0)
+    elif kind == "whole numbers":
+        items = rng.integers(-1, 2, (2500, factors))
+    elif kind == "zeros":
+        items[rng.random(items.shape) < 0.7] = 0
+        items[::3] = 0
+    elif kind == "all zero":
+        items[:] = 0
+    elif kind == "any size":
+        items *= 2.0 ** rng.integers(-140, 20, items.shape)
+    elif kind == "no numbers":
+        items[5], items[70, 0], items[300:310, -1] = np.nan, -np.inf, np.inf
+    elif kind == "one is far longer":
+        items[123] *= -1e6
+    return items
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("plain", "near-ties", "equal", "whole numbers", "zeros", "all zero", "any size"),
+        *("rounded apart", "no numbers", "one is far longer"),
+    ],
+)
+@pytest.mark.parametrize("factors", [1, 3, 16, 33, 64, 256, 300])
+def test_a_sketch_changes_no_bit_of_the_best(native, factors, kind):
+    rng = np.random.default_rng(factors)
+    base = sketched_items(kind, factors, rng)
+    for scale in (1, 1e-38, 1e-12, 1e12, 1e38):
+        with np.errstate(over="ignore"):
+            items = floats(base * scale)
+        with np.errstate(over="ignore", invalid="ignore"):
+            longest = np.linalg.norm(items, axis=1).max()
+        sketch = Sketch(native._rough(items), float(longest))
+        queries = floats(rng.normal(size=(5, factors)) * [[1], [1e-40], [1e-15], [1e9], [1e30]])
+        queries[0] = 1
+        assert_same_best(native, queries, items, sketch, rng)
+
+
+def assert_same_best(native, queries, items, sketch, rng):
+    count = len(items)
+    seen = matrix_of(rng.integers(0, 60, len(queries)), count, rng)
+    banned = rng.choice(count, 30, replace=False)
+    for k in (1, 20, 86, count):
+        for option in ({}, {"exclude": seen}, {"exclude": seen, "exclude_all": banned}):
+            plain = native.topk(queries, items, k, **option)
+            found = native.topk(queries, items, k, sketch=sketch, **option)
+            np.testing.assert_array_equal(found[0], plain[0])
+            np.testing.assert_array_equal(found[1], plain[1])
+
+
+def test_a_sketch_is_enough_where_few_columns_are_left(native):
+    rng = np.random.default_rng(0)
+    items, queries = floats(rng.normal(size=(2500, 64))), floats(rng.normal(size=(2, 64)))
+    sketch = native.sketch(items)
+    for left in (0, 1, 19, 20, 21):
+        banned = np.setdiff1d(np.arange(2500), rng.choice(2500, left, replace=False))
+        plain = native.topk(queries, items, 20, exclude_all=banned)
+        found = native.topk(queries, items, 20, sketch=sketch, exclude_all=banned)
+        np.testing.assert_array_equal(found, plain)
+
+
+def test_narrow_factors_have_no_sketch(native):
+    assert native.sketch(np.ones((5, 16), dtype=np.float32)) is None
+    rough, longest = native.sketch(np.ones((5, 64), dtype=np.float32))
+    assert rough.nbytes == 5 * 2 * 64
+    assert longest == 8
