@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Epoch, Training
-from safecf.als.loss import Normalised, Plain, Ridge, Vector
+from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.risk import Mean, Risk, SmoothedCVaR
 from safecf.als.rows import Problem, Rows
 from safecf.als.solvers import CG, Exact, RowSolver, Solver, SpectralCG, Subspace
@@ -55,7 +55,9 @@ class Flat:
 
     def problem(self, interactions: Interactions) -> Problem:
         """Return it as safecf's problem: the plain loss, a ridge with exponent 0."""
-        return Problem(interactions, Plain(self.unobserved), Ridge(self.regularization, 0.0), 1.0)
+        return Problem(
+            interactions, Loss(self.unobserved, 0.0), Ridge(self.regularization, 0.0), 1.0
+        )
 
     def value(self, matrix: scipy.sparse.csr_matrix, users: Floats, items: Floats) -> float:
         """Compute it in float64, by numpy alone; sum_ui (x_u.y_i)^2 = tr(X'X Y'Y)."""
@@ -172,7 +174,7 @@ def safer2(
     """SAFER2 with the paper's settings for a shape."""
     settings = SAFER2[shape]
     risk = SmoothedCVaR(settings["tail"], KERNELS["gaussian"], settings["bandwidth"])
-    loss, ridge = Normalised(settings["unobserved_weight"]), Ridge(settings["regularization"])
+    loss, ridge = Loss(settings["unobserved_weight"]), Ridge(settings["regularization"])
     problem = Problem(interactions, loss, ridge, settings["tail"])
     return Safecf(f"safecf SAFER2, {described(solver)}", problem, risk, solver, factors, threads)
 

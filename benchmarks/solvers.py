@@ -10,7 +10,7 @@ from benchmarks import report
 from benchmarks.matrices import long_tailed
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Training
-from safecf.als.loss import Normalised, Ridge
+from safecf.als.loss import Loss, Ridge
 from safecf.als.risk import SmoothedCVaR
 from safecf.als.rows import Problem
 from safecf.als.solvers import Exact, Solver, SpectralCG, Subspace
@@ -61,7 +61,7 @@ def main(
     """Time the epochs of every solver, and compare what they have reached at the end."""
     chosen = factors or [64, 256, 1024, 2048]
     interactions = Interactions.from_csr(long_tailed(*SHAPE))
-    problem = Problem(interactions, Normalised(UNOBSERVED), Ridge(REGULARIZATION), TAIL)
+    problem = Problem(interactions, Loss(UNOBSERVED), Ridge(REGULARIZATION), TAIL)
     seconds: dict[str, list[float]] = {name: [] for name in SOLVERS}
     objective: dict[str, list[float]] = {name: [] for name in SOLVERS}
     with threadpoolctl.threadpool_limits(1, "blas"):

@@ -11,7 +11,7 @@ from benchmarks import report
 from benchmarks.epochs import timed
 from benchmarks.matrices import long_tailed
 from benchmarks.records import Options, progress
-from safecf.als.loss import Plain, Ridge
+from safecf.als.loss import Loss, Ridge
 from safecf.als.rows import user_rows
 from safecf.als.solvers import Exact
 from safecf.backends import CpuBackend
@@ -98,7 +98,7 @@ def _single(matrix: Any, options: Options) -> dict[str, Any]:
     requests = max(100, round(REQUESTS * min(1, 10 * options.scale)))
     rows = _histories(matrix, requests, rng)
     items, b = model.item_factors, model.unobserved_weight
-    backend, loss, ridge = CpuBackend(1), Plain(b), Ridge(model.regularization)
+    backend, loss, ridge = CpuBackend(1), Loss(b, 0.0), Ridge(model.regularization)
     fixed = backend.prepare(items, b * backend.gram(items))
     sketch, one = backend.sketch(items), np.ones(1)
 

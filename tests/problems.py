@@ -1,13 +1,19 @@
 """Small problems for the tests: matrices with chosen row lengths, and brute-force objectives."""
 
+from functools import partial
+
 import numpy as np
 
-from safecf.als.loss import LOSSES, Loss, Ridge
+from safecf.als.loss import Loss, Ridge
 from safecf.als.rows import Problem
 from safecf.data.interactions import Interactions
 from safecf.data.matrix import Csr
 
 __all__ = ["LOSSES", "dense", "gradient", "matrix_of", "objective", "problem_of", "user_losses"]
+
+# By name: the loss with a weight of the unobserved pairs.
+NORMALISATION = {"plain": 0.0, "in between": 0.7, "normalised": 1.0}
+LOSSES = {name: partial(Loss, normalisation=rho) for name, rho in NORMALISATION.items()}
 
 
 def matrix_of(lengths, num_columns, rng, *, weighted=False) -> Csr:

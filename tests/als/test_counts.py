@@ -5,7 +5,7 @@ import pytest
 
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Training
-from safecf.als.loss import Normalised, Plain
+from safecf.als.loss import Loss
 from safecf.als.optimizers import SGD, Adam
 from safecf.als.risk import CVaR, Mean, SmoothedCVaR
 from safecf.als.solvers import CG, Exact, Gradient, SpectralCG, Subspace
@@ -16,16 +16,16 @@ from tests.problems import gradient, matrix_of, objective, problem_of, unturned
 
 BACKENDS = [NumpyBackend(), CpuBackend()]
 NUMBERS = ("objective", "mean_loss", "var", "cvar", "xi", "mean_weight")
-MEANS = [(Plain(0.1), Mean(1.0)), (Normalised(0.02), Mean(0.3))]
+MEANS = [(Loss(0.1, 0.0), Mean(1.0)), (Loss(0.02), Mean(0.3))]
 TAILS = [
-    (Normalised(0.02), SmoothedCVaR(0.3, KERNELS["gaussian"], 0.1)),
-    (Plain(0.1), SmoothedCVaR(0.3, KERNELS["gaussian"], 5.0)),
+    (Loss(0.02), SmoothedCVaR(0.3, KERNELS["gaussian"], 0.1)),
+    (Loss(0.1, 0.0), SmoothedCVaR(0.3, KERNELS["gaussian"], 5.0)),
 ]
 # the iterative ones end by the number of iterations: the same iterates, step by step
 ALS = [Exact(), CG(4, 1e-9), SpectralCG(1e-9, 3), Subspace(2)]
 GRADIENT = [Gradient(0.1, SGD()), Gradient(0.01, Adam())]
 CASES = [(*parts, solver) for parts in MEANS + TAILS for solver in ALS]
-CASES += [(Normalised(0.02), CVaR(0.3), solver) for solver in GRADIENT]
+CASES += [(Loss(0.02), CVaR(0.3), solver) for solver in GRADIENT]
 
 
 def some_users(*, weighted=False):
@@ -112,7 +112,7 @@ def test_users_who_count_zero_times_count_nowhere():
     """The 3rd user alone has item 9, which is therefore no item of the problem."""
     indices = np.array([0, 1, 2, 1, 3, 4, 2, 9], dtype=np.int32)
     users = Csr(np.array([0, 3, 6, 8]), indices, None, (3, 10))
-    problem = problem_of(users, Normalised(0.02), counts=np.array([2.0, 0.5, 0.0]))
+    problem = problem_of(users, Loss(0.02), counts=np.array([2.0, 0.5, 0.0]))
     assert problem.active_users.tolist() == [True, True, False]
     assert np.flatnonzero(problem.active_items).tolist() == [0, 1, 2, 3, 4]
     assert (problem.num_users, problem.num_items) == (2.5, 5)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from safecf.als.loop import VANISHED, Training
-from safecf.als.loss import Normalised, Plain
+from safecf.als.loss import Loss
 from safecf.als.optimizers import SGD, Adam
 from safecf.als.quantile import Population, value_at_risk
 from safecf.als.risk import CVaR, Mean
@@ -30,7 +30,7 @@ def training_of(
     lengths = rng.integers(0, 12, 60) if lengths is None else lengths
     risk = risk or CVaR(0.3)
     users = matrix_of(lengths, columns, rng, weighted=True)
-    problem = problem_of(users, loss or Normalised(0.02), regularization, tail=risk.tail)
+    problem = problem_of(users, loss or Loss(0.02), regularization, tail=risk.tail)
     return Training(problem, risk, solver, backend or NumpyBackend(), seed=1)
 
 
@@ -49,7 +49,7 @@ def held(state):
 
 @every_backend
 @every_optimizer
-@pytest.mark.parametrize("loss", [Plain(0.1), Normalised(0.02)], ids=str)
+@pytest.mark.parametrize("loss", [Loss(0.1, 0.0), Loss(0.02)], ids=str)
 def test_an_epoch_is_a_step_against_the_slopes_of_both_sides(loss, optimizer, backend):
     """By hand: dense losses, a sorted quantile, numeric derivatives, all at the old factors."""
     lengths = np.random.default_rng(0).integers(0, 12, 20)

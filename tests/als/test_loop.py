@@ -7,7 +7,7 @@ import pytest
 
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Training
-from safecf.als.loss import Normalised, Plain, Ridge
+from safecf.als.loss import Loss, Ridge
 from safecf.als.quantile import Population, conditional_value_at_risk, value_at_risk
 from safecf.als.risk import Mean, SmoothedCVaR
 from safecf.als.rows import Problem
@@ -19,11 +19,11 @@ from safecf.errors import ConvergenceWarning
 from tests.problems import dense, gradient, matrix_of, objective, problem_of, unturned, user_losses
 
 GAUSSIAN = KERNELS["gaussian"]
-LOSSES = [Plain(0.1), Normalised(0.02)]
+LOSSES = [Loss(0.1, 0.0), Loss(0.05, 0.6), Loss(0.02)]
 # plain losses grow with the history, so they need a wider bandwidth than normalised ones
 CASES = [
     (loss, risk)
-    for loss, bandwidth in zip(LOSSES, (5.0, 0.1), strict=True)
+    for loss, bandwidth in zip(LOSSES, (5.0, 0.5, 0.1), strict=True)
     for risk in (Mean(1.0), Mean(0.3), SmoothedCVaR(0.3, GAUSSIAN, bandwidth))
 ]
 
@@ -115,7 +115,7 @@ def test_residual_norms_are_those_of_the_change():
             return solved
 
     risk = SmoothedCVaR(0.3, GAUSSIAN, 0.2)
-    training = training_of(Normalised(0.02), risk, Exact(), Watched())
+    training = training_of(Loss(0.02), risk, Exact(), Watched())
     state = training.start(5, 0.5)
     weights = state.weights.copy()
     record = next(training.epochs(state, 1))
@@ -124,7 +124,7 @@ def test_residual_norms_are_those_of_the_change():
 
 
 def test_training_settles():
-    _, history = run(training_of(Normalised(0.02), SmoothedCVaR(0.3, GAUSSIAN, 0.3)), 60)
+    _, history = run(training_of(Loss(0.02), SmoothedCVaR(0.3, GAUSSIAN, 0.3)), 60)
     first, last = history[0], history[-1]
     assert last.residual_users < 1e-3 * first.residual_users
     assert last.residual_items < 1e-3 * first.residual_items
@@ -133,7 +133,7 @@ def test_training_settles():
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda kernel: kernel.name)
 def test_the_mean_weight_is_the_tail(kernel):
-    training = training_of(Normalised(0.02), SmoothedCVaR(0.3, kernel, 0.3))
+    training = training_of(Loss(0.02), SmoothedCVaR(0.3, kernel, 0.3))
     _, history = run(training, 10)
     assert [record.mean_weight for record in history[2:]] == pytest.approx([0.3] * 8, abs=1e-6)
 
@@ -141,8 +141,8 @@ def test_the_mean_weight_is_the_tail(kernel):
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("bandwidth", [1e16, np.inf])
 def test_an_infinite_bandwidth_is_erm_mf(kernel, bandwidth):
-    safer, _ = run(training_of(Normalised(0.02), SmoothedCVaR(0.3, kernel, bandwidth)), 4)
-    erm, _ = run(training_of(Normalised(0.02), Mean(0.3)), 4)
+    safer, _ = run(training_of(Loss(0.02), SmoothedCVaR(0.3, kernel, bandwidth)), 4)
+    erm, _ = run(training_of(Loss(0.02), Mean(0.3)), 4)
     found, expected = (unturned(state.users, state.items) for state in (safer, erm))
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
@@ -150,8 +150,8 @@ def test_an_infinite_bandwidth_is_erm_mf(kernel, bandwidth):
 @pytest.mark.parametrize("solver", [CG(100, 1e-12), SpectralCG(1e-12, 200)], ids=str)
 def test_converged_iterative_solvers_train_the_exact_model(solver):
     risk = SmoothedCVaR(0.3, GAUSSIAN, 0.2)
-    exact, _ = run(training_of(Normalised(0.02), risk), 4)
-    other, _ = run(training_of(Normalised(0.02), risk, solver), 4)
+    exact, _ = run(training_of(Loss(0.02), risk), 4)
+    other, _ = run(training_of(Loss(0.02), risk, solver), 4)
     found, expected = (unturned(state.users, state.items) for state in (other, exact))
     np.testing.assert_allclose(found, expected, atol=1e-7)
 
@@ -178,7 +178,7 @@ def test_the_number_of_threads_changes_no_bit_of_a_training(solver):
     results = []
     for threads in (1, 2, 5):
         backend = CpuBackend(threads)
-        training = training_of(Normalised(0.01), risk, solver, backend, lengths=lengths, columns=90)
+        training = training_of(Loss(0.01), risk, solver, backend, lengths=lengths, columns=90)
         results.append(run(training, 3, factors=20))
     for state, history in results[1:]:
         np.testing.assert_array_equal(state.users, results[0][0].users)
@@ -191,7 +191,7 @@ def test_a_confidence_of_two_is_the_interaction_twice():
     rng = np.random.default_rng(0)
     once = matrix_of([4, 7, 3], 10, rng)
     doubled = Csr(once.indptr, once.indices, np.full(once.nnz, 2, dtype=np.float32), once.shape)
-    problem_once, problem_doubled = (problem_of(m, Plain(0.1)) for m in (once, doubled))
+    problem_once, problem_doubled = (problem_of(m, Loss(0.1, 0.0)) for m in (once, doubled))
     backend = NumpyBackend()
     y = rng.normal(size=(10, 4))
     fixed = backend.prepare(y, np.zeros((4, 4)))
@@ -235,24 +235,30 @@ def test_users_and_items_without_interactions_count_nowhere(loss):
 def test_the_ridges_are_the_papers():
     rng = np.random.default_rng(0)
     users = matrix_of([4, 7, 3], 10, rng)
-    plain = problem_of(users, Plain(0.2), 0.006, tail=1.0, exponent=0.5)
+    plain = problem_of(users, Loss(0.2, 0.0), 0.006, tail=1.0, exponent=0.5)
     counts = np.bincount(users.indices, minlength=10)
     np.testing.assert_allclose(
         plain.unit_user_rows.ridge, 0.006 * np.sqrt(np.array([4, 7, 3]) + 0.2 * plain.num_items)
     )
     np.testing.assert_allclose(plain.unit_item_rows.ridge, 0.006 * np.sqrt(counts + 0.2 * 3))
 
-    paper = problem_of(users, Normalised(0.004), 0.005, tail=0.3)
+    paper = problem_of(users, Loss(0.004), 0.005, tail=0.3)
     np.testing.assert_allclose(
         paper.unit_user_rows.ridge, 0.005 * (1 + 0.004 * paper.num_items) * np.ones(3)
     )
     shares = np.bincount(users.indices, np.repeat(1 / np.array([4, 7, 3]), [4, 7, 3]), 10)
     np.testing.assert_allclose(paper.unit_item_rows.ridge, 0.005 * (shares + 0.004 * 0.3 * 3))
 
+    between = problem_of(users, Loss(0.01, 0.75), 0.005, tail=0.3)
+    np.testing.assert_allclose(
+        between.unit_user_rows.ridge,
+        0.005 * (np.array([4, 7, 3]) ** 0.25 + 0.01 * between.num_items),
+    )
+
 
 def test_the_initial_factors_have_the_papers_standard_deviation():
     matrix = matrix_of([2] * 4000, 50, np.random.default_rng(0))
-    problem = Problem(Interactions(matrix, matrix.transpose()), Plain(0.1), Ridge(0.1), 1.0)
+    problem = Problem(Interactions(matrix, matrix.transpose()), Loss(0.1, 0.0), Ridge(0.1), 1.0)
     state = Training(problem, Mean(), Exact(), CpuBackend(), seed=0).start(64, 0.1)
     assert state.users.std() == pytest.approx(0.1 / np.sqrt(64), rel=0.01)
     assert state.items.std() == pytest.approx(0.1 / np.sqrt(64), rel=0.05)
@@ -269,7 +275,7 @@ def test_an_epoch_that_fails_leaves_the_items_of_the_last_one():
                 raise KeyboardInterrupt
             return super().solve_rows(rows, fixed, factors, solver)
 
-    training = training_of(Normalised(0.02), Mean(0.3), backend=Failing())
+    training = training_of(Loss(0.02), Mean(0.3), backend=Failing())
     state = training.start(5, 0.5)
     epochs = training.epochs(state, 5)
     next(epochs)
@@ -283,7 +289,7 @@ def test_an_epoch_that_fails_leaves_the_items_of_the_last_one():
 def test_a_bandwidth_that_is_too_small_is_reported_with_a_remedy():
     risk = SmoothedCVaR(0.3, GAUSSIAN, 1e-4)
     with pytest.warns(ConvergenceWarning, match="raise bandwidth"):
-        run(training_of(Normalised(0.02), risk), 10)
+        run(training_of(Loss(0.02), risk), 10)
 
 
 def test_every_epoch_goes_on_from_the_last_xi_and_draws_users_of_its_own():
@@ -295,14 +301,14 @@ def test_every_epoch_goes_on_from_the_last_xi_and_draws_users_of_its_own():
             return ends[-1]
 
     starts, ends, draws = [], [], []
-    run(training_of(Normalised(0.02), Spy(0.3, GAUSSIAN, 0.3, sample=0.5)), 4)
+    run(training_of(Loss(0.02), Spy(0.3, GAUSSIAN, 0.3, sample=0.5)), 4)
     assert starts[1:] == ends[:-1]
     assert len(set(draws)) == 4
 
 
 def test_too_much_regularization_is_reported():
-    training = training_of(Plain(0.1), Mean(1.0))
-    problem = problem_of(training.problem.interactions.users, Plain(0.1), 1e8, tail=1.0)
+    training = training_of(Loss(0.1, 0.0), Mean(1.0))
+    problem = problem_of(training.problem.interactions.users, Loss(0.1, 0.0), 1e8, tail=1.0)
     with pytest.warns(ConvergenceWarning, match="lower regularization"):
         run(dataclasses.replace(training, problem=problem, backend=CpuBackend()), 30)
 
@@ -323,7 +329,7 @@ def dense_block(confidence, weights, ridge, b, x, y, pi):
 
 @pytest.mark.parametrize("backend", [NumpyBackend(), CpuBackend(2)], ids=lambda each: each.name)
 def test_an_epoch_by_blocks_updates_users_and_items_block_by_block(backend):
-    loss, risk = Normalised(0.02), SmoothedCVaR(0.3, GAUSSIAN, 0.1)
+    loss, risk = Loss(0.02), SmoothedCVaR(0.3, GAUSSIAN, 0.1)
     training = training_of(loss, risk, Subspace(2), backend)
     problem, state = training.problem, training.start(5, 0.5)
     x, y = state.users.astype(np.float64), state.items.astype(np.float64)

@@ -287,7 +287,7 @@ BAD_OPTIONS = {
     "ridge_exponent": [np.nan, np.inf, "a", None],
     "unobserved_weight": [-0.1, np.nan, np.inf, "a", None],
     "tail": [0, -0.3, 1.1, np.nan, "a", None, True],
-    "loss": ["plane", None, 3],
+    "normalisation": [-0.1, 1.1, np.nan, "plain", None],
     "kernel": ["gauss", "", None, 3],
     "bandwidth": [0, -1, np.nan, "a", None],
     "quantile_steps": [0, -1, 1.0, None, True],

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from safecf import ERMMF, IALS, SAFER2, SAFER2CG, CVaRMF
+from safecf import ERMMF, IALS, SAFER2, SAFER2CG, SAFER2PP, CVaRMF
 from safecf.als.kernels import KERNELS
-from safecf.als.loss import Normalised, Plain, Ridge
+from safecf.als.loss import Loss, Ridge
 from safecf.als.optimizers import SGD, Adam
 from safecf.als.risk import CVaR, Mean, SmoothedCVaR
 from safecf.als.solvers import CG, Exact, Gradient, SpectralCG
@@ -18,12 +18,12 @@ from tests.problems import unturned
 
 def test_ials():
     model = IALS(unobserved_weight=0.5, regularization=0.02, ridge_exponent=0.5, solver="exact")
-    assert model._compose() == (Plain(0.5), Ridge(0.02, 0.5), Mean(1.0), Exact())
+    assert model._compose() == (Loss(0.5, 0.0), Ridge(0.02, 0.5), Mean(1.0), Exact())
 
 
 def test_erm_mf():
     model = ERMMF(unobserved_weight=0.5, regularization=0.02, tail=0.2, tolerance=1e-5)
-    assert model._compose() == (Normalised(0.5), Ridge(0.02), Mean(0.2), SpectralCG(1e-5))
+    assert model._compose() == (Loss(0.5), Ridge(0.02), Mean(0.2), SpectralCG(1e-5))
 
 
 @pytest.mark.parametrize("kind", [SAFER2, SAFER2CG])
@@ -31,7 +31,7 @@ def test_safer2(kind):
     options = {"kernel": "logistic", "bandwidth": 0.4, "quantile_steps": 7, "quantile_sample": 0.6}
     model = kind(unobserved_weight=0.5, regularization=0.02, tail=0.2, tolerance=1e-5, **options)
     loss, ridge, risk, solver = model._compose()
-    assert (loss, ridge) == (Normalised(0.5), Ridge(0.02))
+    assert (loss, ridge) == (Loss(0.5), Ridge(0.02))
     assert risk == SmoothedCVaR(0.2, KERNELS["logistic"], 0.4, steps=7, sample=0.6)
     assert solver == (SpectralCG(1e-5) if kind is SAFER2 else CG(5, 1e-5))
 
@@ -41,7 +41,7 @@ def test_cvar_mf(name, optimizer):
     model = CVaRMF(
         unobserved_weight=0.5, regularization=0.02, tail=0.2, step_size=0.7, optimizer=name
     )
-    parts = Normalised(0.5), Ridge(0.02), CVaR(0.2), Gradient(0.7, optimizer)
+    parts = Loss(0.5), Ridge(0.02), CVaR(0.2), Gradient(0.7, optimizer)
     assert model._compose() == parts
     with pytest.raises(TypeError):
         CVaRMF(solver="exact")
@@ -53,20 +53,22 @@ def test_safer2_cg_is_the_papers():
         SAFER2CG(solver="exact")
 
 
-def test_the_plain_loss_reaches_the_model():
-    assert SAFER2(loss="plain", unobserved_weight=0.5)._compose().loss == Plain(0.5)
-    assert SAFER2(loss="normalised", unobserved_weight=0.5)._compose().loss == Normalised(0.5)
+@pytest.mark.parametrize("kind", [ERMMF, SAFER2, SAFER2CG, SAFER2PP, CVaRMF])
+def test_the_normalisation_reaches_the_model(kind):
+    model = kind(normalisation=0.8, unobserved_weight=0.5)
+    assert model._compose().loss == Loss(0.5, 0.8)
+    assert kind(unobserved_weight=0.5)._compose().loss == Loss(0.5, 1.0)
 
 
 @pytest.mark.parametrize("solver", ["exact", "cg", "spectral-cg"])
 @pytest.mark.parametrize(("backend", "close"), [("numpy", 1e-6), ("cpu", 1e-4)])
-def test_safer2_with_the_plain_loss_and_everybody_in_the_tail_is_ials(solver, backend, close):
+def test_safer2_without_normalisation_and_everybody_in_the_tail_is_ials(solver, backend, close):
     matrix = scipy.sparse.random(60, 40, 0.2, format="csr", random_state=0)
     common = {"regularization": 0.02, "unobserved_weight": 0.1, "tolerance": 1e-6}
     common |= {"solver": solver, "backend": backend, "iterations": 6, "random_state": 0}
     ials = IALS(5, **common).fit(matrix, show_progress=False)
     for bandwidth in (0.3, 5.0):
-        safer = SAFER2(5, loss="plain", tail=1, bandwidth=bandwidth, **common)
+        safer = SAFER2(5, normalisation=0, tail=1, bandwidth=bandwidth, **common)
         safer.fit(matrix, show_progress=False)
         found, expected = (unturned(each.user_factors, each.item_factors) for each in (safer, ials))
         np.testing.assert_allclose(found, expected, atol=close)
@@ -78,7 +80,7 @@ def test_a_plain_tail_is_of_users_with_long_histories():
     rng = np.random.default_rng(0)
     matrix = scipy.sparse.csr_matrix(rng.random((200, 60)) < rng.uniform(0.05, 0.5, (200, 1)))
     options = {"iterations": 10, "random_state": 0}
-    plain = SAFER2(4, loss="plain", bandwidth=3, unobserved_weight=0.1, **options)
+    plain = SAFER2(4, normalisation=0, bandwidth=3, unobserved_weight=0.1, **options)
     normalised = SAFER2(4, **options)
     lengths = matrix.getnnz(axis=1)
 

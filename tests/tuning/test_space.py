@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 from safecf.experiments.searches import SEARCHES, searches
 from safecf.models import MODELS
 from safecf.models.options import check_options
-from safecf.tuning import Choice, LogUniform, Objective, Trial, Uniform, best, grid, sample
+from safecf.tuning import (
+    Choice,
+    LogUniform,
+    Objective,
+    Trial,
+    Uniform,
+    best,
+    grid,
+    near,
+    sample,
+)
 
 SPACE = {"a": LogUniform(1e-4, 1e-2), "b": Uniform(0.1, 0.5, 3), "c": Choice(("x", "y"))}
 
@@ -18,6 +28,26 @@ def test_numbers_stay_inside(low, ratio, seed):
     rng = np.random.default_rng(seed)
     for each in (LogUniform(low, low * ratio), Uniform(low, low * ratio)):
         assert low <= each.draw(rng) <= low * ratio
+
+
+@given(st.floats(1e-6, 1e3), st.floats(1, 1e4), st.floats(0, 1), st.integers(0, 2**31))
+def test_neighbours_are_near_and_inside(low, ratio, width, seed):
+    high, rng = low * ratio, np.random.default_rng(seed)
+    for each, far in (
+        (LogUniform(low, high), low * ratio**width),
+        (Uniform(low, high), low + width * (high - low)),
+    ):
+        found = each.near(low, width, rng)
+        assert low <= found <= min(high, far * 1.005)  # rounded to three digits
+
+
+def test_neighbours_are_of_all_centres_in_turn():
+    centres = sample(SPACE, 2)
+    found = near(SPACE, centres, 5, 0.0)
+    assert found == [centres[0], centres[1], centres[0], centres[1], centres[0]]
+    wide = near(SPACE, centres, 50, 1.0, seed=1)
+    assert {each["c"] for each in wide} == {"x", "y"}
+    assert wide == near(SPACE, centres, 50, 1.0, seed=1) != near(SPACE, centres, 50, 1.0, seed=2)
 
 
 def test_logarithms_are_uniform():
@@ -64,20 +94,20 @@ def test_searches_try_what_the_models_take(data):
     assert len({(each.which, each.name) for each in found}) == len(found)
     for search in found:
         kind = MODELS[search.model]
-        for tried in search.tried(5, whole=False):
+        for tried in search.first(5, whole=False):
             assert set(tried) <= set(kind().get_params())
             check_options(tried, kind)
 
 
 def test_a_smaller_search_is_a_part_of_the_whole():
     for search in searches("ml-1m"):
-        whole = search.tried(64, whole=True)
-        assert all(each in whole for each in search.tried(3, whole=False))
+        whole = search.first(64, whole=True)
+        assert all(each in whole for each in search.first(3, whole=False))
 
 
 def test_the_paper_s_ranges():
     safer2 = next(s for s in searches("ml-1m") if (s.which, s.name) == ("grid", "SAFER2"))
-    tried = safer2.tried(64, whole=True)
+    tried = safer2.first(64, whole=True)
     for option, low, high in (
         ("unobserved_weight", 1e-4, 1e-2),
         ("regularization", 1e-4, 1e-2),

@@ -1,7 +1,6 @@
-"""Losses: what an observed pair weighs against the unobserved ones, and the ridge that fits."""
+"""The loss: what an observed pair weighs against the unobserved ones, and the ridge that fits."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,44 +8,22 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 
-class Loss(Protocol):
-    """loss_u = a_u/2 sum_{i in V_u} c_ui (1 - x_u.y_i)^2 + b/2 x_u' (Y'Y) x_u.
+@dataclass(frozen=True)
+class Loss:
+    """loss_u = a_u/2 sum_{i in V_u} c_ui (1 - x_u.y_i)^2 + b/2 x_u' (Y'Y) x_u ,   a_u = m_u^-rho.
 
-    A loss is its `pair_weight` a_u, a function of the user's mass m_u = sum_i c_ui (the number
-    of interactions |V_u| when they carry no confidence weights), and its `unobserved_weight` b.
+    m_u = sum_i c_ui is the user's mass, the number of interactions |V_u| when they carry no
+    confidence weights. `unobserved_weight` is b, the paper's beta_0: what every score, observed or
+    not, is pulled to zero with. `normalisation` is rho: with 1 every user's observed pairs weigh
+    one in total, as in SAFER2, with 0 users weigh by the length of their history, as in iALS.
     """
 
-    @property
-    def unobserved_weight(self) -> float:
-        """The paper's beta_0: what every score, observed or not, is pulled to zero with."""
-
-    def pair_weight(self, mass: Vector) -> Vector:
-        """a_u as a function of the users' masses; anything finite where the mass is zero."""
-
-
-@dataclass(frozen=True)
-class Plain:
-    """a_u = 1: users weigh by the length of their history, as in iALS."""
-
     unobserved_weight: float
+    normalisation: float = 1.0
 
     def pair_weight(self, mass: Vector) -> Vector:
-        """Return a_u = 1."""
-        return np.ones_like(mass)
-
-
-@dataclass(frozen=True)
-class Normalised:
-    """a_u = 1/m_u: every user's observed pairs weigh one in total, as in SAFER2."""
-
-    unobserved_weight: float
-
-    def pair_weight(self, mass: Vector) -> Vector:
-        """Return a_u = 1/m_u."""
-        return np.divide(1.0, mass, out=np.zeros_like(mass), where=mass > 0)
-
-
-LOSSES: dict[str, type[Normalised] | type[Plain]] = {"normalised": Normalised, "plain": Plain}
+        """Return a_u; 1 where the mass is zero."""
+        return np.asarray(np.where(mass > 0, mass, 1.0) ** -self.normalisation)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from safecf.tuning import Choice, LogUniform, Objective, Space, Uniform, grid, sample
+from safecf.tuning import Choice, LogUniform, Objective, Space, Uniform, grid, near, sample
 
 SMALL = {"factors": Choice((4,)), "block_size": Choice((2,)), "batch_size": Choice((50,))}
+
+WIDTHS = (0.2, 0.1, 0.05)  # how near the best the further rounds are, as a share of the ranges
 
 MEAN = Objective("recall@20", (1.0,))
 BOTH = Objective("recall@20", (1.0, 0.3))
@@ -30,7 +32,10 @@ class Search:
     objective
         What is to be large.
     trials
-        Number of random trials, at most; None means the whole grid.
+        Number of random trials, at most, each round near the best having half as many; None means
+        the whole grid, and no further rounds.
+    sizes
+        Numbers of factors that the best are repeated with; none: only what they were found with.
     """
 
     which: str
@@ -42,8 +47,9 @@ class Search:
     final: tuple[int, ...] = (50,)
     objective: Objective = MEAN
     trials: int | None = None
+    sizes: tuple[int, ...] = ()
 
-    def tried(self, trials: int, whole: bool) -> list[dict[str, Any]]:
+    def first(self, trials: int, whole: bool) -> list[dict[str, Any]]:
         """Return the options to try: random ones, or the grid, of which some if not the `whole`."""
         if self.trials is not None:
             found = sample(self.space, min(trials, self.trials))
@@ -53,6 +59,17 @@ class Search:
                 order = np.random.default_rng(0).permutation(len(found))
                 found = [found[place] for place in order[:trials]]
         return [{**self.fixed, **each} for each in found]
+
+    def nearby(
+        self, centres: list[dict[str, Any]], count: int, number: int
+    ) -> list[dict[str, Any]]:
+        """Return the options to try in a further round, the first being number 0."""
+        found = near(self.space, centres, count, WIDTHS[number], seed=1 + number)
+        return [{**self.fixed, **each} for each in found]
+
+    def sized(self, options: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the options with every size."""
+        return [{**options, "factors": size} for size in self.sizes] or [options]
 
 
 # The table of hyperparameter ranges, as grids; d = 32 as on ML-1M.
@@ -110,41 +127,40 @@ GRIDS = [
         "MultVAE",
         {
             "step_size": LogUniform(1e-4, 1e-2, 3),
-            "batch_size": Choice((50, 100, 200, 300, 400, 500)),
+            "batch_size": Choice((50, 200, 500)),
             "beta": Uniform(0.1, 1.0, 3),
         },
         {"factors": 32, "device": "cpu"},
-        epochs=(100,),
+        epochs=(50,),
         final=(100,),
     ),
 ]
 
-_EPOCHS, _FINAL = (10, 15, 20), (10, 15, 20, 30, 40, 50)
 
+def wide(
+    factors: int, sizes: tuple[int, ...], trials: int, ranges: dict[str, Space]
+) -> list[Search]:
+    """Return random searches with so many factors, the best then repeated with other `sizes`."""
 
-def wide(factors: tuple[int, ...], plain: Space, normalised: Space) -> list[Search]:
-    """Return random searches, 64 trials each, given the ranges of iALS, and of the others."""
-
-    def random(name: str, model: str, space: Space, **fixed: Any) -> Search:
-        ranges = {"factors": Choice(factors), **space}
-        return Search("tuned", name, model, ranges, fixed, _EPOCHS, _FINAL, BOTH, 64)
+    def random(name: str, model: str, **fixed: Any) -> Search:
+        return Search(
+            "tuned",
+            name,
+            model,
+            ranges[name],
+            {"factors": factors, **fixed},
+            epochs=(8, 12, 16),
+            final=(8, 12, 16, 24, 32),
+            objective=BOTH,
+            trials=trials,
+            sizes=sizes,
+        )
 
     return [
-        random("iALS", "IALS", plain),
-        random("ERM-MF", "ERMMF", normalised, tail=0.3),
-        random(
-            "SAFER2",
-            "SAFER2",
-            {**normalised, "tail": Choice((0.2, 0.3, 0.5)), "bandwidth": LogUniform(0.06, 0.5)},
-            kernel="gaussian",
-            quantile_steps=5,
-        ),
+        random("iALS", "IALS"),
+        random("ERM-MF", "ERMMF", tail=0.3),
+        random("SAFER2", "SAFER2", kernel="gaussian", quantile_steps=5),
     ]
-
-
-def ridges(weights: tuple[float, float], ridge: tuple[float, float]) -> Space:
-    """Return the ranges of b and lambda."""
-    return {"unobserved_weight": LogUniform(*weights), "regularization": LogUniform(*ridge)}
 
 
 MULT_VAE = Search(
@@ -152,17 +168,17 @@ MULT_VAE = Search(
     "Mult-VAE",
     "MultVAE",
     {
-        "factors": Choice((100, 200, 400)),
-        "step_size": LogUniform(5e-4, 1e-2),
+        "factors": Choice((64, 128, 256)),
+        "step_size": LogUniform(1e-3, 1e-2),
         "batch_size": Choice((100, 200, 400)),
-        "beta": Uniform(0.05, 0.5),
-        "dropout": Choice((0.3, 0.5, 0.7)),
+        "beta": LogUniform(0.02, 0.5),
+        "dropout": Uniform(0.3, 0.8),
     },
     {"device": "cpu"},
-    epochs=(100,),
+    epochs=(50,),
     final=(100,),
     objective=BOTH,
-    trials=24,
+    trials=16,
 )
 
 EASE = Search(
@@ -180,36 +196,59 @@ CVAR_MF = Search(
     "CVaR-MF",
     "CVaRMF",
     {
-        "factors": Choice((64, 128)),
-        **ridges((5e-5, 5e-3), (1e-4, 1e-2)),
+        "unobserved_weight": LogUniform(5e-5, 5e-3),
+        "regularization": LogUniform(1e-4, 1e-2),
         "step_size": Uniform(0.1, 0.5),
     },
-    {"tail": 0.3},
+    {"factors": 64, "tail": 0.3},
     epochs=(500,),
     final=(1000,),
     objective=BOTH,
-    trials=16,
+    trials=8,
 )
+
+_ML_1M: dict[str, Space] = {
+    "iALS": {
+        "unobserved_weight": LogUniform(0.02, 1.0),
+        "regularization": LogUniform(1e-3, 3e-2),
+    },
+    "ERM-MF": {
+        "unobserved_weight": LogUniform(1e-3, 0.04),
+        "regularization": LogUniform(1.5e-3, 1.5e-2),
+        "normalisation": Uniform(0.5, 1.0),
+    },
+    "SAFER2": {
+        "unobserved_weight": LogUniform(1e-3, 0.04),
+        "regularization": LogUniform(1.5e-3, 1e-2),
+        "normalisation": Uniform(0.5, 1.0),
+        "tail": Choice((0.2, 0.3, 0.5)),
+        "bandwidth": LogUniform(0.06, 1.5),
+    },
+}
+_GOWALLA: dict[str, Space] = {
+    "iALS": {
+        "unobserved_weight": LogUniform(5e-3, 0.5),
+        "regularization": LogUniform(3e-4, 3e-2),
+    },
+    "ERM-MF": {
+        "unobserved_weight": LogUniform(5e-5, 5e-3),
+        "regularization": LogUniform(3e-4, 1e-2),
+        "normalisation": Uniform(0.5, 1.0),
+    },
+    "SAFER2": {
+        "unobserved_weight": LogUniform(5e-5, 5e-3),
+        "regularization": LogUniform(3e-4, 1e-2),
+        "normalisation": Uniform(0.5, 1.0),
+        "tail": Choice((0.2, 0.3, 0.5)),
+        "bandwidth": LogUniform(0.03, 1.0),
+    },
+}
 
 # On Gowalla, with 41 thousand items, EASE would need 19 GiB, and an epoch of Mult-VAE the better
 # part of a minute.
 SEARCHES = {
-    "ml-1m": [
-        *wide(
-            (128, 256, 512, 1024),
-            ridges((0.02, 1.0), (1e-3, 3e-2)),
-            ridges((5e-4, 2e-2), (1e-3, 3e-2)),
-        ),
-        MULT_VAE,
-        EASE,
-        *GRIDS,
-    ],
-    "gowalla": [
-        *wide(
-            (64, 128, 256), ridges((5e-3, 0.5), (1e-4, 1e-2)), ridges((5e-5, 2e-3), (1e-4, 1e-2))
-        ),
-        CVAR_MF,
-    ],
+    "ml-1m": [*wide(256, (128, 256, 512, 1024), 64, _ML_1M), EASE, MULT_VAE, *GRIDS],
+    "gowalla": [*wide(128, (64, 128, 256), 24, _GOWALLA), CVAR_MF],
 }
 
 
@@ -228,6 +267,7 @@ def searches(data: str) -> list[Search]:
             (1,) if each.model in ("EASE", "MultVAE") else (1, 2),
             each.objective,
             each.trials,
+            (4, 6) if each.sizes else (),
         )
         for each in SEARCHES["ml-1m"]
     ]

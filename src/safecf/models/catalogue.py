@@ -5,7 +5,7 @@ from typing import Any
 
 from safecf.als.groups import GroupCVaR
 from safecf.als.kernels import KERNELS
-from safecf.als.loss import LOSSES, Normalised, Plain, Ridge
+from safecf.als.loss import Loss, Ridge
 from safecf.als.optimizers import OPTIMIZERS
 from safecf.als.risk import CVaR, Mean, SmoothedCVaR
 from safecf.als.solvers import Gradient, Solver, Subspace
@@ -45,7 +45,7 @@ class IALS(ALSModel):
 
     def _compose(self) -> Parts:
         return Parts(
-            loss=Plain(float(self.unobserved_weight)),
+            loss=Loss(float(self.unobserved_weight), 0.0),
             ridge=Ridge(float(self.regularization), float(self.ridge_exponent)),
             risk=Mean(1.0),
             solver=self._make_solver(),
@@ -60,7 +60,9 @@ class ERMMF(ALSModel):
         loss_u  = 1/(2 |V_u|) sum_{i in V_u} (1 - x_u.y_i)^2 + b/2 x_u' Y'Y x_u
         ridge_u = lambda (1 + b |V|) ,   ridge_i = lambda (sum_{u in U_i} 1/|V_u| + b alpha |U|)
 
-    The parameters are explained in `ALSModel`.
+    `normalisation` is rho: for any but 1 read |V_u|^rho for |V_u|, and |V_u|^(1 - rho) for the 1 in
+    ridge_u. Below 1, users with long histories count more, and losses, b and bandwidths have
+    another scale. The other parameters are explained in `ALSModel`.
     Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024.
     """
 
@@ -70,6 +72,7 @@ class ERMMF(ALSModel):
     regularization: float = 0.005
     unobserved_weight: float = 0.004
     tail: float = 0.3
+    normalisation: float = 1.0
     solver: str = "auto"
     tolerance: float = 1e-3
     init_std: float = 0.1
@@ -79,7 +82,7 @@ class ERMMF(ALSModel):
 
     def _compose(self) -> Parts:
         return Parts(
-            loss=Normalised(float(self.unobserved_weight)),
+            loss=Loss(float(self.unobserved_weight), float(self.normalisation)),
             ridge=Ridge(float(self.regularization)),
             risk=Mean(float(self.tail)),
             solver=self._make_solver(),
@@ -109,6 +112,7 @@ class CVaRMF(ALSModel):
     regularization: float = 0.002
     unobserved_weight: float = 0.008
     tail: float = 0.3
+    normalisation: float = 1.0
     step_size: float = 0.4
     optimizer: str = "sgd"
     init_std: float = 0.1
@@ -118,7 +122,7 @@ class CVaRMF(ALSModel):
 
     def _compose(self) -> Parts:
         return Parts(
-            loss=Normalised(float(self.unobserved_weight)),
+            loss=Loss(float(self.unobserved_weight), float(self.normalisation)),
             ridge=Ridge(float(self.regularization)),
             risk=CVaR(float(self.tail)),
             solver=self._make_solver(),
@@ -140,9 +144,9 @@ class SAFER2(ALSModel):
     at most `quantile_steps` Newton steps for xi, on the share `quantile_sample` of the users. The
     other parameters are explained in `ALSModel`.
 
-    With loss="plain" it has the loss and the ridges of `IALS` (nu = 1): a user's loss grows with
-    the history, and so does the user's part in the model. The bandwidth, which is on the scale of
-    the losses, has to be larger then, and so has `unobserved_weight`; with tail=1 it is `IALS`.
+    With normalisation=0 it has the loss and the ridges of `IALS` (nu = 1), and with tail=1 as well
+    it is `IALS`. The smaller it is, the larger are the losses, above all of users with long
+    histories, and the larger the bandwidth and the `unobserved_weight` that fit.
 
     Given the `user_groups` of `fit`, the worst-off groups count most; see `GroupCVaR`.
     Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024.
@@ -154,7 +158,7 @@ class SAFER2(ALSModel):
     regularization: float = 0.004
     unobserved_weight: float = 0.004
     tail: float = 0.3
-    loss: str = "normalised"
+    normalisation: float = 1.0
     kernel: str = "gaussian"
     bandwidth: float = 0.15
     quantile_steps: int = 5
@@ -168,7 +172,7 @@ class SAFER2(ALSModel):
 
     def _compose(self) -> Parts:
         return Parts(
-            loss=choose("loss", self.loss, LOSSES)(float(self.unobserved_weight)),
+            loss=Loss(float(self.unobserved_weight), float(self.normalisation)),
             ridge=Ridge(float(self.regularization)),
             risk=self._make_risk(),
             solver=self._make_solver(),

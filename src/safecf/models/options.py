@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from safecf.als.kernels import KERNELS
-from safecf.als.loss import LOSSES
 from safecf.als.optimizers import OPTIMIZERS
 from safecf.als.solvers import SOLVERS
 from safecf.backends import BACKENDS
@@ -101,7 +100,7 @@ RULES: dict[str, Callable[[str, object, object], None]] = {
     "ridge_exponent": Number(0, math.inf, "[)"),
     "unobserved_weight": Number(0, math.inf, "[)"),
     "tail": Number(0, 1, "(]"),
-    "loss": Name(LOSSES),
+    "normalisation": Number(0, 1, "[]"),
     "kernel": Name(KERNELS),
     "bandwidth": Number(0, math.inf, "(]"),
     "quantile_steps": Integer(1),

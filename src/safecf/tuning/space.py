@@ -20,6 +20,9 @@ class Range(Protocol):
     def draw(self, rng: np.random.Generator) -> Any:
         """Return a random value."""
 
+    def near(self, value: Any, width: float, rng: np.random.Generator) -> Any:
+        """Return a random value at most `width` away, as a share of the range; 1 is all of it."""
+
 
 @dataclass(frozen=True)
 class LogUniform:
@@ -40,6 +43,11 @@ class LogUniform:
     def draw(self, rng: np.random.Generator) -> float:
         """Return exp of a uniform number."""
         return self._inside(math.exp(rng.uniform(math.log(self.low), math.log(self.high))))
+
+    def near(self, value: float, width: float, rng: np.random.Generator) -> float:
+        """Return the value times a random number about 1, in the range."""
+        far = width * math.log(self.high / self.low)
+        return self._inside(value * math.exp(rng.uniform(-far, far)))
 
     def _inside(self, value: float) -> float:
         return min(max(_rounded(value), self.low), self.high)
@@ -63,7 +71,15 @@ class Uniform:
 
     def draw(self, rng: np.random.Generator) -> float:
         """Return a uniform number."""
-        return min(max(_rounded(rng.uniform(self.low, self.high)), self.low), self.high)
+        return self._inside(rng.uniform(self.low, self.high))
+
+    def near(self, value: float, width: float, rng: np.random.Generator) -> float:
+        """Return the value plus a random number about 0, in the range."""
+        far = width * (self.high - self.low)
+        return self._inside(value + rng.uniform(-far, far))
+
+    def _inside(self, value: float) -> float:
+        return min(max(_rounded(value), self.low), self.high)
 
 
 @dataclass(frozen=True)
@@ -79,6 +95,10 @@ class Choice:
     def draw(self, rng: np.random.Generator) -> Any:
         """Return one of them."""
         return self.values[int(rng.integers(len(self.values)))]
+
+    def near(self, value: Any, width: float, rng: np.random.Generator) -> Any:
+        """Return the value itself, or with the chance `width` any of them."""
+        return self.draw(rng) if rng.random() < width else value
 
 
 Space = Mapping[str, Range]
@@ -98,6 +118,22 @@ def sample(space: Space, count: int, seed: int = 0) -> list[dict[str, Any]]:
     """Draw settings; the first n of a longer list are those of a shorter one."""
     rng = np.random.default_rng(seed)
     return [{name: each.draw(rng) for name, each in space.items()} for _ in range(count)]
+
+
+def near(
+    space: Space, centres: Sequence[Mapping[str, Any]], count: int, width: float, seed: int = 0
+) -> list[dict[str, Any]]:
+    """Draw settings near some others, in turn, all options at once.
+
+    >>> near({"tail": Uniform(0.1, 0.5)}, [{"tail": 0.3}], 2, 0.1)
+    [{'tail': 0.311}, {'tail': 0.282}]
+    """
+    rng = np.random.default_rng(seed)
+    chosen = [centres[place % len(centres)] for place in range(count)]
+    return [
+        {name: each.near(centre[name], width, rng) for name, each in space.items()}
+        for centre in chosen
+    ]
 
 
 def _rounded(value: float) -> float:
