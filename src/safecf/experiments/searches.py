@@ -137,13 +137,21 @@ GRIDS = [
 ]
 
 
+_SMOOTH = {"kernel": "gaussian", "quantile_steps": 5}
+_KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "iALS": ("IALS", {}),
+    "ERM-MF": ("ERMMF", {"tail": 0.3}),
+    "SAFER2": ("SAFER2", _SMOOTH),
+    "SAFER2, rho = 1": ("SAFER2", _SMOOTH),
+}
+
+
 def wide(
     factors: int, sizes: tuple[int, ...], trials: int, ranges: dict[str, Space]
 ) -> list[Search]:
     """Return random searches with so many factors, the best then repeated with other `sizes`."""
-
-    def random(name: str, model: str, **fixed: Any) -> Search:
-        return Search(
+    return [
+        Search(
             "tuned",
             name,
             model,
@@ -155,11 +163,8 @@ def wide(
             trials=trials,
             sizes=sizes,
         )
-
-    return [
-        random("iALS", "IALS"),
-        random("ERM-MF", "ERMMF", tail=0.3),
-        random("SAFER2", "SAFER2", kernel="gaussian", quantile_steps=5),
+        for name, (model, fixed) in _KINDS.items()
+        if name in ranges
     ]
 
 
@@ -223,6 +228,12 @@ _ML_1M: dict[str, Space] = {
         "normalisation": Uniform(0.5, 1.0),
         "tail": Choice((0.2, 0.3, 0.5)),
         "bandwidth": LogUniform(0.06, 1.5),
+    },
+    "SAFER2, rho = 1": {
+        "unobserved_weight": LogUniform(1e-3, 0.02),
+        "regularization": LogUniform(1.5e-3, 1e-2),
+        "tail": Choice((0.2, 0.3, 0.5)),
+        "bandwidth": LogUniform(0.06, 0.6),
     },
 }
 _GOWALLA: dict[str, Space] = {
