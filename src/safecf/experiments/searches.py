@@ -137,7 +137,7 @@ GRIDS = [
 ]
 
 
-_SMOOTH = {"kernel": "gaussian", "quantile_steps": 5}
+_SMOOTH = {"tail": 0.3, "kernel": "gaussian", "quantile_steps": 5}
 _KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "iALS": ("IALS", {}),
     "ERM-MF": ("ERMMF", {"tail": 0.3}),
@@ -226,13 +226,11 @@ _ML_1M: dict[str, Space] = {
         "unobserved_weight": LogUniform(1e-3, 0.04),
         "regularization": LogUniform(1.5e-3, 1e-2),
         "normalisation": Uniform(0.5, 1.0),
-        "tail": Choice((0.2, 0.3, 0.5)),
         "bandwidth": LogUniform(0.06, 1.5),
     },
     "SAFER2, rho = 1": {
         "unobserved_weight": LogUniform(1e-3, 0.02),
         "regularization": LogUniform(1.5e-3, 1e-2),
-        "tail": Choice((0.2, 0.3, 0.5)),
         "bandwidth": LogUniform(0.06, 0.6),
     },
 }
@@ -250,7 +248,6 @@ _GOWALLA: dict[str, Space] = {
         "unobserved_weight": LogUniform(5e-5, 5e-3),
         "regularization": LogUniform(3e-4, 1e-2),
         "normalisation": Uniform(0.5, 1.0),
-        "tail": Choice((0.2, 0.3, 0.5)),
         "bandwidth": LogUniform(0.03, 1.0),
     },
 }
