@@ -16,6 +16,7 @@ from rich.progress import (
 )
 
 SECONDS_BETWEEN_DRAWINGS = 0.1
+SECONDS_BETWEEN_LINES = 60.0  # where there is no terminal
 
 # Columns of a training: epochs done of all, the field `numbers`, and how long it still takes.
 EPOCHS = (
@@ -46,8 +47,8 @@ def progress_bar(
 ) -> Iterator[Draw]:
     """Show a title, a bar and the `columns`, whose `fields` start as given.
 
-    The bar is drawn by the caller's thread alone, when it reports. A stderr that is closed or
-    missing only ends the drawing.
+    The bar is drawn by the caller's thread alone, when it reports; in a file or a pipe it is a line
+    every minute. A stderr that is closed or missing only ends the drawing.
     """
     if not show:
         yield lambda done, **fields: None
@@ -57,15 +58,16 @@ def progress_bar(
     heading = TextColumn("{task.description}"), BarColumn(bar_width=20)
     bar = Progress(*heading, *columns, console=console, auto_refresh=False)
     task = bar.add_task(title, completed=done, total=total, **fields)
-    drawn = 0.0
+    lines = not (console.is_terminal or console.is_jupyter)
+    drawn = time.monotonic() if lines else 0.0
 
     def draw(done: int, **fields: Any) -> None:
         nonlocal drawn
         bar.update(task, completed=done, **fields)
         now = time.monotonic()
-        if now - drawn >= SECONDS_BETWEEN_DRAWINGS:
+        if now - drawn >= (SECONDS_BETWEEN_LINES if lines else SECONDS_BETWEEN_DRAWINGS):
             with suppress(OSError, ValueError):
-                bar.refresh()
+                console.print(bar) if lines else bar.refresh()
             drawn = now
 
     with suppress(OSError, ValueError):
