@@ -8,7 +8,7 @@ from safecf.experiments.base import Cell, Experiment, Options, Result, Results
 from safecf.experiments.page import Page, table
 
 COLUMNS = sorted(ratios.COLUMNS, key=lambda column: column[0])  # a metric, then its tail
-TUNED = ("iALS", "ERM-MF", "SAFER2", "SAFER2, rho = 1", "EASE", "Mult-VAE")
+TUNED = ("iALS", "ERM-MF", "CVaR-MF", "SAFER2", "SAFER2, rho = 1", "EASE", "Mult-VAE")
 PAPER = ("iALS", "SAFER2")
 
 

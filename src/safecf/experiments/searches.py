@@ -104,6 +104,7 @@ GRIDS = [
         {**_NORMALISED, "bandwidth": LogUniform(0.1, 1.0, 5)},
         {**_TAIL, "kernel": "gaussian", "quantile_steps": 5},
     ),
+    _kernel("SAFER2, Gaussian", "gaussian"),
     _kernel("SAFER2, Epanechnikov", "epanechnikov"),
     _kernel("SAFER2, logistic", "logistic"),
     _kernel("SAFER2, uniform", "uniform"),
@@ -196,21 +197,25 @@ EASE = Search(
     objective=BOTH,
 )
 
-CVAR_MF = Search(
-    "tuned",
-    "CVaR-MF",
-    "CVaRMF",
-    {
-        "unobserved_weight": LogUniform(5e-5, 5e-3),
-        "regularization": LogUniform(1e-4, 1e-2),
-        "step_size": Uniform(0.1, 0.5),
-    },
-    {"factors": 64, "tail": 0.3},
-    epochs=(500,),
-    final=(1000,),
-    objective=BOTH,
-    trials=8,
-)
+
+def cvar_mf(unobserved: tuple[float, float], trials: int) -> Search:
+    """Return the search for CVaR-MF, whose hundreds of epochs leave time for few trials."""
+    return Search(
+        "tuned",
+        "CVaR-MF",
+        "CVaRMF",
+        {
+            "unobserved_weight": LogUniform(*unobserved),
+            "regularization": LogUniform(1e-4, 1e-2),
+            "step_size": Uniform(0.1, 0.5),
+        },
+        {"factors": 64, "tail": 0.3},
+        epochs=(500,),
+        final=(1000,),
+        objective=BOTH,
+        trials=trials,
+    )
+
 
 _ML_1M: dict[str, Space] = {
     "iALS": {
@@ -255,8 +260,14 @@ _GOWALLA: dict[str, Space] = {
 # On Gowalla, with 41 thousand items, EASE would need 19 GiB, and an epoch of Mult-VAE the better
 # part of a minute.
 SEARCHES = {
-    "ml-1m": [*wide(256, (128, 256, 512, 1024), 64, _ML_1M), EASE, MULT_VAE, *GRIDS],
-    "gowalla": [*wide(128, (64, 128, 256), 24, _GOWALLA), CVAR_MF],
+    "ml-1m": [
+        *wide(256, (128, 256, 512, 1024), 64, _ML_1M),
+        cvar_mf((1e-3, 0.05), 16),
+        EASE,
+        MULT_VAE,
+        *GRIDS,
+    ],
+    "gowalla": [*wide(128, (64, 128, 256), 24, _GOWALLA), cvar_mf((5e-5, 5e-3), 8)],
 }
 
 

@@ -6,6 +6,8 @@ numbers of factors: what was best by luck is found out, and the number of epochs
 presets: the mean over those starts decides.
 """
 
+import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from safecf.errors import choose
@@ -21,6 +23,7 @@ from safecf.tuning import Objective, Trial, best
 CENTRES = 4  # how many settings a further round is near to
 KEPT, STARTS = 3, 3  # how many settings are repeated, and how often
 TRIALS = 64
+METRIC, LEVELS = "recall@20", (1.0, 0.3)
 
 
 class Found(NamedTuple):
@@ -75,26 +78,14 @@ def repeated(search: Search, known: dict[str, Result], options: Options) -> list
 
 def cells(options: Options) -> list[Cell]:
     """Return the first rounds."""
-    return _short(Results(()), options)
-
-
-def _short(results: Results, options: Options) -> list[Cell]:
-    known = by_settings(results)
-    return [
-        _cell(search, each, 0, False, options.data)
-        for search in searches(options.data)
-        for each in tried(search, known, options)
-    ]
+    return then(Results(()), options)
 
 
 def then(results: Results, options: Options) -> list[Cell]:
-    """Return the further rounds, and the repetitions once there are none."""
+    """Return all cells so far: the further rounds, and the repetitions once there are none."""
     known = by_settings(results)
-    return _short(results, options) + [
-        _cell(search, each, seed, True, options.data)
-        for search in searches(options.data)
-        for each in repeated(search, known, options)
-        for seed in _starts(search)
+    return [
+        cell for search in searches(options.data) for _, cell in _stages(search, known, options)
     ]
 
 
@@ -136,17 +127,15 @@ def compare(search: Search, results: dict[str, Result], options: Options) -> lis
             results[canonical(_cell(search, each, seed, True, options.data).settings)]
             for seed in _starts(search)
         ]
-        shared = min(len(run.record["epochs"]) for run in runs)
         trials = [
             Trial({"epochs": epochs}, [_values(run, search.objective)[place] for run in runs])
-            for place, epochs in enumerate(runs[0].record["epochs"][:shared])
+            for place, epochs in enumerate(search.final)
         ]
         (chosen,) = best(trials)
         place = trials.index(chosen)
         mean, tail = (
-            sum(_values(run, Objective(search.objective.metric, (level,)))[place] for run in runs)
-            / len(runs)
-            for level in (1.0, 0.3)
+            sum(_values(run, Objective(METRIC, (level,)))[place] for run in runs) / len(runs)
+            for level in LEVELS
         )
         epochs = int(chosen.options["epochs"])
         found.append(Found(each, epochs, chosen.value, mean, tail))
@@ -154,14 +143,16 @@ def compare(search: Search, results: dict[str, Result], options: Options) -> lis
 
 
 def _values(result: Result, objective: Objective) -> list[float]:
-    """Return the objective after each of the epochs."""
+    """Return the objective after each of the epochs; nothing is worse than to diverge."""
+    if result.record["epochs"] != result.settings["epochs"]:
+        return [-math.inf] * len(result.settings["epochs"])
     return [objective({objective.metric: row}) for row in result.record[objective.metric]]
 
 
 def _preset(search: Search, found: Found, options: Options) -> presets.Preset:
     chosen = dict(found.options)
     if "iterations" in MODELS[search.model]().get_params():
-        chosen["iterations"] = max(found.epochs, 1)
+        chosen["iterations"] = found.epochs
     command = EXPERIMENT.command(Options(options.data, trials=options.trials))
     return presets.Preset(search.name, search.model, chosen, command)
 
@@ -187,16 +178,31 @@ def render(results: Results, options: Options) -> Page:
 
 
 def _rows(known: dict[str, Result], options: Options) -> list[dict[str, object]]:
-    """Return every setting that was tried, and the objective after each of the epochs."""
+    """Return all that was tried and repeated, with the scores after each of the epochs."""
     rows = []
     for search in searches(options.data):
-        for each in tried(search, known, options):
-            found = known[_key(search, each, options)]
-            row = {"set": search.which, "model": search.name, "options": canonical(each)}
-            values = _values(found, search.objective)
-            for epochs, value in zip(found.record["epochs"], values, strict=True):
-                rows.append({**row, "epochs": epochs, "objective": value})
+        for stage, cell in _stages(search, known, options):
+            found = known[canonical(cell.settings)]
+            row = {"set": search.which, "model": search.name, "stage": stage}
+            row |= {"seed": cell.settings["seed"], "options": canonical(cell.settings["options"])}
+            kinds = [search.objective, *(Objective(METRIC, (level,)) for level in LEVELS)]
+            scores = zip(*(_values(found, kind) for kind in kinds), strict=True)
+            for epochs, (value, mean, tail) in zip(cell.settings["epochs"], scores, strict=True):
+                rows.append(
+                    {**row, "epochs": epochs, "objective": value, "R@20": mean, "tail 0.3": tail}
+                )
     return rows
+
+
+def _stages(
+    search: Search, known: dict[str, Result], options: Options
+) -> Iterator[tuple[str, Cell]]:
+    """Return all cells of a search, and whether each is of the search or a repetition."""
+    for each in tried(search, known, options):
+        yield "search", _cell(search, each, 0, False, options.data)
+    for each in repeated(search, known, options):
+        for seed in _starts(search):
+            yield "repetition", _cell(search, each, seed, True, options.data)
 
 
 def _explained() -> str:
