@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from safecf.experiments import runner
+from safecf.experiments import runner, worker
 from safecf.experiments.base import Cell
 from safecf.experiments.runner import Interrupted, Pace, choose_jobs, run_cells
 from safecf.experiments.store import Store
@@ -56,6 +56,42 @@ def test_a_worker_that_dies_takes_only_its_cell_with_it(tmp_path):
     assert cell.settings["number"] == 2
     assert f"signal {signal.SIGKILL}" in reason
     assert "--jobs 1" in reason
+
+
+def test_a_worker_that_died_while_idle_is_replaced(tmp_path):
+    setup = worker.Setup(Store(tmp_path), 1)
+    cell = Cell(tasks.double, {"number": 1})
+    setup.store.get(cell)
+    pool = runner.Pool(setup, 1)
+    try:
+        [(process, _)] = pool.idle
+        process.kill()
+        process.join()
+        pool.start(0, cell)
+        ended = []
+        wait_for(lambda: ended.extend(pool.ended()) or ended)
+    finally:
+        pool.close()
+    [(number, _, problem)] = ended
+    assert (number, problem) == (0, "")
+    assert setup.store.get(cell).record["twice"] == 2
+
+
+def test_one_job_is_not_told_to_try_one_job(tmp_path):
+    run = quietly(cells_of(tasks.die_on_two, [2]), tmp_path, jobs=1)
+    [(_, reason)] = run.failures
+    assert f"signal {signal.SIGKILL}" in reason
+    assert "--jobs" not in reason
+
+
+@pytest.mark.parametrize("jobs", [0, 1])
+def test_a_worker_with_other_code_keeps_nothing(tmp_path, jobs):
+    store, cells = Store(tmp_path), cells_of(tasks.double, [1, 2])
+    store.versions[cells[0].task] = "what it was"  # when the run began
+    run = run_cells(cells, store, jobs=jobs, show_progress=False)
+    assert not run.results
+    assert {reason for _, reason in run.failures} == {worker.CHANGED}
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_killed_run_leaves_its_cells_and_no_workers(tmp_path):
@@ -107,6 +143,8 @@ def test_jobs_fit_into_memory(monkeypatch):
         monkeypatch.setattr(runner, "available_bytes", lambda free=free: free)
         assert choose_jobs(cells, alone=False) == expected
     assert choose_jobs(cells, alone=True) == 1
+    assert choose_jobs(cells, alone=True, jobs=2) == 1
+    assert choose_jobs(cells, alone=True, jobs=0) == 0
     assert choose_jobs(cells, alone=False, jobs=7) == 7
     assert choose_jobs(cells[:2], alone=False) == 2
 

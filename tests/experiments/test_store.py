@@ -1,11 +1,13 @@
 """Finished cells: found again, only for the very same work, and only when whole."""
 
+import importlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from safecf.experiments import version
+from safecf.experiments import page, version
 from safecf.experiments.base import Cell
 from safecf.experiments.store import Store
 from safecf.experiments.version import code_version, meaning
@@ -55,15 +57,61 @@ def test_other_data_of_the_same_name_are_another_cell(store):
 
 
 def test_other_code_is_another_cell(store, monkeypatch):
-    monkeypatch.setattr(version, "_library", lambda: "another library")
+    monkeypatch.setattr("safecf.experiments.store.code_version", lambda run: "another library")
     assert store.get(CELL) is not None  # as long as this process runs
     assert Store(store.folder).get(CELL) is None
 
 
+def test_the_version_is_that_of_the_code_that_was_loaded(monkeypatch, tmp_path):
+    file = tmp_path / "fleeting.py"
+    file.write_text("def run(settings):\n    return {'value': 1}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    run = importlib.import_module("fleeting").run
+    before = code_version(run)
+    file.write_text("def run(settings):\n    return {'value': 2}\n")
+    assert code_version(run) == before
+    assert code_version.__wrapped__(run) != before
+
+
+def test_keys_of_cells_that_are_not_timed_know_no_machine(store, monkeypatch):
+    timed = replace(CELL, settings={**CELL.settings, "alone": True})
+    not_timed = replace(CELL, settings={**CELL.settings, "alone": False})
+    store.put(timed, {}, 1)
+    store.put(not_timed, {}, 1)
+    here = page.here()
+    assert Store(store.folder).get(timed) is not None
+    for name, value in (("here", {**here, "machine": "another"}), ("cores", 99)):
+        with monkeypatch.context() as other:
+            other.setattr(page, name, lambda value=value: value)
+            there = Store(store.folder)
+        assert there.get(timed) is None
+        assert there.get(not_timed) is not None
+        assert there.get(CELL) is not None
+
+
+def test_the_key_is_the_one_of_all_cells_so_far(store):
+    store.versions[CELL.task] = "0.1.0-0"
+    # sha256 of ["tests.experiments.tasks:double",{"data":"tiny","number":3},"0.1.0-0",""]
+    assert store.key(CELL) == ("076d8d628549196e63aa10935556a70cd56b41934ffa286ed028a7490daa7130")
+
+
+def test_cells_say_how_they_were_made(store):
+    made = store.get(CELL).made
+    assert made == page.here()
+    assert {"safecf", "numpy", "commit", "machine"} <= set(made)
+    [file] = store.folder.iterdir()
+    content = json.loads(file.read_text())
+    for name in ("made", "sum"):  # as cells were before
+        del content[name]
+    file.write_text(json.dumps(content))
+    assert store.get(CELL).made == page.here()
+
+
 def test_the_version_follows_the_library_and_the_module_of_the_function(monkeypatch, tmp_path):
-    before = code_version(double)
-    assert before == code_version(other)  # of the same module
-    assert before != code_version(code_version)
+    current = code_version.__wrapped__
+    before = current(double)
+    assert before == current(other)  # of the same module
+    assert before != current(code_version)
     source = tmp_path / "als"
     source.mkdir()
     (source / "loop.py").write_text("x = 1")
@@ -72,11 +120,11 @@ def test_the_version_follows_the_library_and_the_module_of_the_function(monkeypa
         (tmp_path / name).write_text("")
     monkeypatch.setattr(version, "SOURCES", tmp_path)
     monkeypatch.setattr(version, "_library", version._library.__wrapped__)
-    first = code_version(double)
+    first = current(double)
     (source / "loop.py").write_text("x = 1  # with a comment")
-    assert code_version(double) == first
+    assert current(double) == first
     (source / "loop.py").write_text("x = 2")
-    assert code_version(double) != first
+    assert current(double) != first
 
 
 def test_docstrings_and_comments_have_no_meaning():
@@ -85,7 +133,7 @@ def test_docstrings_and_comments_have_no_meaning():
     assert meaning("def f(x):\n    return x + 2") != plain
 
 
-@pytest.mark.parametrize("damage", ["cut", "foreign", "empty", "list", "array"])
+@pytest.mark.parametrize("damage", ["cut", "foreign", "empty", "list", "array", "number", "text"])
 def test_damaged_files_do_not_count(store, damage):
     [file] = store.folder.iterdir()
     text = file.read_text()
@@ -97,8 +145,20 @@ def test_damaged_files_do_not_count(store, damage):
         "empty": "",
         "list": "[]",
         "array": json.dumps(content),
+        "number": text.replace('"twice": 6', '"twice": 7'),
+        "text": json.dumps({**json.loads(text), "record": "lost"}),
     }
+    assert damaged[damage] != text
     file.write_text(damaged[damage])
+    assert store.get(CELL) is None
+
+
+@pytest.mark.parametrize("record", [None, 1, "lost", ["lost"], {"float32": "AAAA"}, {"float32": 1}])
+def test_cells_without_a_sum_have_a_record_at_least(store, record):
+    [file] = store.folder.iterdir()
+    content = json.loads(file.read_text()) | {"record": record}
+    del content["sum"]
+    file.write_text(json.dumps(content))
     assert store.get(CELL) is None
 
 

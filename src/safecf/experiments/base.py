@@ -1,19 +1,25 @@
 """`Experiment`: which cells it needs, and how their results are shown."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from safecf.errors import choose
-from safecf.experiments.page import Page
+from safecf.experiments.page import Made, Page
 
 Settings = dict[str, Any]
 Record = dict[str, Any]
 
 # What differs between cells that take the same time.
 CHANCE = ("split", "seed")
+
+COUNTS = ("splits", "seeds", "trials")
+TINY = "tiny"  # data that every experiment takes
+TUNING = "tuning"
+PRESETS = Path(__file__).with_name("presets.toml")
 
 
 @dataclass(frozen=True)
@@ -33,21 +39,23 @@ class Cell:
         """What it has in common with cells that take about as long."""
         return self.task + canonical({k: v for k, v in self.settings.items() if k not in CHANCE})
 
+    @property
+    def timed(self) -> bool:
+        """Whether it takes the time, so that its result is that of one machine."""
+        return bool(self.settings.get("alone"))
+
     def __str__(self) -> str:
         return f"{self.run.__name__} {canonical(self.settings)}"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a cell has found, and how long it took."""
+    """What a cell has found, how long it took, and where and with what it was made."""
 
     settings: Settings
     record: Record
     seconds: float = 0.0
-
-    def has(self, wanted: Mapping[str, Any]) -> bool:
-        """Whether the settings hold all of these values."""
-        return all(self.settings.get(name) == value for name, value in wanted.items())
+    made: Made = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,28 +63,6 @@ class Results:
     """The results of an experiment, in the order of its cells."""
 
     found: tuple[Result, ...]
-
-    def select(self, **settings: Any) -> Self:
-        """Return those with these settings.
-
-        >>> results.select(model="SAFER2", seed=0)
-        """
-        return type(self)(tuple(each for each in self.found if each.has(settings)))
-
-    def values(self, name: str) -> list[Any]:
-        """Return the different values of a setting, in order of appearance."""
-        unique: list[Any] = []
-        for each in self.found:
-            if (value := each.settings.get(name)) not in unique:
-                unique.append(value)
-        return unique
-
-    def only(self, **settings: Any) -> Result:
-        """Return the one result with these settings."""
-        chosen = self.select(**settings).found
-        if len(chosen) != 1:
-            raise LookupError(f"{len(chosen)} cells have {canonical(settings)}; one is expected")
-        return chosen[0]
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self.found)

@@ -1,12 +1,16 @@
 """Pages of results: what was measured, with which command, at which commit, on which machine."""
 
 import csv
+import functools
 import io
 import os
 import platform
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,10 @@ from typing import Any
 import safecf
 from safecf.atomic import replace_file
 
+# Where and with what something was made: "machine", "commit", and the versions of PACKAGES.
+Made = Mapping[str, str]
+
+PACKAGES = ("safecf", "numpy", "torch")
 ROOT = Path(safecf.__file__).resolve().parents[2]
 PLOTS = "figures need matplotlib; install it with: pip install 'safecf[plots]'"
 
@@ -66,6 +74,11 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, kernels {kernels}"
 
 
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def commit(root: Path = ROOT) -> str:
     """Name the commit, with a mark when anything but the results has changed since."""
 
@@ -83,10 +96,40 @@ def commit(root: Path = ROOT) -> str:
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 
 
-def origin(command: str, root: Path = ROOT) -> str:
-    """Say with which command, version and commit, on which machine a page was made."""
-    version = f"safecf {safecf.__version__}"
-    return f"`{command}` with {version} at commit `{commit(root)}`, on {machine()}."
+@functools.cache
+def here(root: Path = ROOT) -> Made:
+    """Return the machine, and the commit and the versions with which this process began."""
+    found = {"safecf": safecf.__version__}
+    for name in PACKAGES[1:]:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return {**found, "commit": commit(root), "machine": machine()}
+
+
+def origin(command: str, root: Path = ROOT, cells: Iterable[Made] = ()) -> str:
+    """Say with which command, versions and commit, on which machine a page was made.
+
+    `cells` say it of themselves; without any it was made here.
+    """
+    found = Counter(_told(each) for each in cells) or Counter([_told(here(root))])
+    if len(found) == 1:
+        return f"`{command}` with {next(iter(found))}."
+    lines = [f"- {counted(count, 'cell')} with {told}" for told, count in found.most_common()]
+    return "\n".join([f"`{command}`. Its cells were made\n", *lines])
+
+
+def _told(made: Made) -> str:
+    versions = [f"{name} {made[name]}" for name in PACKAGES if name in made]
+    return f"{', '.join(versions)} at commit `{made['commit']}`, on {made['machine']}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "cell"), counted(2, "cell")
+    ('1 cell', '2 cells')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -1,7 +1,6 @@
 """Run cells side by side: what is finished is not repeated, what fails does not stop the others."""
 
 import multiprocessing
-import os
 import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from rich.progress import TextColumn, TimeElapsedColumn
 
 from safecf.experiments import data, worker
 from safecf.experiments.base import Cell, Result
+from safecf.experiments.page import cores
 from safecf.experiments.store import Store
 from safecf.memory import available_bytes
 from safecf.progress import progress_bar
@@ -40,20 +40,20 @@ class Interrupted(KeyboardInterrupt):
 
 
 def choose_jobs(cells: Sequence[Cell], alone: bool, jobs: int | None = None) -> int:
-    """Return how many cells run at a time: as many as there are cores, and memory for."""
+    """Return how many cells run at a time: as many as there are cores, and memory for.
+
+    What runs `alone` does so, even if more jobs are asked for.
+    """
+    if alone:
+        return 1 if jobs is None else min(jobs, 1)
     if jobs is not None:
         return jobs
-    if alone or not cells:
+    if not cells:
         return 1
     needed = max(data.estimate_bytes(cell.settings) for cell in cells)
     memory = available_bytes()
     fitting = len(cells) if memory is None else int(0.8 * memory // needed)
     return max(1, min(cores(), fitting, len(cells)))
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_cells(
@@ -168,7 +168,8 @@ class Pool:
     """Cells in processes of their own; one that dies takes only its own cell with it."""
 
     def __init__(self, setup: worker.Setup, jobs: int) -> None:
-        self.setup, self.context = setup, multiprocessing.get_context("spawn")
+        self.setup, self.jobs = setup, jobs
+        self.context = multiprocessing.get_context("spawn")
         self.idle = [self._worker() for _ in range(jobs)]
         self.busy: dict[int, tuple[Any, Any]] = {}
         self.began: dict[int, float] = {}
@@ -179,11 +180,17 @@ class Pool:
         return bool(self.idle)
 
     def start(self, number: int, cell: Cell) -> None:
-        """Give a cell to a worker."""
-        self.busy[number] = self.idle.pop()
+        """Give a cell to a worker, or to a new one if that has died while it was idle."""
+        process, pipe = self.idle.pop()
+        try:
+            pipe.send(cell)
+        except OSError:
+            pipe.close()
+            process.join()
+            process, pipe = self._worker()
+            pipe.send(cell)
+        self.busy[number] = process, pipe
         self.began[number] = time.perf_counter()
-        _, pipe = self.busy[number]
-        pipe.send(cell)
 
     def ended(self) -> Ended:
         """Return the cells that have ended, after a moment if there are none."""
@@ -197,7 +204,8 @@ class Pool:
                 self.idle.append((process, pipe))
             except (EOFError, OSError):
                 process.join()
-                found.append((number, time.perf_counter() - self.began[number], died(process)))
+                seconds = time.perf_counter() - self.began[number]
+                found.append((number, seconds, self._died(process)))
                 self.idle.append(self._worker())
         return found
 
@@ -216,10 +224,10 @@ class Pool:
         there.close()
         return process, here
 
-
-def died(process: Any) -> str:
-    """Say how a process ended, and what to try."""
-    code = process.exitcode
-    if code is not None and code < 0:
-        return f"its process was ended by signal {-code}; if memory is short, try --jobs 1"
-    return f"its process ended with code {code}; try --jobs 0 to see why"
+    def _died(self, process: Any) -> str:
+        """Say how a process ended, and what to try."""
+        code = process.exitcode
+        if code is None or code >= 0:
+            return f"its process ended with code {code}; try --jobs 0 to see why"
+        remedy = "try --jobs 1" if self.jobs > 1 else "it needs a machine with more"
+        return f"its process was ended by signal {-code}; if memory is short, {remedy}"

@@ -13,6 +13,7 @@ import numpy as np
 
 from safecf.atomic import replace_file
 from safecf.data.datasets.download import cache_folder
+from safecf.experiments import page
 from safecf.experiments.base import Cell, Record, Result, canonical
 from safecf.experiments.version import code_version
 
@@ -24,7 +25,8 @@ class Store:
     """A folder of cells; a file is there only when all of it is.
 
     The name of a file is the sha256 sum of the cell's function, its settings, the code version,
-    and the checksum of the data's file: `data` has those by the names of the data sets.
+    and the checksum of the data's file: `data` has those by the names of the data sets. What is
+    timed has the machine and its number of threads in its name, too.
     """
 
     def __init__(
@@ -34,27 +36,36 @@ class Store:
         self.data = dict(data or {})
         # by the name of the function; a worker gets those of the process that started it
         self.versions: dict[str, str] = {}
+        self.made, self.threads = page.here(), page.cores()
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"{self.folder} is a file; give a folder with --cells")
 
     def key(self, cell: Cell) -> str:
         """Return the name of the cell, which any change to what it depends on changes."""
-        identity = [
+        identity: list[Any] = [
             cell.task,
             cell.settings,
-            self._version(cell),
+            self.version(cell),
             self.data.get(cell.settings.get("data", ""), ""),
         ]
+        if cell.timed:
+            identity += [self.made["machine"], self.threads]
         return hashlib.sha256(canonical(identity).encode()).hexdigest()
 
     def get(self, cell: Cell) -> Result | None:
         """Return the result, or None if there is none, or only a damaged one."""
+        path = self._path(cell)
         try:
-            found = json.loads(self._path(cell).read_bytes())
+            found = json.loads(path.read_bytes())
             if found["format"] != FORMAT or found["settings"] != cell.settings:
                 return None
-            return Result(cell.settings, _decoded(found["record"]), float(found["seconds"]))
-        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+            record, total = _decoded(found["record"]), _sum(found)
+            # older cells have no sum, and do not say how they were made
+            if not isinstance(record, dict) or found.get("sum", total) != total:
+                return None
+            made = found.get("made", self.made)
+            return Result(cell.settings, record, float(found["seconds"]), made)
+        except Exception:  # whatever can be wrong with a file
             return None
 
     def put(self, cell: Cell, record: Record, seconds: float) -> None:
@@ -63,21 +74,30 @@ class Store:
             "format": FORMAT,
             "task": cell.task,
             "settings": cell.settings,
-            "version": self._version(cell),
+            "version": self.version(cell),
+            "made": dict(self.made),
             "seconds": round(seconds, 3),
             "record": _encoded(record),
         }
+        content["sum"] = _sum(content)
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(content, allow_nan=True, ensure_ascii=False)
         replace_file(self._path(cell), text.encode())
 
-    def _version(self, cell: Cell) -> str:
+    def version(self, cell: Cell) -> str:
+        """Return the code version of the cell: that of the process which made the store."""
         if cell.task not in self.versions:
             self.versions[cell.task] = code_version(cell.run)
         return self.versions[cell.task]
 
     def _path(self, cell: Cell) -> Path:
         return self.folder / f"{self.key(cell)}.json"
+
+
+def _sum(content: Mapping[str, Any]) -> str:
+    """Return the checksum of all but itself."""
+    kept = {name: value for name, value in content.items() if name != "sum"}
+    return hashlib.sha256(canonical(kept).encode()).hexdigest()
 
 
 def _encoded(value: Any) -> Any:

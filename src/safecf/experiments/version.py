@@ -16,11 +16,13 @@ FOLDERS = ("als", "backends", "data", "evaluation", "models", "vae")
 FILES = ("experiments/data.py", "experiments/quality.py")
 
 
+@functools.cache
 def code_version(run: Callable[..., Any]) -> str:
     """Return safecf's version and a digest of all that the result of a cell may depend on.
 
     That is the library, its native part, and the module of the cell's function. Comments and
-    docstrings do not count.
+    docstrings do not count. A process that has asked once gets the same answer ever after, as it
+    goes on with the code that it has loaded.
     """
     module = import_module(run.__module__)
     found = hashlib.sha256(_library().encode())

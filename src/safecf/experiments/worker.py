@@ -16,6 +16,9 @@ import threadpoolctl
 from safecf.experiments import data
 from safecf.experiments.base import Cell
 from safecf.experiments.store import Store
+from safecf.experiments.version import code_version
+
+CHANGED = "the code has changed since this run began; start the command again"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ def run(cell: Cell, store: Store) -> tuple[float, str]:
     """Run a cell and keep its result; return its seconds, and what went wrong, if anything."""
     start = time.perf_counter()
     try:
+        if code_version(cell.run) != store.version(cell):
+            return 0.0, CHANGED
         with warnings.catch_warnings(record=True) as said, threadpoolctl.threadpool_limits(1):
             warnings.simplefilter("always")
             record = cell.run(cell.settings)
