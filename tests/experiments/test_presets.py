@@ -56,26 +56,78 @@ def test_wrong_options_are_refused():
         Preset("A", "IALS", {"regularization": -1.0}, "by hand")
 
 
-def test_missing_presets_say_how_to_find_them():
-    with pytest.raises(ValueError, match="safecf reproduce tuning --data gowalla"):
-        presets.require("gowalla", "paper", ["SAFER2"])
+def test_tiny_has_its_own_presets_if_there_are_any(tmp_path):
+    found = Preset("SAFER2", "SAFER2", {"factors": 6, "iterations": 1}, "a test")
+    presets.update(tmp_path / "mine.toml", "tuned", "tiny", found)
+    known = presets.load("tiny", "tuned", tmp_path / "mine.toml")
+    assert known["SAFER2"] == found
+    assert known["iALS"] == presets.load("tiny", "tuned")["iALS"]
+
+
+@pytest.mark.parametrize(
+    ("data", "which", "name", "said"),
+    [
+        ("gowalla", "tuned", "SAFER2", "safecf reproduce tuning --data gowalla --presets FILE"),
+        ("tiny", "tuned", "SAFER2", "safecf reproduce tuning --data tiny --presets FILE"),
+        ("gowalla", "paper", "SAFER2", "the authors publish none"),
+        ("ml-1m", "paper", "SAFER2", "copy them from .*presets.toml"),
+        ("gowalla", "tuned", "EASE", "tuning does not look for them"),
+        ("msd", "tuned", "SAFER2", "tuning does not look for them"),
+        ("msd", "tuned", "SAFER2", "a copy of presets.toml"),
+    ],
+)
+def test_missing_presets_say_how_to_find_them(tmp_path, data, which, name, said):
+    (tmp_path / "mine.toml").write_text("")
+    with pytest.raises(ValueError, match=said) as wrong:
+        presets.require(data, which, [name], tmp_path / "mine.toml")
+    assert "mine.toml" in str(wrong.value)
+    assert ("reproduce tuning" in str(wrong.value)) == ("reproduce tuning" in said)
 
 
 def test_a_file_is_written_as_it_is_read(tmp_path):
     everything = presets.read()
     assert tomllib.loads(presets.dump(everything)) == everything
-    found = Preset("SAFER2", "SAFER2", {"factors": 8, "kernel": "uniform"}, "a test")
-    presets.update(tmp_path / "mine.toml", "tuned", "gowalla", found)
-    assert presets.load("gowalla", "tuned", tmp_path / "mine.toml") == {"SAFER2": found}
+    name = 'SAFER2, "mine" \\ yours'
+    found = Preset(name, "SAFER2", {"factors": 8, "kernel": "uniform"}, 'a "test"')
+    presets.update(tmp_path / "mine.toml", "grid", "gowalla", found)
+    assert presets.load("gowalla", "grid", tmp_path / "mine.toml") == {name: found}
     assert presets.load("ml-1m", "paper", tmp_path / "mine.toml") == presets.load("ml-1m", "paper")
 
 
 def test_bad_files_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         presets.read(tmp_path / "nowhere.toml")
-    (tmp_path / "bad.toml").write_text("x = ")
-    with pytest.raises(ValueError, match=r"bad\.toml"):
-        presets.read(tmp_path / "bad.toml")
+    for content in (b"x = ", b"\xff\xfe"):
+        (tmp_path / "bad.toml").write_bytes(content)
+        with pytest.raises(ValueError, match=r"bad\.toml: .* TOML file"):
+            presets.read(tmp_path / "bad.toml")
+
+
+@pytest.mark.parametrize(
+    ("content", "where", "said"),
+    [
+        ("[tune.ml-1m.A]", "[tune]", "did you mean 'tuned'"),
+        ("tuned = 3", "[tuned]", "3 has to be a table"),
+        ("[tuned.ml1m.A]", "[tuned.ml1m]", "did you mean 'ml-1m'"),
+        ("[tuned]\nml-1m = 3", "[tuned.ml-1m]", "3 has to be a table"),
+        ("[tuned.ml-1m]\niALS = 3", '[tuned.ml-1m."iALS"]', "3 has to be a table"),
+        ("[tuned.ml-1m.A]\nmodel = 'IALS'\nfound = ''", '"A"]', "options is missing"),
+        ("[tuned.ml-1m.A]\noptions = {}\nfound = ''", '"A"]', "model is missing"),
+        ("[tuned.ml-1m.A]\nmodel = 'IALS'\nfound = ''\noptions = 1", '"A"]', "options = 1 has to"),
+        ("[tuned.ml-1m.A]\nmodel = 'IAS'\nfound = ''\noptions = {}", '"A"]', "unknown model 'IAS'"),
+        (
+            "[tuned.ml-1m.A]\nmodel = 'IALS'\nfound = ''\noptions = { factors = 'x' }",
+            '"A"]',
+            "factors='x' has to be an integer",
+        ),
+    ],
+)
+def test_wrong_presets_are_named_with_their_place(tmp_path, content, where, said):
+    (tmp_path / "bad.toml").write_text(content)
+    with pytest.raises(ValueError, match=r"bad\.toml") as wrong:
+        presets.load("ml-1m", "paper", tmp_path / "bad.toml")
+    assert where in str(wrong.value)
+    assert said in str(wrong.value)
 
 
 def test_a_model_without_chance_runs_once():

@@ -8,15 +8,15 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from safecf.atomic import replace_file
 from safecf.errors import choose
-from safecf.experiments.base import Cell, Options
-from safecf.experiments.data import repeated_seeds
+from safecf.experiments.base import PRESETS, TINY, Cell, Options
+from safecf.experiments.data import REAL, RECIPES, repeated_seeds
 from safecf.experiments.quality import quality
+from safecf.experiments.searches import SEARCHES, searches
 from safecf.models import MODELS
 from safecf.models.options import check_options
 
@@ -74,15 +74,17 @@ class Preset:
 
 
 def load(data: str, which: str, path: Path | None = None) -> dict[str, Preset]:
-    """Return the presets of a data set by their names; those of "tiny" are ml-1m's, made small."""
-    source = "ml-1m" if data == "tiny" else data
+    """Return the presets of a data set by their names.
+
+    Those of "tiny" are its own, and for names that it has none of, those of ml-1m, made small.
+    """
     choose("set of presets", which, dict.fromkeys(SETS))
-    entries = read(path).get(which, {}).get(source, {})
-    found = {
-        name: Preset(name, entry["model"], dict(entry["options"]), entry["found"])
-        for name, entry in entries.items()
-    }
-    return {name: _small(each) for name, each in found.items()} if data == "tiny" else found
+    sets = read(path).get(which, {})
+    found = {name: _preset(name, entry) for name, entry in sets.get(data, {}).items()}
+    if data != TINY:
+        return found
+    others = {name: _preset(name, entry) for name, entry in sets.get("ml-1m", {}).items()}
+    return {name: _small(each) for name, each in others.items()} | found
 
 
 def require(data: str, which: str, names: Iterable[str], path: Path | None = None) -> list[Preset]:
@@ -91,10 +93,24 @@ def require(data: str, which: str, names: Iterable[str], path: Path | None = Non
     missing = [name for name in names if name not in known]
     if missing:
         raise ValueError(
-            f"there are no {which!r} settings of {', '.join(missing)} for {data}; find them with: "
-            f"safecf reproduce tuning --data {data} --presets FILE"
+            f"{path or PRESETS.name}: there are no {which!r} settings of {', '.join(missing)} for "
+            f"{data}; {_remedy(data, which, missing)}"
         )
     return [known[name] for name in names]
+
+
+def _remedy(data: str, which: str, missing: list[str]) -> str:
+    """Say how settings can be found; only some are what `tuning` looks for."""
+    sought = searches(data) if data in (*SEARCHES, TINY) else []
+    if set(missing) <= {each.name for each in sought if each.which == which}:
+        return (
+            f"find them with: safecf reproduce tuning --data {data} --presets FILE, and give the "
+            "same --presets here"
+        )
+    if set(missing) <= set(load(data, which)):
+        return f"copy them from {PRESETS}"
+    reason = "the authors publish none" if which == "paper" else "tuning does not look for them"
+    return f"{reason}: put your own into a copy of presets.toml, and give it with --presets"
 
 
 def on_all_splits(models: Mapping[str, Preset], options: Options) -> list[tuple[str, Cell]]:
@@ -108,19 +124,56 @@ def on_all_splits(models: Mapping[str, Preset], options: Options) -> list[tuple[
 
 
 def read(path: Path | None = None) -> Everything:
-    """Return all of a file, by set, data set and name; the one that comes along by default."""
-    if path is None:
-        text = files("safecf.experiments").joinpath("presets.toml").read_text(encoding="utf8")
-    elif path.exists():
-        text = path.read_text(encoding="utf8")
-    else:
-        raise FileNotFoundError(f"there is no {path}; copy the file of presets there first")
+    """Return all of a file, by set, data set and name; the one that comes along by default.
+
+    Every preset in it has to be valid.
+    """
+    file = PRESETS if path is None else path
+    if not file.exists():
+        raise FileNotFoundError(f"there is no {file}; copy the file of presets there first")
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+        found = tomllib.loads(file.read_bytes().decode("utf8"))
+    except ValueError as problem:  # no TOML, or no UTF-8
         raise ValueError(
-            f"{path}: {problem}; it has to be a TOML file as presets.toml is"
+            f"{file}: {problem}; it has to be a TOML file as presets.toml is"
         ) from None
+    _check(found, file)
+    return found
+
+
+def _check(everything: dict[str, Any], file: Path) -> None:
+    """Refuse what is not as it has to be, and say where it is."""
+    where = str(file)
+    try:
+        for which, sets in everything.items():
+            where = f"{file}, [{which}]"
+            choose("set of presets", which, dict.fromkeys(SETS))
+            for data, entries in _table(sets).items():
+                where = f"{file}, [{which}.{data}]"
+                choose("data set", data, {**REAL, **RECIPES})
+                for name, entry in _table(entries).items():
+                    where = f"{file}, [{which}.{data}.{_value(name)}]"
+                    _preset(name, entry)
+    except (ValueError, TypeError) as problem:
+        raise ValueError(f"{where}: {problem}") from None
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} has to be a table of presets")
+    return value
+
+
+def _preset(name: str, entry: Any) -> Preset:
+    """Return the preset of an entry."""
+    kinds = {"model": str, "found": str, "options": dict}
+    for field, kind in kinds.items():
+        if field not in _table(entry):
+            raise ValueError(f"{field} is missing; an entry has {', '.join(kinds)}")
+        if not isinstance(entry[field], kind):
+            expected = "a text" if kind is str else "a table"
+            raise TypeError(f"{field} = {entry[field]!r} has to be {expected}")
+    return Preset(name, entry["model"], dict(entry["options"]), entry["found"])
 
 
 def put(everything: Everything, which: str, data: str, preset: Preset) -> None:
@@ -144,7 +197,7 @@ def dump(everything: Everything) -> str:
             for name, entry in entries.items():
                 options = ", ".join(f"{key} = {_value(v)}" for key, v in entry["options"].items())
                 blocks.append(
-                    f'[{which}.{data}."{name}"]\n'
+                    f"[{which}.{data}.{_value(name)}]\n"
                     f"model = {_value(entry['model'])}\n"
                     f"found = {_value(entry['found'])}\n"
                     f"options = {{ {options} }}\n"
