@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from safecf import experiments
+from safecf.errors import choose
 
 
 def reproduce(
@@ -62,7 +63,7 @@ def reproduce(
     """Run experiments of the paper, and write a page, a CSV file and figures for each.
 
     What is finished is kept: after Ctrl-C, or a crash, the same command goes on where it stopped.
-    A run of fewer splits, seeds or trials says so on its page. For example:
+    The pages of smaller runs say so, and end in "-part". For example:
 
     safecf reproduce robustness --path ml-1m.zip --splits 5 --seeds 2
     """
@@ -79,14 +80,28 @@ def reproduce(
     # Here, not above: the command line starts fast, and Ctrl-C ends it at any time.
     from safecf.experiments.session import Session  # noqa: PLC0415
 
-    session = Session(path, output, cells, jobs, show_progress=not quiet, render_only=render_only)
-    counts = {"splits": splits, "seeds": seeds, "trials": trials}
     chosen = [experiments.load(name) for name in names or experiments.MODULES]
-    if data is not None and everything:
-        chosen = [each for each in chosen if data in (*each.data, "tiny")]
+    if data is not None:
+        _check_data(data)
+    left_out = [each.name for each in chosen if everything and data and not each.takes(data)]
+    chosen = [each for each in chosen if each.name not in left_out]
+    counts = {"splits": splits, "seeds": seeds, "trials": trials}
     plans = [(each, each.options(data, presets=presets, **counts)) for each in chosen]
-    failed = 0
-    for experiment, options in plans:
-        failed += session.run(experiment, options, typer.echo)
+    session = Session(path, output, cells, jobs, show_progress=not quiet, render_only=render_only)
+    if left_out:
+        typer.echo(f"left out, since they do not take {data}: {', '.join(left_out)}")
+    for experiment in chosen:
+        for line in experiment.unused(jobs=jobs, **counts):
+            typer.echo(line)
+    try:
+        failed = session.run_all(plans, typer.echo)
+    except (KeyError, TypeError) as problem:
+        raise RuntimeError("this is a mistake of safecf") from problem
     if failed:
         raise typer.Exit(1)
+
+
+def _check_data(name: str) -> None:
+    """Refuse data that no experiment takes."""
+    known = [data for each in experiments.MODULES for data in experiments.load(each).data]
+    choose("data", name, dict.fromkeys((*known, "tiny")))

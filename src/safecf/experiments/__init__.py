@@ -35,6 +35,7 @@ An experiment is one file with an `EXPERIMENT`, and one line in `MODULES` below.
 - `alone=True` is for what is timed: one cell at a time, with all cores.
 - `then(results, options)` may ask for more cells, given the results of those before; it is asked
   again until it names no new ones.
+- `data` names the data sets that it takes; `data=()` is for what needs none.
 - Every experiment has to work on the data "tiny", for which `Experiment.data` need not allow it.
 """
 
@@ -46,10 +47,11 @@ from safecf.errors import choose
 if TYPE_CHECKING:
     from safecf.experiments.base import Experiment
 
-# The files of the experiments, in the order of the paper.
+# The files of the experiments, in the order of the paper, but for tuning: others use what it finds.
 MODULES = {
     "cvar": "cvar",
     "check-function": "check_function",
+    "tuning": "tuning",
     "table-1": "table_1",
     "quantiles": "quantiles",
     "robustness": "robustness",
@@ -60,7 +62,6 @@ MODULES = {
     "xi-steps": "xi_steps",
     "kernels": "kernels",
     "dimensions": "dimensions",
-    "tuning": "tuning",
     "frontier": "frontier",
     "sensitivity": "sensitivity",
 }

@@ -107,7 +107,8 @@ class Experiment:
     then
         Given the results so far, the cells that follow from them; asked until none is new.
     data
-        Names of the data sets on which it is honest; the first is the default.
+        Names of the data sets on which it is honest; the first is the default. None: it needs no
+        data, and takes any name.
     splits, seeds, trials
         How many of them the whole experiment has; a smaller run says so on its page.
     alone
@@ -126,6 +127,20 @@ class Experiment:
     trials: int = 1
     alone: bool = False
 
+    @property
+    def default(self) -> str:
+        """The name of the data that it runs on unless others are named; empty without data."""
+        return self.data[0] if self.data else ""
+
+    @property
+    def tunes(self) -> bool:
+        """Whether it writes presets; the others read them."""
+        return self.name == TUNING
+
+    def takes(self, data: str) -> bool:
+        """Whether it runs on these data."""
+        return not self.data or data in (*self.data, TINY)
+
     def options(
         self,
         data: str | None = None,
@@ -135,34 +150,62 @@ class Experiment:
         presets: Path | None = None,
     ) -> Options:
         """Return the options, with those of the whole experiment for what is not given."""
-        chosen = self.data[0] if data is None else data
-        choose(f"data of {self.name}", chosen, dict.fromkeys((*self.data, "tiny")))
         counts = {"splits": splits, "seeds": seeds, "trials": trials}
-        full = {name: getattr(self, name) for name in counts}
         for name, count in counts.items():
             if count is not None and count < 1:
                 raise ValueError(f"--{name} {count}: there has to be at least 1")
-        given = {name: min(full[name], count or full[name]) for name, count in counts.items()}
+        given = {
+            name: min(getattr(self, name), count or getattr(self, name))
+            for name, count in counts.items()
+        }
+        if not self.data:
+            return Options("", **given)
+        chosen = self.default if data is None else data
+        choose(f"data of {self.name}", chosen, dict.fromkeys((*self.data, TINY)))
         return Options(chosen, **given, presets=presets)
+
+    def unused(self, jobs: int | None = None, **counts: int | None) -> list[str]:
+        """Say what of the jobs and counts that were given is more than there is."""
+        said = []
+        if self.alone and jobs is not None and jobs > 1:
+            said.append(f"{self.name} takes the time: its cells run one by one, not {jobs} at once")
+        for name, count in counts.items():
+            full = getattr(self, name)
+            if count is None or count <= full:
+                continue
+            if full == 1:
+                said.append(f"{self.name} has no {name}: --{name} is ignored")
+            else:
+                said.append(f"{self.name} has {full} {name}: --{name} {count} is that many")
+        return said
 
     def smaller(self, options: Options) -> dict[str, tuple[int, int]]:
         """Return what is run less of than there is: how many, and of how many."""
-        pairs = {
-            name: (getattr(options, name), getattr(self, name))
-            for name in ("splits", "seeds", "trials")
-        }
+        pairs = {name: (getattr(options, name), getattr(self, name)) for name in COUNTS}
         return {name: pair for name, pair in pairs.items() if pair[0] < pair[1]}
+
+    def other_presets(self, options: Options) -> bool:
+        """Whether the models' settings are others than those that come along."""
+        given = options.presets
+        return not self.tunes and given is not None and given.resolve() != PRESETS.resolve()
 
     def command(self, options: Options) -> str:
         """Return the command that does it again, without what is a matter of the machine."""
-        given = [] if options.data == self.data[0] else [f"--data {options.data}"]
+        given = [] if options.data == self.default else [f"--data {options.data}"]
         given += [f"--{name} {pair[0]}" for name, pair in self.smaller(options).items()]
-        given += [] if options.presets is None else [f"--presets {options.presets.name}"]
+        if options.presets is not None:
+            given.append(f"--presets {shlex.quote(str(options.presets))}")
         return " ".join([f"safecf reproduce {self.name}", *given])
 
     def page_name(self, options: Options) -> str:
-        """Return the name of the page's files, which tells the data unless they are the first."""
-        return self.name if options.data == self.data[0] else f"{self.name}-{options.data}"
+        """Return the name of the page's files.
+
+        It tells the data unless they are the first, and ends in "-part" when the numbers are not
+        those of the whole experiment, whose page is left alone.
+        """
+        data = [] if options.data == self.default else [options.data]
+        part = ["part"] if self.smaller(options) or self.other_presets(options) else []
+        return "-".join([self.name, *data, *part])
 
 
 def canonical(value: Any) -> str:

@@ -121,5 +121,5 @@ EXPERIMENT = Experiment(
     'figure "convolution-type smoothing"',
     lambda options: [],
     render,
-    data=("demo",),  # which needs no file, and is not used
+    data=(),
 )

@@ -145,5 +145,5 @@ EXPERIMENT = Experiment(
     'figure "illustration of CVaR"',
     lambda options: [],
     render,
-    data=("demo",),  # which needs no file, and is not used
+    data=(),
 )

@@ -1,20 +1,28 @@
-"""`Session`: from an experiment to its page."""
+"""`Session`: from experiments to their pages."""
 
 import re
+import tempfile
+import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from safecf.experiments import data, page
-from safecf.experiments.base import Cell, Experiment, Options, Result, Results, canonical
+from safecf.experiments import data, page, presets
+from safecf.experiments.base import TINY, Cell, Experiment, Options, Result, Results, canonical
+from safecf.experiments.page import counted
 from safecf.experiments.runner import Interrupted, run_cells
 from safecf.experiments.store import Store
+from safecf.experiments.version import code_version
 
 NUMBER = re.compile(r"[-+.\d]*\d%?")
 SHOWN = 5  # failures that are told in full
 
 Say = Callable[[str], object]
+
+
+class PlanError(ValueError):
+    """An experiment cannot be run; says what is missing."""
 
 
 class Session:
@@ -34,35 +42,83 @@ class Session:
             raise ValueError(f"--jobs {jobs}: give 1 or more, or 0 to run cells in this process")
         self.path, self.cells, self.jobs = path, cells, jobs
         self.output = page.results_folder() if output is None else output
-        if self.output.exists() and not self.output.is_dir():
-            raise NotADirectoryError(f"{self.output} is a file; give a folder with --output")
         self.show_progress, self.render_only = show_progress, render_only
+        _check_folder(self.output, "--output")
+        if not render_only:
+            _check_folder(Store(cells).folder, "--cells")
+        page.check_plots()
+
+    def run_all(self, plans: Sequence[tuple[Experiment, Options]], say: Say) -> int:
+        """Run one experiment after another, and return how many of them have no new page.
+
+        What cannot be run is told before anything is; a single one that cannot raises
+        `PlanError`. What needs settings that `tuning` may find before it is tried in its turn.
+        """
+        possible, tuned = [], False
+        for experiment, options in plans:
+            try:
+                self.plan(experiment, options)
+            except PlanError as problem:
+                if len(plans) == 1:
+                    raise
+                if not tuned:
+                    say(f"{experiment.name} cannot be run: {problem}")
+                    continue
+            tuned |= experiment.tunes and options.presets is not None
+            possible.append((experiment, options))
+        done = sum(self._has_page(experiment, options, say) for experiment, options in possible)
+        return len(plans) - done
+
+    def _has_page(self, experiment: Experiment, options: Options, say: Say) -> bool:
+        """Run an experiment, and say why, if no page comes of it."""
+        try:
+            return self.run(experiment, options, say) == 0
+        except (PlanError, OSError, MemoryError) as problem:
+            say(f"{experiment.name}: no page was written: {problem}")
+        except Exception:
+            traceback.print_exc()
+            say(f"{experiment.name}: no page was written; the mistake above is one of safecf")
+        return False
+
+    def plan(self, experiment: Experiment, options: Options) -> tuple[list[Cell], dict[str, Path]]:
+        """Return the first cells, and the files of the data; from here on the code is fixed."""
+        try:
+            if experiment.tunes and options.presets is not None:
+                _check_presets(options.presets)
+            wanted = experiment.cells(options)
+            names = {cell.settings["data"] for cell in wanted if "data" in cell.settings}
+            located = {name: data.find(name, self.path) for name in names}
+        except (ValueError, OSError, ImportError, MemoryError) as problem:
+            raise PlanError(str(problem)) from problem
+        for cell in wanted:
+            code_version(cell.run)
+        return wanted, {name: file for name, file in located.items() if file is not None}
 
     def run(self, experiment: Experiment, options: Options, say: Say) -> int:
         """Run what is missing, write the page, and return how many cells have failed."""
-        page.check_plots()
-        wanted, done = experiment.cells(options), Results(())
-        names = {cell.settings["data"] for cell in wanted if "data" in cell.settings}
-        located = {name: data.find(name, self.path) for name in names | {options.data}}
-        files = {name: file for name, file in located.items() if file is not None}
+        wanted, files = self.plan(experiment, options)
+        done, number = Results(()), 0
         locations = {name: str(file) for name, file in files.items()}
         store = Store(self.cells, {name: data.checksum(file) for name, file in files.items()})
         while wanted:
-            found, failures = self._run_all(experiment, wanted, store, locations, say)
+            number += 1
+            title = experiment.name + (f", round {number}" if experiment.then else "")
+            found, failures = self._run_round(title, experiment, wanted, store, locations, say)
             if failures:
-                say(f"{experiment.name}: no page was written, since {failures} cells failed")
+                failed = f"{counted(failures, 'cell')} failed"
+                say(f"{experiment.name}: no page was written, since {failed}")
                 return failures
             done += found
             wanted = self._more(experiment, done, options)
-        made = page.origin(experiment.command(options))
+        made = page.origin(experiment.command(options), cells=[each.made for each in done])
         shown = experiment.render(done, options)
         note = self._note(experiment, options)
-        name, title = experiment.page_name(options), experiment.title
-        if name != experiment.name:
+        title = experiment.title
+        if options.data != experiment.default:
             title = f"{title}: {options.data}"
         made = "\n\n".join([made, f"Of the paper: {experiment.paper}.", *note])
         shown = replace(shown, blocks=[*shown.blocks, *_warnings(done)])
-        for written in page.write(self.output, name, title, made, shown):
+        for written in page.write(self.output, experiment.page_name(options), title, made, shown):
             say(f"written: {written}")
         return 0
 
@@ -73,8 +129,9 @@ class Session:
         cells = [] if experiment.then is None else experiment.then(done, options)
         return [cell for cell in cells if canonical(cell.settings) not in known]
 
-    def _run_all(
+    def _run_round(
         self,
+        title: str,
         experiment: Experiment,
         cells: list[Cell],
         store: Store,
@@ -86,16 +143,17 @@ class Session:
             known = [store.get(cell) for cell in cells]
             found = [each for each in known if each is not None]
             if len(found) < len(cells):
+                these = "code and machine" if experiment.alone else "code"
                 raise FileNotFoundError(
-                    f"{experiment.name}: {len(cells) - len(found)} of {len(cells)} cells are not "
-                    f"in {store.folder} for this code; leave out --render-only to run them"
+                    f"{len(cells) - len(found)} of {counted(len(cells), 'cell')} are not in "
+                    f"{store.folder} for this {these}; leave out --render-only to run them"
                 )
             return found, 0
         try:
             run = run_cells(
                 cells,
                 store,
-                title=experiment.name,
+                title=title,
                 jobs=self.jobs,
                 alone=experiment.alone,
                 locations=locations,
@@ -116,9 +174,35 @@ class Session:
         smaller = experiment.smaller(options)
         notes = [f"{few} of {all_} {name}" for name, (few, all_) in smaller.items()]
         said = [f"**A smaller run: {', '.join(notes)}.**"] if notes else []
-        if options.data == "tiny":
+        if experiment.other_presets(options):
+            said.append(f"**Settings of one's own: `{options.presets}`.**")
+        if options.data == TINY:
             said.append("**Tiny synthetic data, to try the command: the numbers mean nothing.**")
         return said
+
+
+def _check_folder(folder: Path, option: str) -> None:
+    """Refuse a folder in which nothing can be written, before there is anything to write."""
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f"{there} is a file; give a folder with {option}")
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as problem:
+        reason = problem.strerror or problem
+        raise OSError(
+            f"{folder}: nothing can be written there ({reason}); give another folder with {option}"
+        ) from None
+
+
+def _check_presets(file: Path) -> None:
+    """Refuse a file into which presets cannot be put; it need not be there yet."""
+    if file.exists():
+        presets.read(file)
+    elif not file.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {file.parent}, for --presets {file.name}")
+    _check_folder(file.parent, "--presets")
 
 
 def _warnings(done: Results) -> list[str]:
@@ -133,7 +217,7 @@ def _warnings(done: Results) -> list[str]:
     if not counts:
         return []
     lines = [
-        f"- {count} of {len(done)} cells, such as: {examples[kind]}"
+        f"- {count} of {counted(len(done), 'cell')}, such as: {examples[kind]}"
         for kind, count in counts.most_common(SHOWN)
     ]
     return ["Warnings of the models:", "\n".join(lines)]
