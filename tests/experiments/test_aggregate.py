@@ -9,11 +9,13 @@ from safecf.experiments.aggregate import (
     gain,
     heading,
     lift,
+    lifts,
     over_splits,
     per_split,
     weighted_tails,
+    without,
 )
-from safecf.experiments.base import Result
+from safecf.experiments.base import Result, Results
 
 COLUMN = ("recall@20", 0.3)
 
@@ -59,7 +61,7 @@ def test_means_over_starts_and_splits():
     found = over_splits(results, COLUMN)
     assert found.value == pytest.approx(np.mean(expected))
     assert found.spread == pytest.approx(np.std(expected, ddof=1))
-    assert min(expected) <= found.low <= found.value <= found.high <= max(expected)
+    assert found.low < found.value < found.high
 
 
 def test_an_estimate_is_the_mean_of_the_starts_within_its_interval():
@@ -101,6 +103,23 @@ def test_users_that_come_again_do_not_count_as_new_ones():
         low, high = gain(*pair, COLUMN).users
         widths.append(high - low)
     np.testing.assert_allclose(*widths)
+
+
+def test_lifts_at_many_levels_are_those_at_each():
+    rng = np.random.default_rng(7)
+    before, after = [[result(rng.random(60), seed=seed) for seed in range(2)] for _ in range(2)]
+    levels = [0.1, 0.3, 1.0]
+    found = lifts(before, after, "recall@20", levels)
+    for level, each in zip(levels, found, strict=True):
+        np.testing.assert_allclose(each, lift(before, after, ("recall@20", level)))
+
+
+def test_users_can_be_left_out():
+    before = [result([0.1, 0.2, 0.3, 0.4], users=np.array([9, 5, 7, 3]))]
+    (found,) = without(Results(tuple(before)), [5, 3, 100])
+    np.testing.assert_array_equal(found.record["users"], [9, 7])
+    np.testing.assert_array_equal(found.record["recall@20"], [0.1, 0.3])
+    assert len(before[0].record["users"]) == 4
 
 
 def test_other_splits_are_no_pairs():

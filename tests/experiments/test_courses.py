@@ -127,7 +127,8 @@ def test_curves_are_means_over_starts_up_to_the_first_end():
     assert found.epochs == [1, 2]
     np.testing.assert_allclose(found.seconds, [3, 7])
     np.testing.assert_allclose(found.values, [0.2, 0.3])
-    np.testing.assert_allclose(courses.final(runs, ("recall@20", 1.0)), [0.3, 0.4])
+    last = courses.last(runs, ("recall@20", 1.0), 2)
+    np.testing.assert_allclose(last, [[0.2, 0.3], [0.3, 0.4]])
     assert courses.pace(runs[0], 1) == 5
 
 
@@ -226,13 +227,13 @@ def test_losses_on_shapes_are_the_same_for_all():
 
 
 def test_all_models_of_a_figure_look_different():
-    from safecf.experiments.figures import look_of, looks_of  # noqa: PLC0415
+    from safecf.experiments.figures import look, looks_of  # noqa: PLC0415
 
     for name in ("ml-1m", "msd-like"):
         names = [each.name for each in walltime.models(Options(name))]
         looks = looks_of(names)
         assert len(set(looks.values())) == len(names)
-        assert looks["SAFER2"] == look_of("SAFER2")
+        assert looks["SAFER2"] == look(0)
 
 
 def test_a_course_takes_what_quality_takes():

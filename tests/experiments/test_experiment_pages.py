@@ -30,10 +30,10 @@ def test_a_page_with_everything(tmp_path):
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
 
     def draw():
-        from safecf.experiments.figures import look_of, panels  # noqa: PLC0415
+        from safecf.experiments.figures import look, panels  # noqa: PLC0415
 
         figure, (axes,) = panels(1)
-        axes.plot([0, 1], [0, 1], label="SAFER2", **look_of("SAFER2")._asdict())
+        axes.plot([0, 1], [0, 1], label="SAFER2", **look(0)._asdict())
         return figure
 
     shown = Page(["What was done."], ROWS, draw, "A line", {"more.toml": "x = 1\n"})
@@ -55,12 +55,11 @@ def test_a_page_with_everything(tmp_path):
 
 def test_looks_differ_in_colour_marker_and_dashes():
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    from safecf.experiments.figures import MODELS, look, look_of  # noqa: PLC0415
+    from safecf.experiments.figures import look  # noqa: PLC0415
 
-    looks = [look_of(name) for name in MODELS[:7]]
+    looks = [look(place) for place in range(7)]
     for property_ in zip(*looks, strict=True):
         assert len(set(map(str, property_))) == len(looks)
-    assert look_of("something new") == look(len(MODELS) + len("something new"))
 
 
 def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):

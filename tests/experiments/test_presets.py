@@ -4,7 +4,9 @@ import tomllib
 
 import pytest
 
-from safecf.experiments import presets, published
+from safecf.als.kernels import KERNELS
+from safecf.experiments import kernels, presets, published
+from safecf.experiments.base import Options
 from safecf.experiments.presets import Preset
 from safecf.models import MODELS
 
@@ -32,15 +34,12 @@ def test_all_that_the_paper_has_a_number_for_is_there():
 
 
 def test_kernels_differ_in_kernel_and_bandwidth_alone():
-    found = presets.load("ml-1m", "paper")
-    names = [name for name in found if name.startswith("SAFER2, ")]
-    assert {found[name].options["kernel"] for name in names} | {"gaussian"} == {
-        *("gaussian", "epanechnikov", "logistic", "uniform", "triangular")
-    }
-    for name in names:
-        for option, value in found["SAFER2"].options.items():
-            same = found[name].options[option] == value
-            assert same or option in ("kernel", "bandwidth")
+    published = presets.load("ml-1m", "paper")["SAFER2"]
+    _, *found = kernels.models(Options("ml-1m"))
+    assert {each.options["kernel"] for each in found} == set(KERNELS)
+    for each in found:
+        for option, value in published.options.items():
+            assert each.options[option] == value or option in ("kernel", "bandwidth")
 
 
 def test_tiny_is_small():

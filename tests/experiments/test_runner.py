@@ -159,3 +159,18 @@ def test_time_left_is_estimated_by_kind():
     assert pace.left(later, 1) == "about 0:03:20 left"
     assert pace.left(later, 2) == "about 0:01:40 left"
     assert pace.left([one], 2) == "about 0:00:55 left"
+
+
+def test_time_left_goes_by_what_is_most_alike():
+    def cell(factors, ridge=1.0, model="SAFER2"):
+        options = {"factors": factors, "iterations": 5, "regularization": ridge}
+        return Cell(tasks.double, {"model": model, "options": options})
+
+    pace = Pace()
+    for factors, seconds in ((32, 10.0), (1024, 90.0)):
+        pace.saw(cell(factors), seconds)
+    assert pace.left([cell(1024, ridge=2.0)], 1) == "about 0:01:30 left"
+    assert pace.left([cell(64)], 1) == "about 0:00:50 left"
+    pace.saw(cell(32, model="IALS"), 200.0)
+    assert pace.left([cell(64)], 1) == "about 0:00:50 left"
+    assert pace.left([cell(64, model="EASE")], 1) == "about 0:01:40 left"

@@ -80,7 +80,7 @@ def test_the_objective_averages_tails():
     scores = {"recall@20": [0.0, 0.5, 1.0, 0.5]}
     assert Objective(levels=(1.0,))(scores) == 0.5
     assert Objective(levels=(1.0, 0.25))(scores) == 0.25
-    assert str(Objective()) == "mean + tail 0.3 of recall@20"
+    assert str(Objective()) == "mean and tail 0.3 of recall@20"
 
 
 def test_the_best_have_the_largest_means():

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -68,16 +69,44 @@ def tails(results: Iterable[Result], column: Column) -> Floats:
 def estimate(results: Sequence[Result], column: Column) -> Estimate:
     """Return the mean over starts on one split, and how it would move with other users."""
     values = tails(results, column)
-    low, high = percentile_interval(_user_draws(results, column), CONFIDENCE)
+    metric, level = column
+    low, high = percentile_interval(_user_draws(results, metric, [level]), CONFIDENCE)
     return Estimate(float(values.mean()), _spread(values), float(low[0]), float(high[0]))
 
 
 def lift(before: Sequence[Result], after: Sequence[Result], column: Column) -> Estimate:
     """100 (after / before - 1) of the means over starts; the same users are drawn for both."""
-    means = [tails(each, column).mean() for each in (before, after)]
-    draws = [_user_draws(each, column) for each in (before, after)]
-    low, high = percentile_interval(_percent(*draws), CONFIDENCE)
-    return Estimate(float(_percent(*means)), np.nan, float(low[0]), float(high[0]))
+    metric, level = column
+    return lifts(before, after, metric, [level])[0]
+
+
+def lifts(
+    before: Sequence[Result], after: Sequence[Result], metric: str, levels: Sequence[float]
+) -> list[Estimate]:
+    """Return `lift` at each of the levels."""
+    pair = (before, after)
+    means = [[tails(each, (metric, level)).mean() for each in pair] for level in levels]
+    low, high = percentile_interval(
+        _percent(*(_user_draws(each, metric, levels) for each in pair)), CONFIDENCE
+    )
+    return [
+        Estimate(float(_percent(*mean)), np.nan, float(a), float(b))
+        for mean, a, b in zip(means, low, high, strict=True)
+    ]
+
+
+def without(results: Results, users: Iterable[int]) -> Results:
+    """Return the same results as if these users had not been tested."""
+    left_out = np.array(list(users))
+    found = []
+    for each in results:
+        kept = ~np.isin(each.record["users"], left_out)
+        record = {
+            name: value[kept] if isinstance(value, np.ndarray) else value
+            for name, value in each.record.items()
+        }
+        found.append(replace(each, record=record))
+    return Results(tuple(found))
 
 
 def per_split(results: Sequence[Result], column: Column) -> Floats:
@@ -86,11 +115,10 @@ def per_split(results: Sequence[Result], column: Column) -> Floats:
 
 
 def over_splits(results: Sequence[Result], column: Column) -> Estimate:
-    """Return the mean over splits, with a bootstrap interval over them."""
+    """Return the mean over splits, with an interval that draws users, as `Gain.users` does."""
     values = per_split(results, column)
-    draws = values[_drawn_splits(len(values))].mean(axis=1)
-    low, high = percentile_interval(draws[:, None], CONFIDENCE)
-    return Estimate(float(values.mean()), _spread(values), float(low[0]), float(high[0]))
+    draws = _clustered(_splits(results), _drawn_users(results), column)
+    return Estimate(float(values.mean()), _spread(values), *_interval(draws))
 
 
 def gain(before: Sequence[Result], after: Sequence[Result], column: Column) -> Gain:
@@ -135,10 +163,9 @@ def _splits(results: Iterable[Result]) -> dict[int, list[Result]]:
     return {split: found[split] for split in sorted(found)}
 
 
-def _user_draws(results: Sequence[Result], column: Column) -> Floats:
+def _user_draws(results: Sequence[Result], metric: str, levels: Sequence[float]) -> Floats:
     """Return tail means of draws of users, the mean over the results, which have the same users."""
-    metric, level = column
-    draws = [resample(each.record[metric], [level], DRAWS, SEED) for each in results]
+    draws = [resample(each.record[metric], levels, DRAWS, SEED) for each in results]
     return np.asarray(np.mean(draws, axis=0))
 
 

@@ -35,9 +35,12 @@ class Cell:
         return f"{self.run.__module__}:{self.run.__qualname__}"
 
     @property
-    def kind(self) -> str:
-        """What it has in common with cells that take about as long."""
-        return self.task + canonical({k: v for k, v in self.settings.items() if k not in CHANCE})
+    def kinds(self) -> list[str]:
+        """What it has in common with cells that take about as long, the most telling first."""
+        known = {name: value for name, value in self.settings.items() if name not in CHANCE}
+        model, options = known.get("model"), known.get("options", {})
+        size = [options.get("factors"), options.get("iterations")]
+        return [self.task + canonical(each) for each in (known, [model, *size], [model])] + [""]
 
     @property
     def timed(self) -> bool:

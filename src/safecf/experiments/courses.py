@@ -92,9 +92,9 @@ def recall(results: Sequence[Result], column: Column) -> Curve:
     )
 
 
-def final(results: Sequence[Result], column: Column) -> Floats:
-    """Return the last recall from every start."""
-    return np.array([_recall(each, column).values[-1] for each in results])
+def last(results: Sequence[Result], column: Column, count: int) -> list[Floats]:
+    """Return the last recalls from every start, as many as there are up to a number."""
+    return [_recall(each, column).values[-count:] for each in results]
 
 
 def rows(names: Mapping[str, Any], result: Result) -> list[dict[str, Any]]:

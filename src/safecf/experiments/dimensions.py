@@ -134,7 +134,7 @@ def _line(way: Way, result: Result, options: Options) -> list[Any]:
 
 def draw_quality(found: Found, options: Options) -> Any:
     """Draw a row of panels per number of factors: recall of all, and of the worst-off users."""
-    from safecf.experiments.figures import panels  # noqa: PLC0415
+    from safecf.experiments.figures import log_ticks, panels  # noqa: PLC0415
 
     columns, factors = quality_columns(options.data), _factors(found)
     figure, axes = panels(2 * len(factors), height=1.9, sharex="row")
@@ -147,14 +147,14 @@ def draw_quality(found: Found, options: Options) -> Any:
                     curve = courses.recall([result], column)
                     style = looks[way.solver]._asdict()
                     panel.plot(curve.seconds, curve.values, label=way.solver, **style)
-            panel.set(xscale="log", ylabel=heading(column), title=f"d = {d}")
-            panel.set_xlabel("seconds of training")
+            panel.set(xlabel="seconds of training", ylabel=heading(column), title=f"d = {d}")
+            log_ticks(panel.xaxis)
     return _with_legend(figure, axes[-2])
 
 
 def draw_seconds(found: Found) -> Any:
     """Draw a line per solver: the seconds of an epoch by the number of factors."""
-    from safecf.experiments.figures import panels  # noqa: PLC0415
+    from safecf.experiments.figures import log_ticks, panels  # noqa: PLC0415
 
     figure, (panel,) = panels(1, height=2.6)
     factors = _factors(found)
@@ -165,7 +165,8 @@ def draw_seconds(found: Found) -> Any:
             if way.solver == solver
         }
         panel.plot(list(points), list(points.values()), label=solver, **look._asdict())
-    panel.set(xlabel="factors d", ylabel="seconds per epoch", yscale="log")
+    panel.set(xlabel="factors d", ylabel="seconds per epoch")
+    log_ticks(panel.yaxis)
     panel.set_xscale("log", base=2)
     panel.set_xticks(factors, [str(d) for d in factors])
     panel.legend()

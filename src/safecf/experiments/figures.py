@@ -10,12 +10,15 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from safecf.atomic import replace_file
 
+FEW_DECADES = 60.0  # the ratio up to which an axis has three ticks per decade
 COLUMN, PAGE = 3.4, 7.0  # widths in inches: of one column, and of both
 
-# The palette of Okabe and Ito, which the colour-blind can tell apart, from dark to light.
+# The palette of Okabe and Ito, which the colour-blind can tell apart. In grey, markers and dashes
+# tell lines apart.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
@@ -64,14 +67,9 @@ def look(place: int) -> Look:
 MODELS = ("SAFER2", "iALS", "ERM-MF", "Mult-VAE", "CVaR-MF", "EASE", "SAFER2++", "iALS++")
 
 
-def look_of(model: str) -> Look:
-    """Return the look of a model by its name in tables; unknown ones come after."""
-    return look(MODELS.index(model) if model in MODELS else len(MODELS) + len(model))
-
-
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
     """Return looks that all differ: those of the models, and for others those that are left."""
-    chosen = {name: look_of(name) if name in MODELS else None for name in names}
+    chosen = {name: look(MODELS.index(name)) if name in MODELS else None for name in names}
     free = iter([each for each in map(look, range(len(COLOURS))) if each not in chosen.values()])
     return {name: next(free) if each is None else each for name, each in chosen.items()}
 
@@ -91,6 +89,21 @@ def panels(count: int, *, columns: int = 2, height: float = 2.2, **options: Any)
     for unused in axes[count:]:
         unused.set_visible(False)
     return figure, axes[:count]
+
+
+def log_ticks(axis: Any) -> None:
+    """Make an axis logarithmic, with plain numbers for ticks, few enough to be read.
+
+    To be called when everything is drawn.
+
+    >>> log_ticks(axes.xaxis)
+    """
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    low, high = axis.get_view_interval()
+    subs = (1.0, 2.0, 5.0) if high < FEW_DECADES * low else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def violins(axes: Any, samples: Sequence[Any], names: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from safecf.experiments.base import Cell, Options, Result, Results
 from safecf.experiments.page import Page, table
 
 NAME = "SAFER2"
-LAST = 10  # epochs at the end whose fluctuation is told
+LAST = 10  # epochs at the end that the table is of
 RESIDUALS = {
     "residual_users": r"$\Vert \Delta U\Vert$",
     "residual_items": r"$\Vert \Delta V\Vert$",
@@ -73,12 +73,14 @@ class Profile:
         return Page(
             [
                 self.text,
-                f"The validation users of the paper's split, {options.seeds} starts: recall after "
-                "the last epoch, mean ± standard deviation over the starts. Residual norms are "
-                "those of the change of U, V and z in an epoch. They, and by which share of alpha "
-                f"the mean weight is off, are means over the last {LAST} epochs and all starts. "
-                "The paper shows curves for ML-20M, and no numbers.",
-                table([*HEADER, *map(heading, columns)], lines),
+                f"The validation users of the paper's split, {options.seeds} starts. All numbers "
+                f"are of the last {LAST} epochs. Residual norms are those of the change of U, V "
+                "and z in an epoch; they, and by which share of alpha the mean weight is off, are "
+                "means over epochs and starts. Recalls are means over the epochs, and then over "
+                "the starts ± their standard deviation; what they swing is the difference of the "
+                "largest and the smallest one within a start. The paper shows curves for ML-20M, "
+                "and no numbers.",
+                table(_header(columns), lines),
             ],
             [
                 row
@@ -98,12 +100,20 @@ def quality_columns(data: str) -> list[Column]:
     return [(low[0], level) for level in (1.0, 0.3)]
 
 
+def _header(columns: list[Column]) -> list[str]:
+    return HEADER + [text for each in columns for text in (heading(each), "swings")]
+
+
 def _line(runs: list[Result], columns: list[Column]) -> list[str]:
     curves = [[courses.history(each, name).values for each in runs] for name in RESIDUALS]
     curves.append([_error(each) for each in runs])
     means = [np.mean([each[-LAST:].mean() for each in of]) for of in curves]
-    recalls = [courses.final(runs, column) for column in columns]
-    return [_short(each) for each in means] + [_spread(each) for each in recalls]
+    line = [_short(each) for each in means]
+    for column in columns:
+        recalls = courses.last(runs, column, LAST)
+        line.append(_spread(np.array([each.mean() for each in recalls])))
+        line.append(f"{np.mean([np.ptp(each) for each in recalls]):.4f}")
+    return line
 
 
 def _error(result: Result) -> Floats:
@@ -128,7 +138,7 @@ def draw(found: Found, columns: list[Column], watched: str) -> Any:
     figure, axes = panels(6, columns=3, height=1.9)
     norms, recalls, last = axes[:3], axes[3:5], axes[5]
     for place, (name, runs) in enumerate(found.items()):
-        style: dict[str, Any] = {"label": name, "markevery": (2 * place, 10)}
+        style: dict[str, Any] = {"label": name, "markevery": (2 * place, 9)}
         style |= look(place)._asdict()
         for panel, residual in zip(norms, RESIDUALS, strict=True):
             curve = courses.history(runs[0], residual)

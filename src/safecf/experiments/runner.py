@@ -114,22 +114,23 @@ def run_cells(
 
 
 class Pace:
-    """How long cells take, by their kind, and so how long the rest will."""
+    """How long cells take, by what they have in common, and so how long the rest will."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, list[float]] = defaultdict(list)
 
     def saw(self, cell: Cell, seconds: float) -> None:
         """Remember how long a cell took."""
-        self.seconds[cell.kind].append(seconds)
+        for kind in cell.kinds:
+            self.seconds[kind].append(seconds)
 
     def left(self, cells: Sequence[Cell], jobs: int) -> str:
         """Say how long these will take, `jobs` at a time; nothing while no cell has ended."""
         means = {kind: sum(each) / len(each) for kind, each in self.seconds.items()}
         if not means or not cells:
             return ""
-        usual = sum(means.values()) / len(means)
-        total = int(sum(means.get(cell.kind, usual) for cell in cells) / min(jobs, len(cells)))
+        nearest = (next(means[kind] for kind in cell.kinds if kind in means) for cell in cells)
+        total = int(sum(nearest) / min(jobs, len(cells)))
         return f"about {total // 3600}:{total // 60 % 60:02}:{total % 60:02} left"
 
 

@@ -133,7 +133,7 @@ GRIDS = [
         },
         {"factors": 32, "device": "cpu"},
         epochs=(50,),
-        final=(100,),
+        final=(50,),
     ),
 ]
 
@@ -182,7 +182,7 @@ MULT_VAE = Search(
     },
     {"device": "cpu"},
     epochs=(50,),
-    final=(100,),
+    final=(50,),
     objective=BOTH,
     trials=16,
 )

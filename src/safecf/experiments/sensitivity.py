@@ -1,5 +1,6 @@
 """`sensitivity`: what each option of the tuned SAFER2 does for the mean, and for the tail."""
 
+import math
 from typing import Any, NamedTuple
 
 from safecf.experiments import presets, ratios
@@ -20,6 +21,14 @@ VALUES: dict[str, tuple[Any, ...]] = {
 }
 MULTIPLES = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0)
 MULTIPLIED = ("bandwidth", "unobserved_weight", "regularization")
+# The standard deviation of a kernel of bandwidth 1: others get the bandwidth of the same spread.
+SPREADS = {
+    "gaussian": 1.0,
+    "epanechnikov": 5**-0.5,
+    "logistic": math.pi / 3**0.5,
+    "uniform": 3**-0.5,
+    "triangular": 6**-0.5,
+}
 
 
 class Change(NamedTuple):
@@ -27,6 +36,16 @@ class Change(NamedTuple):
 
     option: str | None
     value: Any
+
+    def applied(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options with the change; another kernel has the same spread."""
+        if self.option is None:
+            return options
+        changed = {**options, self.option: self.value}
+        if self.option == "kernel":
+            width = options["bandwidth"] * SPREADS[options["kernel"]] / SPREADS[self.value]
+            changed["bandwidth"] = float(f"{width:.3g}")
+        return changed
 
 
 def changes(preset: presets.Preset, options: Options) -> list[Change]:
@@ -38,6 +57,7 @@ def changes(preset: presets.Preset, options: Options) -> list[Change]:
     for option in MULTIPLIED:
         base = preset.options[option]
         found += [Change(option, float(f"{base * each:.3g}")) for each in MULTIPLES]
+    found += [Change("kernel", kernel) for kernel in SPREADS]
     return [each for each in found if each.option is None or not _same(preset, each)]
 
 
@@ -56,8 +76,7 @@ def plan(options: Options) -> list[tuple[Change, Cell]]:
     for split in repeated_seeds(options.splits):
         for change in changes(preset, options):
             settings = preset.settings(options.data, split, 0, on="validation")
-            if change.option is not None:
-                settings["options"] = {**preset.options, change.option: change.value}
+            settings["options"] = change.applied(preset.options)
             planned.append((change, Cell(quality, settings)))
     return planned
 
@@ -79,9 +98,12 @@ def render(results: Results, options: Options) -> Page:
     }
     blocks = [
         f"The tuned SAFER2 ({', '.join(f'{k} {v}' for k, v in preset.options.items())}) with one "
-        f"option changed, on {options.splits} splits, for the validation users, so that what is "
-        "found here may be used. Changes are those of the means, in percent. The 95 % intervals "
-        "draw users, each with all their appearances."
+        f"option changed, on {options.splits} splits, for their validation users. Most of them are "
+        "test users of other splits: this is for understanding, not for choosing. Changes are "
+        "those of the means, in percent. The 95 % intervals draw users, each with all their "
+        "appearances. Another kernel has the bandwidth with which its spread is the same. "
+        "`normalisation` is left out, since it changes the scale of other options; `frontier` has "
+        "SAFER2 tuned with and without it."
     ]
     for option in dict.fromkeys(change.option for change in gains):
         chosen = {change: each for change, each in gains.items() if change.option == option}
@@ -98,6 +120,7 @@ def render(results: Results, options: Options) -> Page:
         blocks,
         [
             {"option": str(c.option), "value": c.value, "metric": metric, "tail": level}
+            | {"mean": float(per_split(found[c], (metric, level)).mean())}
             | {"change in percent": each.value, "low": each.users[0], "high": each.users[1]}
             for c, pair in gains.items()
             for (metric, level), each in zip(COLUMNS, pair, strict=True)
@@ -112,21 +135,26 @@ def _line(
 ) -> list[str]:
     means = [f"{per_split(runs, column).mean():.4f}" for column in COLUMNS]
     if gains is None:
-        return [f"**{value:g}**", *means, *("" for _ in COLUMNS)]
+        return [f"**{_text(value)}**", *means, *("" for _ in COLUMNS)]
     said = [f"{g.value:+.1f} % [{g.users[0]:+.1f}, {g.users[1]:+.1f}]" for g in gains]
-    return [f"{value:g}", *means, *said]
+    return [_text(value), *means, *said]
 
 
-def _order(line: list[str]) -> float:
-    return float(line[0].strip("*"))
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _order(line: list[str]) -> tuple[float, str]:
+    value = line[0].strip("*")
+    return (0.0, value) if value in SPREADS else (float(value), "")
 
 
 def draw(preset: presets.Preset, gains: dict[Change, list[Gain]]) -> Any:
     """Draw a panel per option: the change of the mean and that of the tail."""
-    from safecf.experiments.figures import look, panels  # noqa: PLC0415
+    from safecf.experiments.figures import log_ticks, look, panels  # noqa: PLC0415
 
-    names = list(dict.fromkeys(str(change.option) for change in gains))
-    figure, axes = panels(len(names), columns=3, height=1.9)
+    names = [*VALUES, *MULTIPLIED]
+    figure, axes = panels(len(names), columns=3, height=2.0)
     for option, panel in zip(names, axes, strict=True):
         for place, column in enumerate(COLUMNS):
             points = {c.value: each[place] for c, each in gains.items() if c.option == option}
@@ -144,18 +172,22 @@ def draw(preset: presets.Preset, gains: dict[Change, list[Gain]]) -> Any:
                 **drawn._asdict(),
             )
         panel.axvline(preset.options[option], color="#7F7F7F", linestyle=":", linewidth=0.8)
-        if option != "tail":
-            panel.set_xscale("log")
+        if option == "factors":
+            panel.set_xscale("log", base=2)
+            panel.set_xticks(values, [str(value) for value in values])
+            panel.minorticks_off()
+        elif option != "tail":
+            log_ticks(panel.xaxis)
         panel.set_xlabel(option)
         panel.set_ylabel("change, %")
-    axes[0].legend()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 
 
 EXPERIMENT = Experiment(
     "sensitivity",
     "What each option of SAFER2 does for the tail",
-    "beyond it: the options of SAFER2, one at a time",
+    "none; the options of SAFER2, one at a time",
     cells,
     render,
     splits=10,

@@ -11,18 +11,15 @@ from safecf.experiments.page import Page, table
 from safecf.experiments.statistics import statistics
 
 COLUMNS = [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (20, 50, 100)]
-# Kernels have an experiment of their own.
-LEFT_OUT = ("SAFER2, logistic", "SAFER2, uniform", "SAFER2, triangular")
 BASELINE = "iALS"
 
 
 def models(options: Options) -> list[presets.Preset]:
     """Return all models with the authors' settings, or with ours where they have none."""
     known = presets.load(options.data, "paper", options.presets)
-    if not known:
-        presets.require(options.data, "tuned", (BASELINE, "ERM-MF", "SAFER2"), options.presets)
-        known = presets.load(options.data, "tuned", options.presets)
-    return [each for name, each in known.items() if name not in LEFT_OUT]
+    which = "paper" if known else "tuned"
+    presets.require(options.data, which, (BASELINE, "ERM-MF", "SAFER2"), options.presets)
+    return list(presets.load(options.data, which, options.presets).values())
 
 
 def plan(options: Options) -> list[tuple[str, Cell]]:

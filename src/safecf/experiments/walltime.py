@@ -103,7 +103,8 @@ def _quality(found: Found, options: Options) -> list[str]:
         "which does not count as time. All models ran alone, one after another, with all cores of "
         "the same CPU; those with rows to solve use spectral CG, except for those by blocks. The "
         f"table tells how soon a model has {near}, and the best that its curves reach. CVaR-MF "
-        f"with Adam has a step of {variants.ADAM_STEP:g}; the other settings are the authors'.",
+        f"with Adam has a step of {variants.ADAM_STEP:g}; the other settings are those of "
+        "`table-1`.",
         table(
             ["", "seconds per epoch", "epochs to 99 %", "seconds to 99 %"]
             + [f"best {heading(column)}" for column in columns],
@@ -132,7 +133,7 @@ def _losses(found: Found) -> list[str]:
 
 def draw(found: dict[str, dict[str, Curve]]) -> Any:
     """Draw a row of panels for each quantity: by epochs, and by seconds."""
-    from safecf.experiments.figures import looks_of, panels  # noqa: PLC0415
+    from safecf.experiments.figures import log_ticks, looks_of, panels  # noqa: PLC0415
 
     figure, axes = panels(2 * len(found), height=2.3, sharey="row")
     looks = looks_of(next(iter(found.values())))
@@ -144,8 +145,10 @@ def draw(found: dict[str, dict[str, Curve]]) -> Any:
         best = max(curve.values.max() for curve in each.values())
         if what.startswith("validation"):
             left.set_ylim(SHOWN * best, best + 0.1 * (1 - SHOWN) * best)
-        left.set(xlabel="epochs", ylabel=what, xscale="log")
-        right.set(xlabel="seconds of training", xscale="log")
+        left.set(xlabel="epochs", ylabel=what)
+        right.set(xlabel="seconds of training")
+        for panel in (left, right):
+            log_ticks(panel.xaxis)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
 

@@ -27,7 +27,7 @@ class Objective:
 
     def __str__(self) -> str:
         names = ["mean" if level == 1 else f"tail {level:g}" for level in self.levels]
-        return f"{' + '.join(names)} of {self.metric}"
+        return f"{' and '.join(names)} of {self.metric}"
 
 
 @dataclass(frozen=True)
