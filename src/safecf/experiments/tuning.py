@@ -22,6 +22,7 @@ from safecf.tuning import Objective, Trial, best
 
 CENTRES = 4  # how many settings a further round is near to
 KEPT, STARTS = 3, 3  # how many settings are repeated, and how often
+SAME = 5e-4  # objectives that differ by less are equal; the mean of three starts is no surer
 TRIALS = 64
 EDGE = "†"
 METRIC, LEVELS = "recall@20", (1.0, 0.3)
@@ -121,7 +122,10 @@ def _starts(search: Search) -> range:
 
 
 def compare(search: Search, results: dict[str, Result], options: Options) -> list[Found]:
-    """Return the repeated settings, the best first, each with its best number of epochs."""
+    """Return the repeated settings, each with its number of epochs, the one to take first.
+
+    Of what is equally good for all that one can tell, the smaller and the shorter is taken.
+    """
     found = []
     for each in repeated(search, results, options):
         runs = [
@@ -132,15 +136,21 @@ def compare(search: Search, results: dict[str, Result], options: Options) -> lis
             Trial({"epochs": epochs}, [_values(run, search.objective)[place] for run in runs])
             for place, epochs in enumerate(search.final)
         ]
-        (chosen,) = best(trials)
-        place = trials.index(chosen)
+        enough = max(each.value for each in trials) - SAME
+        place, chosen = next((n, each) for n, each in enumerate(trials) if each.value >= enough)
         mean, tail = (
             sum(_values(run, Objective(METRIC, (level,)))[place] for run in runs) / len(runs)
             for level in LEVELS
         )
         epochs = int(chosen.options["epochs"])
         found.append(Found(each, epochs, chosen.value, mean, tail))
-    return sorted(found, key=lambda each: -each.value)
+    enough = max(each.value for each in found) - SAME
+
+    def order(each: Found) -> tuple[bool, float, float]:
+        small = each.value >= enough
+        return not small, float(str(each.options.get("factors", 0))) if small else 0, -each.value
+
+    return sorted(found, key=order)
 
 
 def _values(result: Result, objective: Objective) -> list[float]:
@@ -213,7 +223,8 @@ def _explained() -> str:
         "the mean. The set `tuned` has wider ranges and more factors, and goes by the average of "
         "mean and tail. First come short trainings from one start. The best of them are trained "
         f"for longer, from {STARTS} other starts, and the best mean over these decides, the number "
-        "of epochs included. Settings were sought with one number of factors, and only repeated "
+        f"of epochs included; within {SAME:g} of it, fewer factors and epochs do. Settings were "
+        "sought with one number of factors, and only repeated "
         "with others. The differences between the best are smaller than what other validation "
         f"users would make of them. {EDGE} marks a value at an end of its range. The CSV file has "
         "all that was tried."
