@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from safecf.experiments import published, table_1
 from safecf.experiments.aggregate import Estimate, collect, heading, lifts
 from safecf.experiments.base import Cell, Experiment, Options, Results
@@ -48,7 +50,9 @@ def render(results: Results, options: Options) -> Page:
         "The mean recall of the worst-off share alpha of the test users, and by how many percent "
         f"it is above that of iALS; alpha = 1 is everybody. Means over {options.seeds} starts, and "
         "95 % paired bootstrap intervals over the test users. Models and settings are those of "
-        "`table-1`. The paper shows the figure for ML-20M and MSD, and no numbers."
+        "`table-1`. Levels are left out where iALS gives the worst-off next to nothing, in some "
+        "draws nothing at all: a ratio to that means nothing. The paper shows the figure for "
+        "ML-20M and MSD, and no numbers."
     ]
     for metric in metrics(options):
         lines = [
@@ -79,13 +83,15 @@ def draw(found: Curves, options: Options) -> Any:
     figure, axes = panels(len(chosen), height=2.6)
     looks = looks_of(NAMES)
     for metric, panel in zip(chosen, axes, strict=True):
-        for (name, of), gains in found.items():
-            if of == metric:
-                values = [1 + each.value / 100 for each in gains]
-                panel.plot(LEVELS, values, label=name, markevery=3, **looks[name]._asdict())
-            if (name, of) == (BANDED, metric):
-                ends = [[1 + end / 100 for end in (each.low, each.high)] for each in gains]
-                panel.fill_between(LEVELS, *zip(*ends, strict=True), color="#000000", alpha=0.1)
+        curves = {name: gains for (name, of), gains in found.items() if of == metric}
+        first = next((n for n in range(len(LEVELS)) if _known(curves, n)), len(LEVELS))
+        for name, gains in curves.items():
+            values = [1 + each.value / 100 for each in gains[first:]]
+            style = looks[name]._asdict()
+            panel.plot(LEVELS[first:], values, label=name, markevery=3, **style)
+        ends = [[1 + end / 100 for end in (e.low, e.high)] for e in curves[BANDED][first:]]
+        low, high = np.array(ends).reshape(-1, 2).T
+        panel.fill_between(LEVELS[first:], low, high, color="#000000", alpha=0.1, linewidth=0)
         panel.axhline(1, color="#7F7F7F", linestyle=":", linewidth=0.8)
         panel.set_xlabel(r"quantile level $\alpha$ (share of worst-off users)")
         panel.set_ylabel(f"{heading((metric, 1.0))} relative to iALS")
@@ -93,7 +99,14 @@ def draw(found: Curves, options: Options) -> Any:
     return figure
 
 
+def _known(curves: dict[str, list[Estimate]], place: int) -> bool:
+    """Whether a ratio to iALS means something at a level: no draw of users divides by zero."""
+    return all(np.isfinite([each[place].low, each[place].high]).all() for each in curves.values())
+
+
 def _percent(found: Estimate) -> str:
+    if not np.isfinite([found.low, found.high]).all():
+        return ""
     return f"{found.value:+.1f} % [{found.low:+.1f}, {found.high:+.1f}]"
 
 

@@ -96,7 +96,7 @@ def draw(found: dict[str, list[Result]], options: Options) -> Any:
         panel.set_yticks(list(places), list(found))
         panel.set_xlabel(heading(column))
     axes[0].invert_yaxis()
-    axes[0].legend()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 
 
