@@ -100,3 +100,16 @@ def test_of_equals_the_smaller_and_shorter_is_taken(monkeypatch, searched):
     monkeypatch.setattr(tuning, "SAME", 1.0)
     first, *_ = tuning.compare(named("SAFER2"), tuning.by_settings(results), options)
     assert (first.options["factors"], first.epochs) == (128, 8)
+
+
+def test_there_is_a_preset_for_every_size(searched):
+    options, results, _ = searched
+    one = named("iALS")
+    found = tuning.compare(one, tuning.by_settings(results), options)
+    (which, first), *sized = tuning.chosen(one, found, options)
+    assert (which, first.name, first.options["factors"]) == ("tuned", "iALS", 512)
+    assert [(each.name, each.options["factors"]) for _, each in sized] == [
+        (f"iALS, d = {size}", size) for size in (128, 256, 512, 1024)
+    ]
+    assert {which for which, _ in sized} == {"sized"}
+    assert sized[2][1].options == first.options

@@ -13,17 +13,18 @@ COLUMNS = sorted(ratios.COLUMNS, key=lambda column: column[0])  # a metric, then
 TUNED = ("iALS", "ERM-MF", "CVaR-MF", "SAFER2", "SAFER2, rho = 1", "EASE", "Mult-VAE")
 PAPER = (IALS, SAFER2) = ("iALS", "SAFER2")
 THEIRS = ", the paper's settings"
-FILLS = {THEIRS: "none", ", rho = 1": "left"}  # of the markers in the figure
 
 
 def models(options: Options) -> dict[str, presets.Preset]:
-    """Return the tuned models, and those of the paper to see how far we have come."""
+    """Return the tuned models, the paper's to see how far we have come, and as large an iALS."""
     ours = presets.require(options.data, "tuned", TUNED, options.presets)
     theirs = presets.require(options.data, "paper", PAPER, options.presets)
-    return {
-        **{each.name + THEIRS: each for each in theirs},
-        **{each.name: each for each in ours},
-    }
+    found = {each.name + THEIRS: each for each in theirs} | {each.name: each for each in ours}
+    size = found[SAFER2].options["factors"]
+    large = presets.load(options.data, "sized", options.presets).get(f"{IALS}, d = {size}")
+    if large is None or large.options == found[IALS].options:
+        return found
+    return {**found, large.name: large}
 
 
 def plan(options: Options) -> list[tuple[str, Cell]]:
@@ -57,7 +58,8 @@ def render(results: Results, options: Options) -> Page:
         [
             f"Means over the test users of {options.splits} splits. Our settings were chosen by "
             "`tuning`, on the validation users of the paper's split. ERM-MF and SAFER2 also had "
-            "their `normalisation` rho chosen; with rho = 1 the loss is the paper's. The 95 % "
+            "their `normalisation` rho chosen; with rho = 1 the loss is the paper's. An iALS "
+            "with as many factors as SAFER2 is there as well, the best of those. The 95 % "
             "intervals draw users, each with all their appearances in test sets. They are wide "
             "since users differ; models are better compared by the gains below, on the same users.",
             table(["", *map(heading, COLUMNS)], lines),
@@ -95,7 +97,7 @@ def draw(found: dict[str, list[Result]]) -> Any:
                 color=drawn.color,
                 marker=drawn.marker,
                 markersize=5,
-                fillstyle=FILLS.get(name.removeprefix(_base(name)), "full"),
+                fillstyle=_fill(name),
                 linestyle="none",
                 linewidth=0.8,
             )
@@ -110,6 +112,13 @@ def draw(found: dict[str, list[Result]]) -> Any:
 def _base(name: str) -> str:
     """Return the model of a name: "SAFER2" of "SAFER2, rho = 1"."""
     return name.split(", ", maxsplit=1)[0]
+
+
+def _fill(name: str) -> str:
+    """Return how the marker is filled: models of one name have one marker."""
+    if name == _base(name):
+        return "full"
+    return "none" if name.endswith(THEIRS) else "left"
 
 
 EXPERIMENT = Experiment(

@@ -1,7 +1,7 @@
 """Presets: the settings of models on data sets, all in one file, and the command that found each.
 
-There are three sets: "paper", what the authors publish; "grid", the best of the paper's ranges; and
-"tuned", the best that we have found.
+There are four sets: "paper", what the authors publish; "grid", the best of the paper's ranges;
+"tuned", the best that we have found; and "sized", the best of those with each number of factors.
 """
 
 import json
@@ -23,10 +23,11 @@ from safecf.models.options import check_options
 # By set, data set and name: "model", "found" and "options".
 Everything = dict[str, dict[str, dict[str, dict[str, Any]]]]
 
-SETS = ("paper", "grid", "tuned")
+SETS = ("paper", "grid", "tuned", "sized")
 HEADER = """\
 # Settings of models, by set, data set and name. "paper" is what the authors publish, "grid" the
-# best of the ranges in the paper, "tuned" the best that we have found; `found` says how.
+# best of the ranges in the paper, "tuned" the best that we have found, "sized" the best of those by
+# number of factors; `found` says how.
 """
 # What "tiny" data are tried with.
 SMALL = {"factors": 4, "iterations": 2, "block_size": 2, "batch_size": 50}

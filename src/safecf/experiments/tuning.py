@@ -160,12 +160,23 @@ def _values(result: Result, objective: Objective) -> list[float]:
     return [objective({objective.metric: row}) for row in result.record[objective.metric]]
 
 
-def _preset(search: Search, found: Found, options: Options) -> presets.Preset:
-    chosen = dict(found.options)
+def chosen(
+    search: Search, found: list[Found], options: Options
+) -> list[tuple[str, presets.Preset]]:
+    """Return the preset of a search, and the best of each size, with the sets they belong to."""
+    best = [(search.which, _preset(search, search.name, found[0], options))]
+    for size in search.sizes:
+        of = max((f for f in found if f.options["factors"] == size), key=lambda f: f.value)
+        best.append(("sized", _preset(search, f"{search.name}, d = {size}", of, options)))
+    return best
+
+
+def _preset(search: Search, name: str, found: Found, options: Options) -> presets.Preset:
+    settings = dict(found.options)
     if "iterations" in MODELS[search.model]().get_params():
-        chosen["iterations"] = found.epochs
+        settings["iterations"] = found.epochs
     command = EXPERIMENT.command(Options(options.data, trials=options.trials))
-    return presets.Preset(search.name, search.model, chosen, command)
+    return presets.Preset(name, search.model, settings, command)
 
 
 def render(results: Results, options: Options) -> Page:
@@ -174,10 +185,10 @@ def render(results: Results, options: Options) -> Page:
     blocks, everything = [_explained()], presets.Everything()
     for search in searches(options.data):
         found = compare(search, known, options)
-        preset = _preset(search, found[0], options)
-        presets.put(everything, search.which, options.data, preset)
-        if options.presets is not None:
-            presets.update(options.presets, search.which, options.data, preset)
+        for which, preset in chosen(search, found, options):
+            presets.put(everything, which, options.data, preset)
+            if options.presets is not None:
+                presets.update(options.presets, which, options.data, preset)
         lines = [
             [_text(search, each), str(each.epochs), each.value, each.mean, each.tail]
             for each in found
