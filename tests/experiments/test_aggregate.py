@@ -6,18 +6,24 @@ import pytest
 from safecf.evaluation import tail_mean
 from safecf.experiments.aggregate import (
     estimate,
-    gain,
     heading,
     lift,
     lifts,
     over_splits,
     per_split,
+    samples,
     weighted_tails,
     without,
 )
+from safecf.experiments.aggregate import gain as gain_of
 from safecf.experiments.base import Result, Results
 
 COLUMN = ("recall@20", 0.3)
+
+
+def gain(before, after, column):
+    found = samples({"before": before, "after": after}, column)
+    return gain_of(found["before"], found["after"])
 
 
 def result(scores, split=0, seed=0, users=None):
@@ -47,7 +53,8 @@ def test_weighted_tails_are_those_of_repeated_users():
     counts = rng.integers(0, 4, (6, 50))
     for level in (0.1, 0.3, 1.0):
         expected = [tail_mean(np.repeat(scores, row), level) for row in counts]
-        np.testing.assert_allclose(weighted_tails(scores, counts, level), expected)
+        found = weighted_tails(scores, counts.T.astype(np.float64), level)
+        np.testing.assert_allclose(found, expected)
 
 
 def test_means_over_starts_and_splits():
@@ -58,7 +65,7 @@ def test_means_over_starts_and_splits():
         for pair in (results[2:], results[:2])
     ]
     np.testing.assert_allclose(per_split(results, COLUMN), expected)
-    found = over_splits(results, COLUMN)
+    found = over_splits(samples({"": results}, COLUMN)[""])
     assert found.value == pytest.approx(np.mean(expected))
     assert found.spread == pytest.approx(np.std(expected, ddof=1))
     assert found.low < found.value < found.high

@@ -1,7 +1,7 @@
 """From the scores of users to the numbers of tables: over users, starts, and splits."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,6 +13,7 @@ from safecf.evaluation.tail import tail_mean
 from safecf.experiments.base import Cell, Result, Results
 
 Floats = NDArray[np.float64]
+Counts = NDArray[np.floating[Any]]  # how often users are drawn; exact in float32
 Name = TypeVar("Name", bound=Hashable)
 Column = tuple[str, float]  # a metric, and the share of worst-off users; 1 means all
 
@@ -114,27 +115,42 @@ def per_split(results: Sequence[Result], column: Column) -> Floats:
     return np.array([tails(each, column).mean() for each in _splits(results).values()])
 
 
-def over_splits(results: Sequence[Result], column: Column) -> Estimate:
+class Sample(NamedTuple):
+    """A model's numbers in one column: of every split, and of every draw of users."""
+
+    splits: dict[int, float]
+    draws: Floats
+
+
+def samples(found: Mapping[Name, Sequence[Result]], column: Column) -> dict[Name, Sample]:
+    """Return the samples of all models, with the same draws of users."""
+    counts = _drawn_users([each for results in found.values() for each in results])
+    return {
+        name: Sample(
+            {split: float(tails(runs, column).mean()) for split, runs in _splits(results).items()},
+            _clustered(_splits(results), counts, column),
+        )
+        for name, results in found.items()
+    }
+
+
+def over_splits(sample: Sample) -> Estimate:
     """Return the mean over splits, with an interval that draws users, as `Gain.users` does."""
-    values = per_split(results, column)
-    draws = _clustered(_splits(results), _drawn_users(results), column)
-    return Estimate(float(values.mean()), _spread(values), *_interval(draws))
+    values = np.array(list(sample.splits.values()))
+    return Estimate(float(values.mean()), _spread(values), *_interval(sample.draws))
 
 
-def gain(before: Sequence[Result], after: Sequence[Result], column: Column) -> Gain:
+def gain(before: Sample, after: Sample) -> Gain:
     """Compare two models on the same splits: 100 (mean after / mean before - 1), pair by pair."""
-    pair = [_splits(each) for each in (before, after)]
-    if list(pair[0]) != list(pair[1]):
+    if list(before.splits) != list(after.splits):
         raise ValueError("the two models were not run on the same splits; run both on the same")
-    means = [np.array([tails(each, column).mean() for each in model.values()]) for model in pair]
+    means = [np.array(list(each.splits.values())) for each in (before, after)]
     chosen = _drawn_splits(len(means[0]))
     over = _percent(*(each[chosen].mean(axis=1) for each in means))
-    counts = _drawn_users([*before, *after])
-    users = _percent(*(_clustered(model, counts, column) for model in pair))
     return Gain(
         float(_percent(means[0].mean(), means[1].mean())),
         _interval(over),
-        _interval(users),
+        _interval(_percent(before.draws, after.draws)),
         float(np.mean(means[1] > means[0])),
     )
 
@@ -173,41 +189,40 @@ def _drawn_splits(count: int) -> NDArray[np.int64]:
     return np.random.default_rng(SEED).integers(count, size=(DRAWS, count))
 
 
-def _drawn_users(results: Sequence[Result]) -> NDArray[np.int64]:
-    """Return how often each user is drawn, a row for each draw of as many users as there are."""
+def _drawn_users(results: Sequence[Result]) -> Counts:
+    """Return how often each user is drawn, a column for each draw of as many users as there are."""
     users = np.unique(np.concatenate([each.record["users"] for each in results])).astype(int)
     rng = np.random.default_rng(SEED)
-    counts = np.zeros((DRAWS, users[-1] + 1), dtype=np.int64)
-    counts[:, users] = rng.multinomial(users.size, np.full(users.size, 1 / users.size), DRAWS)
+    counts = np.zeros((users[-1] + 1, DRAWS), dtype=np.float32)
+    counts[users] = rng.multinomial(users.size, np.full(users.size, 1 / users.size), DRAWS).T
     return counts
 
 
-def _clustered(
-    splits: dict[int, list[Result]], counts: NDArray[np.int64], column: Column
-) -> Floats:
+def _clustered(splits: dict[int, list[Result]], counts: Counts, column: Column) -> Floats:
     """Return the mean over splits and starts for each draw, users counting as often as drawn."""
     metric, level = column
-    total = np.zeros(len(counts))
+    total = np.zeros(counts.shape[1])
     for results in splits.values():
-        drawn = counts[:, results[0].record["users"].astype(int)]
+        drawn = counts[results[0].record["users"].astype(int)]
         values = [weighted_tails(each.record[metric], drawn, level) for each in results]
         total += np.mean(values, axis=0)
     return np.asarray(total / len(splits))
 
 
-def weighted_tails(scores: Floats, counts: NDArray[np.int64], level: float) -> Floats:
-    """Return `tail_mean` with user u there `counts[r, u]` times, for every row r.
+def weighted_tails(scores: Floats, counts: Counts, level: float) -> Floats:
+    """Return `tail_mean` with user u there `counts[u, c]` times, for every column c.
 
-    >>> weighted_tails(np.array([0.0, 1.0]), np.array([[1, 3]]), 0.5)
+    >>> weighted_tails(np.array([0.0, 1.0]), np.array([[1.0], [3.0]]), 0.5)
     array([0.5])
     """
     order = np.argsort(scores, kind="stable")
-    each = counts[:, order[~np.isnan(scores[order])]]
-    ordered = scores[order[~np.isnan(scores[order])]]
-    budget = level * each.sum(axis=1)
-    spent = np.cumsum(each, axis=1) - each
-    taken = np.clip(budget[:, None] - spent, 0, each)
-    return np.asarray(taken @ ordered / budget)
+    order = order[~np.isnan(scores[order])]
+    each, ordered = counts[order], scores[order]
+    budget = level * each.sum(axis=0)
+    if level < 1:
+        spent = np.cumsum(each, axis=0) - each
+        each = np.clip(budget - spent, 0, each)
+    return np.asarray(ordered @ each / budget)
 
 
 def _interval(draws: Floats) -> tuple[float, float]:

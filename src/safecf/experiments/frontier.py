@@ -3,8 +3,17 @@
 from typing import Any
 
 from safecf.experiments import presets, ratios
-from safecf.experiments.aggregate import collect, gain, heading, over_splits, rows, without
-from safecf.experiments.base import Cell, Experiment, Options, Result, Results
+from safecf.experiments.aggregate import (
+    Sample,
+    collect,
+    gain,
+    heading,
+    over_splits,
+    rows,
+    samples,
+    without,
+)
+from safecf.experiments.base import Cell, Experiment, Options, Results
 from safecf.experiments.data import SEED
 from safecf.experiments.page import Page, table
 from safecf.experiments.users import users
@@ -45,9 +54,10 @@ def render(results: Results, options: Options) -> Page:
     left_out = chosen_on.record["users"]
     found = collect(plan(options), others)
     fresh = collect(plan(options), without(others, left_out))
+    known = [samples(found, column) for column in COLUMNS]
     lines = []
-    for name, each in found.items():
-        numbers = [over_splits(each, column) for column in COLUMNS]
+    for name in found:
+        numbers = [over_splits(each[name]) for each in known]
         lines.append([name, *(f"{n.value:.4f} [{n.low:.4f}, {n.high:.4f}]" for n in numbers)])
     pairs = [(SAFER2, name) for name in found if name != SAFER2]
     settings = [
@@ -73,20 +83,21 @@ def render(results: Results, options: Options) -> Page:
             table(["", "options", "found"], settings),
         ],
         [row for name, each in found.items() for row in rows(name, each, COLUMNS)],
-        lambda: draw(found),
+        lambda: draw(known),
         "Change of mean and tail over the tuned iALS, with 95 % intervals that draw users",
     )
 
 
-def draw(found: dict[str, list[Result]]) -> Any:
+def draw(known: list[dict[str, Sample]]) -> Any:
     """Draw every model as a point: its gain over iALS for all users, and for the worst-off."""
     from safecf.experiments.figures import looks_of, panels  # noqa: PLC0415
 
     figure, axes = panels(2, height=3.1)
-    looks = looks_of(dict.fromkeys(map(_base, found)))
-    for panel, (mean, tail) in zip(axes, (COLUMNS[:2], COLUMNS[2:]), strict=True):
-        for name, each in found.items():
-            x, y = (gain(found[IALS], each, column) for column in (mean, tail))
+    looks = looks_of(dict.fromkeys(map(_base, known[0])))
+    for place, panel in zip((0, 2), axes, strict=True):
+        mean, tail = COLUMNS[place : place + 2]
+        for name in known[0]:
+            x, y = (gain(each[IALS], each[name]) for each in known[place : place + 2])
             drawn = looks[_base(name)]
             panel.errorbar(
                 x.value,
@@ -103,8 +114,8 @@ def draw(found: dict[str, list[Result]]) -> Any:
             )
         for line in (panel.axhline, panel.axvline):
             line(0, color="#7F7F7F", linestyle=":", linewidth=0.8)
-        panel.set_xlabel(f"change of {heading(mean)} over iALS, %")
-        panel.set_ylabel(f"change of {heading(tail)} over iALS, %")
+        panel.set_xlabel(f"{heading(mean)} over iALS, %")
+        panel.set_ylabel(f"{heading(tail)}, over iALS, %")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 

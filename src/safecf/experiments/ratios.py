@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from safecf.experiments.aggregate import Column, Floats, Gain, gain, heading, per_split
+from safecf.experiments.aggregate import Column, Floats, Gain, gain, heading, per_split, samples
 from safecf.experiments.base import Result
 from safecf.experiments.page import table
 
@@ -34,13 +34,14 @@ class Ratio(NamedTuple):
 
 def ratios(found: dict[str, list[Result]], pairs: list[tuple[str, str]]) -> list[Ratio]:
     """Return every column of every pair of a model and its baseline."""
+    known = {column: samples(found, column) for column in COLUMNS}
     return [
         Ratio(
             model,
             baseline,
             column,
             per_split(found[model], column) / per_split(found[baseline], column),
-            gain(found[baseline], found[model], column),
+            gain(known[column][baseline], known[column][model]),
         )
         for model, baseline in pairs
         for column in COLUMNS

@@ -4,7 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 from safecf.experiments import presets, ratios
-from safecf.experiments.aggregate import Gain, collect, gain, heading, per_split
+from safecf.experiments.aggregate import Gain, collect, gain, heading, per_split, samples
 from safecf.experiments.base import Cell, Experiment, Options, Result, Results
 from safecf.experiments.data import repeated_seeds
 from safecf.experiments.page import Page, table
@@ -91,9 +91,10 @@ def render(results: Results, options: Options) -> Page:
     preset = _preset(options)
     found = collect(plan(options), results)
     base = found[Change(None, None)]
+    known = [samples(found, column) for column in COLUMNS]
     gains = {
-        change: [gain(base, each, column) for column in COLUMNS]
-        for change, each in found.items()
+        change: [gain(each[Change(None, None)], each[change]) for each in known]
+        for change in found
         if change.option is not None
     }
     blocks = [
