@@ -12,8 +12,10 @@ from safecf.data.matrix import Csr
 __all__ = ["LOSSES", "dense", "gradient", "matrix_of", "objective", "problem_of", "user_losses"]
 
 # By name: the loss with a weight of the unobserved pairs.
-NORMALISATION = {"plain": 0.0, "in between": 0.7, "normalised": 1.0}
-LOSSES = {name: partial(Loss, normalisation=rho) for name, rho in NORMALISATION.items()}
+LOSSES = {
+    name: partial(Loss, normalisation=rho)
+    for name, rho in (("plain", 0.0), ("in between", 0.7), ("normalised", 1.0))
+}
 
 
 def matrix_of(lengths, num_columns, rng, *, weighted=False) -> Csr:

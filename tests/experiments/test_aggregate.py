@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 from safecf.evaluation import tail_mean
+from safecf.evaluation.bootstrap import percentile_interval
 from safecf.experiments.aggregate import (
+    DRAWS,
+    SEED,
     estimate,
     heading,
     lift,
     lifts,
     over_splits,
-    per_split,
     samples,
     weighted_tails,
     without,
@@ -64,11 +66,21 @@ def test_means_over_starts_and_splits():
         np.mean([tail_mean(each.record["recall@20"], 0.3) for each in pair])
         for pair in (results[2:], results[:2])
     ]
-    np.testing.assert_allclose(per_split(results, COLUMN), expected)
-    found = over_splits(samples({"": results}, COLUMN)[""])
+    sample = samples({"": results}, COLUMN)[""]
+    assert sample.seeds == [3, 5]
+    np.testing.assert_allclose(sample.values, expected)
+    found = over_splits(sample)
     assert found.value == pytest.approx(np.mean(expected))
     assert found.spread == pytest.approx(np.std(expected, ddof=1))
     assert found.low < found.value < found.high
+    draws = np.random.default_rng(SEED).multinomial(20, np.full(20, 1 / 20), DRAWS)
+    slow = [
+        np.mean([tail_mean(np.repeat(each.record["recall@20"], drawn), 0.3) for each in results])
+        for drawn in draws
+    ]
+    np.testing.assert_allclose(sample.draws, slow, rtol=1e-5)
+    ends = np.ravel(percentile_interval(np.array(slow)[:, None], 0.95))
+    np.testing.assert_allclose([found.low, found.high], ends, rtol=1e-5)
 
 
 def test_an_estimate_is_the_mean_of_the_starts_within_its_interval():
@@ -90,7 +102,8 @@ def test_a_lift_is_paired():
 def test_a_gain_is_paired_over_splits_and_over_users():
     before, after = random_results(np.random.default_rng(4), 1.1)
     found = gain(before, after, ("recall@20", 1.0))
-    means = [per_split(each, ("recall@20", 1.0)) for each in (before, after)]
+    both = samples({"before": before, "after": after}, ("recall@20", 1.0))
+    means = [each.values for each in both.values()]
     assert found.value == pytest.approx(100 * (means[1].mean() / means[0].mean() - 1))
     for low, high in (found.splits, found.users):
         assert 0 < low < found.value < high < 20

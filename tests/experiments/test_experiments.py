@@ -268,7 +268,7 @@ def test_what_tuning_finds_is_there_for_those_after_it(tmp_path):
     file = tmp_path / "mine.toml"
 
     def writes(results, options):
-        presets.update(options.presets, "tuned", "tiny", presets.load("tiny", "paper")["iALS"])
+        presets.update(options.presets, "tiny", [("tuned", presets.load("tiny", "paper")["iALS"])])
         return Page(["found"])
 
     def reads(options):

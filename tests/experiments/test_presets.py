@@ -57,7 +57,7 @@ def test_wrong_options_are_refused():
 
 def test_tiny_has_its_own_presets_if_there_are_any(tmp_path):
     found = Preset("SAFER2", "SAFER2", {"factors": 6, "iterations": 1}, "a test")
-    presets.update(tmp_path / "mine.toml", "tuned", "tiny", found)
+    presets.update(tmp_path / "mine.toml", "tiny", [("tuned", found)])
     known = presets.load("tiny", "tuned", tmp_path / "mine.toml")
     assert known["SAFER2"] == found
     assert known["iALS"] == presets.load("tiny", "tuned")["iALS"]
@@ -88,7 +88,7 @@ def test_a_file_is_written_as_it_is_read(tmp_path):
     assert tomllib.loads(presets.dump(everything)) == everything
     name = 'SAFER2, "mine" \\ yours'
     found = Preset(name, "SAFER2", {"factors": 8, "kernel": "uniform"}, 'a "test"')
-    presets.update(tmp_path / "mine.toml", "grid", "gowalla", found)
+    presets.update(tmp_path / "mine.toml", "gowalla", [("grid", found)])
     assert presets.load("gowalla", "grid", tmp_path / "mine.toml") == {name: found}
     assert presets.load("ml-1m", "paper", tmp_path / "mine.toml") == presets.load("ml-1m", "paper")
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from safecf.evaluation.bootstrap import percentile_interval, resample
 from safecf.evaluation.tail import tail_mean
 from safecf.experiments.base import Cell, Result, Results
+from safecf.experiments.published import Column
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.floating[Any]]  # how often users are drawn; exact in float32
 Name = TypeVar("Name", bound=Hashable)
-Column = tuple[str, float]  # a metric, and the share of worst-off users; 1 means all
 
 CONFIDENCE, DRAWS, SEED = 0.95, 2000, 0
 
@@ -27,6 +27,12 @@ class Estimate(NamedTuple):
     spread: float
     low: float
     high: float
+
+    def in_percent(self) -> str:
+        """Write a lift; nothing where draws of users had nothing to be compared with."""
+        if not np.isfinite([self.low, self.high]).all():
+            return ""
+        return f"{self.value:+.1f} % [{self.low:+.1f}, {self.high:+.1f}]"
 
 
 class Gain(NamedTuple):
@@ -110,41 +116,36 @@ def without(results: Results, users: Iterable[int]) -> Results:
     return Results(tuple(found))
 
 
-def per_split(results: Sequence[Result], column: Column) -> Floats:
-    """Return the mean over starts for every split, in the order of the splits' seeds."""
-    return np.array([tails(each, column).mean() for each in _splits(results).values()])
-
-
 class Sample(NamedTuple):
-    """A model's numbers in one column: of every split, and of every draw of users."""
+    """A model's numbers in one column, means over starts: of the splits, and of draws of users."""
 
-    splits: dict[int, float]
+    seeds: list[int]  # of the splits
+    values: Floats
     draws: Floats
 
 
 def samples(found: Mapping[Name, Sequence[Result]], column: Column) -> dict[Name, Sample]:
     """Return the samples of all models, with the same draws of users."""
     counts = _drawn_users([each for results in found.values() for each in results])
-    return {
-        name: Sample(
-            {split: float(tails(runs, column).mean()) for split, runs in _splits(results).items()},
-            _clustered(_splits(results), counts, column),
-        )
-        for name, results in found.items()
-    }
+    return {name: _sample(_splits(results), counts, column) for name, results in found.items()}
+
+
+def _sample(splits: dict[int, list[Result]], counts: Counts, column: Column) -> Sample:
+    values = np.array([tails(each, column).mean() for each in splits.values()])
+    return Sample(list(splits), values, _clustered(splits, counts, column))
 
 
 def over_splits(sample: Sample) -> Estimate:
     """Return the mean over splits, with an interval that draws users, as `Gain.users` does."""
-    values = np.array(list(sample.splits.values()))
+    values = sample.values
     return Estimate(float(values.mean()), _spread(values), *_interval(sample.draws))
 
 
 def gain(before: Sample, after: Sample) -> Gain:
     """Compare two models on the same splits: 100 (mean after / mean before - 1), pair by pair."""
-    if list(before.splits) != list(after.splits):
+    if before.seeds != after.seeds:
         raise ValueError("the two models were not run on the same splits; run both on the same")
-    means = [np.array(list(each.splits.values())) for each in (before, after)]
+    means = [before.values, after.values]
     chosen = _drawn_splits(len(means[0]))
     over = _percent(*(each[chosen].mean(axis=1) for each in means))
     return Gain(

@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from safecf.experiments.aggregate import Column, Floats
+from safecf.experiments.aggregate import Floats
 from safecf.experiments.base import Cell, Result
 from safecf.experiments.course import course
 from safecf.experiments.data import RECIPES, SEED
 from safecf.experiments.presets import Preset
+from safecf.experiments.published import Column
 
 EVERY, THEN = 50, 10  # looks at every epoch up to this one, and then at every tenth
 NEAR = 0.99  # the share of its best recall at which a model has practically arrived

@@ -86,7 +86,7 @@ def render(results: Results, options: Options) -> Page:
     kept = {k: v for k, v in preset.options.items() if k not in ("factors", "iterations", "solver")}
     blocks = [
         f"SAFER2 with d factors, {grid.epochs} epochs, alone with all cores. The other settings "
-        f"are the same everywhere: {', '.join(f'{k} {v}' for k, v in kept.items())}. Seconds per "
+        f"are the same everywhere: {presets.told(kept)}. Seconds per "
         "epoch are the median of those after the first. The paper's solvers are the exact one, "
         "CG with at most 5 steps, and blocks of coordinates; spectral CG is the library's own.",
         table(_header(options), [_line(way, each, options) for way, each in found.items()]),

@@ -33,7 +33,8 @@ def cells(options: Options) -> list[Cell]:
 def render(results: Results, options: Options) -> Page:
     """Return the distributions of the ratios, and a summary of each."""
     found = collect(plan(options), results)
-    compared = ratios.ratios(found, [(name, BASELINE) for name in KERNELS])
+    known = ratios.sampled(found)
+    compared = ratios.ratios(known, [(name, BASELINE) for name in KERNELS])
     bandwidths = [
         [each.name, each.options["kernel"], f"{each.options['bandwidth']:g}", each.found]
         for each in models(options)
@@ -46,7 +47,7 @@ def render(results: Results, options: Options) -> Page:
             f"not by much. {ratios.INTERVALS}",
             ratios.summary(compared),
             "Means over the splits ± their standard deviation:",
-            ratios.means(found),
+            ratios.means(known),
             "The bandwidth of each kernel was tuned on the same grid, for the validation users of "
             "the paper's split; the other settings are the authors':",
             table(["", "kernel", "bandwidth", "found"], bandwidths),

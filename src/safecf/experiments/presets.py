@@ -177,16 +177,26 @@ def _preset(name: str, entry: Any) -> Preset:
     return Preset(name, entry["model"], dict(entry["options"]), entry["found"])
 
 
+def told(options: Mapping[str, Any]) -> str:
+    """Write options for people.
+
+    >>> told({"factors": 32, "tail": 0.3})
+    'factors 32, tail 0.3'
+    """
+    return ", ".join(f"{name} {value}" for name, value in options.items())
+
+
 def put(everything: Everything, which: str, data: str, preset: Preset) -> None:
     """Put a preset in the place of the one with its name."""
     entry = {"model": preset.model, "found": preset.found, "options": preset.options}
     everything.setdefault(which, {}).setdefault(data, {})[preset.name] = entry
 
 
-def update(path: Path, which: str, data: str, preset: Preset) -> None:
-    """Put a preset into a file; one that is not there yet begins as the one that comes along."""
+def update(path: Path, data: str, chosen: Iterable[tuple[str, Preset]]) -> None:
+    """Put presets, each with its set, into a file, which begins as the one that comes along."""
     everything = read(path if path.exists() else None)
-    put(everything, which, data, preset)
+    for which, preset in chosen:
+        put(everything, which, data, preset)
     replace_file(path, dump(everything).encode())
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from safecf.experiments import courses, presets, published
-from safecf.experiments.aggregate import Column, Floats, collect, heading
+from safecf.experiments.aggregate import Floats, collect, heading
 from safecf.experiments.base import Cell, Options, Result, Results
 from safecf.experiments.page import Page, table
+from safecf.experiments.published import Column
 
 NAME = "SAFER2"
 LAST = 10  # epochs at the end that the table is of

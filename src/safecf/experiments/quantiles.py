@@ -56,7 +56,7 @@ def render(results: Results, options: Options) -> Page:
     ]
     for metric in metrics(options):
         lines = [
-            [name, *(_percent(gains[LEVELS.index(level)]) for level in SHOWN)]
+            [name, *(gains[LEVELS.index(level)].in_percent() for level in SHOWN)]
             for (name, of), gains in found.items()
             if of == metric
         ]
@@ -102,12 +102,6 @@ def draw(found: Curves, options: Options) -> Any:
 def _known(curves: dict[str, list[Estimate]], place: int) -> bool:
     """Whether a ratio to iALS means something at a level: no draw of users divides by zero."""
     return all(np.isfinite([each[place].low, each[place].high]).all() for each in curves.values())
-
-
-def _percent(found: Estimate) -> str:
-    if not np.isfinite([found.low, found.high]).all():
-        return ""
-    return f"{found.value:+.1f} % [{found.low:+.1f}, {found.high:+.1f}]"
 
 
 EXPERIMENT = Experiment(

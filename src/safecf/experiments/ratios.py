@@ -4,9 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from safecf.experiments.aggregate import Column, Floats, Gain, gain, heading, per_split, samples
+from safecf.experiments.aggregate import Floats, Gain, Sample, gain, heading, samples
 from safecf.experiments.base import Result
 from safecf.experiments.page import table
+from safecf.experiments.published import Column
+
+Samples = dict[Column, dict[str, Sample]]  # by column and model
 
 COLUMNS: list[Column] = [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (20, 50)]
 
@@ -32,19 +35,23 @@ class Ratio(NamedTuple):
         return f"{self.model} / {self.baseline}"
 
 
-def ratios(found: dict[str, list[Result]], pairs: list[tuple[str, str]]) -> list[Ratio]:
+def sampled(found: dict[str, list[Result]]) -> Samples:
+    """Return the samples of all models in every column."""
+    return {column: samples(found, column) for column in COLUMNS}
+
+
+def ratios(known: Samples, pairs: list[tuple[str, str]]) -> list[Ratio]:
     """Return every column of every pair of a model and its baseline."""
-    known = {column: samples(found, column) for column in COLUMNS}
     return [
         Ratio(
             model,
             baseline,
             column,
-            per_split(found[model], column) / per_split(found[baseline], column),
-            gain(known[column][baseline], known[column][model]),
+            of[model].values / of[baseline].values,
+            gain(of[baseline], of[model]),
         )
         for model, baseline in pairs
-        for column in COLUMNS
+        for column, of in known.items()
     ]
 
 
@@ -81,11 +88,11 @@ def draw(found: list[Ratio]) -> Any:
     return figure
 
 
-def means(found: dict[str, list[Result]]) -> str:
+def means(known: Samples) -> str:
     """Return a table of every model's means over the splits, and their standard deviations."""
     lines = []
-    for name, each in found.items():
-        values = [per_split(each, column) for column in COLUMNS]
+    for name in known[COLUMNS[0]]:
+        values = [of[name].values for of in known.values()]
         spread = [f" ± {v.std(ddof=1):.4f}" if v.size > 1 else "" for v in values]
         lines.append([name, *(f"{np.mean(v):.4f}{s}" for v, s in zip(values, spread, strict=True))])
     return table(["", *map(heading, COLUMNS)], lines)

@@ -4,8 +4,8 @@ import math
 from typing import Any, NamedTuple
 
 from safecf.experiments import presets, ratios
-from safecf.experiments.aggregate import Gain, collect, gain, heading, per_split, samples
-from safecf.experiments.base import Cell, Experiment, Options, Result, Results
+from safecf.experiments.aggregate import Gain, collect, gain, heading, samples
+from safecf.experiments.base import Cell, Experiment, Options, Results
 from safecf.experiments.data import repeated_seeds
 from safecf.experiments.page import Page, table
 from safecf.experiments.quality import quality
@@ -90,15 +90,16 @@ def render(results: Results, options: Options) -> Page:
     """Return a table of every option, and the curves."""
     preset = _preset(options)
     found = collect(plan(options), results)
-    base = found[Change(None, None)]
+    base = Change(None, None)
     known = [samples(found, column) for column in COLUMNS]
+    means = {change: [float(each[change].values.mean()) for each in known] for change in found}
     gains = {
-        change: [gain(each[Change(None, None)], each[change]) for each in known]
+        change: [gain(each[base], each[change]) for each in known]
         for change in found
         if change.option is not None
     }
     blocks = [
-        f"The tuned SAFER2 ({', '.join(f'{k} {v}' for k, v in preset.options.items())}) with one "
+        f"The tuned SAFER2 ({presets.told(preset.options)}) with one "
         f"option changed, on {options.splits} splits, for their validation users. Most of them are "
         "test users of other splits: this is for understanding, not for choosing. Changes are "
         "those of the means, in percent. The 95 % intervals draw users, each with all their "
@@ -108,8 +109,8 @@ def render(results: Results, options: Options) -> Page:
     ]
     for option in dict.fromkeys(change.option for change in gains):
         chosen = {change: each for change, each in gains.items() if change.option == option}
-        lines = [_line(option, preset.options[str(option)], base, None)]
-        lines += [_line(option, c.value, found[c], each) for c, each in chosen.items()]
+        lines = [_line(preset.options[str(option)], means[base], None)]
+        lines += [_line(c.value, means[c], each) for c, each in chosen.items()]
         header = [
             str(option),
             *map(heading, COLUMNS),
@@ -121,20 +122,18 @@ def render(results: Results, options: Options) -> Page:
         blocks,
         [
             {"option": str(c.option), "value": c.value, "metric": metric, "tail": level}
-            | {"mean": float(per_split(found[c], (metric, level)).mean())}
+            | {"mean": mean}
             | {"change in percent": each.value, "low": each.users[0], "high": each.users[1]}
             for c, pair in gains.items()
-            for (metric, level), each in zip(COLUMNS, pair, strict=True)
+            for (metric, level), mean, each in zip(COLUMNS, means[c], pair, strict=True)
         ],
         lambda: draw(preset, gains),
         "Change of recall@20, of all users and of the worst-off 30 %, by option",
     )
 
 
-def _line(
-    option: str | None, value: Any, runs: list[Result], gains: list[Gain] | None
-) -> list[str]:
-    means = [f"{per_split(runs, column).mean():.4f}" for column in COLUMNS]
+def _line(value: Any, numbers: list[float], gains: list[Gain] | None) -> list[str]:
+    means = [f"{each:.4f}" for each in numbers]
     if gains is None:
         return [f"**{_text(value)}**", *means, *("" for _ in COLUMNS)]
     said = [f"{g.value:+.1f} % [{g.users[0]:+.1f}, {g.users[1]:+.1f}]" for g in gains]

@@ -44,12 +44,13 @@ def render(results: Results, options: Options) -> Page:
     baseline = found[BASELINE]
     names = ["", *map(heading, COLUMNS)]
     lifts = [
-        [name, *(_percent(lift(baseline, each, column)) for column in COLUMNS)]
+        [name, *(lift(baseline, each, column).in_percent() for column in COLUMNS)]
         for name, each in found.items()
         if name != BASELINE
     ]
     chosen = [
-        [each.name, f"`{each.model}`", _options(each), each.found] for each in models(options)
+        [each.name, f"`{each.model}`", presets.told(each.options), each.found]
+        for each in models(options)
     ]
     return Page(
         [
@@ -124,14 +125,6 @@ def _facts(facts: Result, options: Options) -> str:
 def _number(found: Estimate) -> str:
     spread = "" if math.isnan(found.spread) else f" ± {found.spread:.4f}"
     return f"{found.value:.4f}{spread} [{found.low:.3f}, {found.high:.3f}]"
-
-
-def _percent(found: Estimate) -> str:
-    return f"{found.value:+.1f} % [{found.low:+.1f}, {found.high:+.1f}]"
-
-
-def _options(preset: presets.Preset) -> str:
-    return ", ".join(f"{name} {value}" for name, value in preset.options.items())
 
 
 def _starts(options: Options) -> str:
