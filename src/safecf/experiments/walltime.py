@@ -99,8 +99,8 @@ def _quality(found: Found, options: Options) -> list[str]:
         lines.append([name, f"{pace:.4f}", *reached, *map(float, best)])
     near = f"{courses.NEAR:.0%} of its best {heading(columns[0])}"
     return [
-        f"Recall of the validation users after each epoch, means over {options.seeds} starts, "
-        "which does not count as time. All models ran alone, one after another, with all cores of "
+        f"Recall of the validation users after each epoch, means over {options.seeds} starts; "
+        "scoring does not count as time. All models ran alone, one after another, with all cores of "
         "the same CPU; those with rows to solve use spectral CG, except for those by blocks. The "
         f"table tells how soon a model has {near}, and the best that its curves reach. CVaR-MF "
         f"with Adam has a step of {variants.ADAM_STEP:g}; the other settings are those of "
