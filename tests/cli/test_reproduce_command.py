@@ -93,6 +93,13 @@ def test_what_is_ignored_is_told_before_anything_runs(run, planned):
     ]
 
 
+def test_all_is_quiet_about_counts_and_names_count_once(run, planned):
+    assert run("reproduce", "--all", "--trials", 2)[1] == ""
+    planned.clear()
+    run("reproduce", "cvar", "cvar")
+    assert [each.name for each, _ in planned] == ["cvar"]
+
+
 def test_a_mistake_of_ours_is_not_shown_as_one_of_the_user(monkeypatch, run):
     def broken(self, given, say):
         raise KeyError("options")

@@ -28,6 +28,11 @@ def fail_on_two(settings):
     return double(settings)
 
 
+def fail(settings):
+    """Fail whatever the number."""
+    raise ValueError("there are no data")
+
+
 def die_on_two(settings):
     """Be killed for one of the numbers, as when memory runs out."""
     if settings["number"] == 2:

@@ -150,4 +150,4 @@ def test_other_splits_are_no_pairs():
 
 def test_headings():
     assert heading(("recall@50", 1.0)) == "R@50"
-    assert heading(COLUMN) == "R@20, tail 0.3"
+    assert heading(COLUMN) == "R@20, worst-off 30 %"

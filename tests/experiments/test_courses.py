@@ -14,6 +14,7 @@ from safecf.experiments import (
     dimensions,
     presets,
     runtime,
+    sampling,
     variants,
     walltime,
     xi_steps,
@@ -21,7 +22,7 @@ from safecf.experiments import (
 from safecf.experiments.base import Cell, Options, Result
 from safecf.experiments.course import course
 from safecf.experiments.presets import Preset
-from safecf.experiments.profiles import quality_columns
+from safecf.experiments.profiles import MEASURES, Claim, quality_columns
 from safecf.experiments.quality import make_model, quality
 from safecf.experiments.session import Session
 
@@ -177,6 +178,39 @@ def test_xi_steps_varies_steps_and_users():
     assert set(xi_steps.PROFILE.drawn) < {name for name, _ in plan}
 
 
+def test_claims_are_judged_by_starts():
+    def curve(shift, *noise):
+        starts = [[shift + each, shift + each] for each in noise]
+        return [
+            Result({}, {"looks": [1, 2], "seconds": {"users": [1.0, 1.0]}, "recalls": recalls})
+            for recalls in (
+                [{"metric": "recall@20", "level": 1.0, "values": values}] for values in starts
+            )
+        ]
+
+    found = {"low": curve(0.2, 0, 0.01, 0.02), "high": curve(0.3, 0, 0.02, 0.01)}
+    columns = quality_columns("ml-1m")
+    judged = {
+        (first, relation): Claim("it is so", "recall", first, second, relation).line(found, columns)
+        for first, second in (("high", "low"), ("low", "high"))
+        for relation in (">", "=")
+    }
+    assert judged["high", ">"][2:] == ["+0.1 ± 0.006", "seen"]
+    assert judged["low", ">"][3] == "the opposite"
+    assert judged["low", "="][3] == "they differ"
+    close = Claim("it is so", "recall", "low", "high", "=")
+    assert close.verdict(0.001, 0.001) == "seen: not told apart"
+    one = {name: runs[:1] for name, runs in found.items()}
+    assert close.line(one, columns)[2:] == ["-0.1", "not told by one start"]
+
+
+@pytest.mark.parametrize("profile", [bandwidth.PROFILE, sampling.PROFILE, xi_steps.PROFILE])
+def test_claims_are_about_curves_that_there_are(profile):
+    for claim in profile.claims:
+        assert {claim.first, claim.second} <= set(profile.changes)
+        assert claim.measure in MEASURES
+
+
 def test_quality_is_measured_as_in_the_paper():
     assert quality_columns("ml-1m") == [("recall@20", 1.0), ("recall@20", 0.3)]
     assert quality_columns("ml-20m") == [("recall@50", 1.0), ("recall@50", 0.3)]
@@ -211,7 +245,7 @@ def test_what_takes_minutes_is_timed_once_or_left_out():
     known = runtime.models(Options("msd-like"))
     assert "ERM-MF, exact" not in known
     assert known["SAFER2, exact"].preset.options["iterations"] == 1
-    assert known["SAFER2"].preset.options["iterations"] == runtime.WARM_UP + runtime.TIMED
+    assert known["SAFER2"].preset.options["iterations"] == runtime.WARM_UP + runtime.TIMED["msd"]
     assert known["SAFER2"].preset.options["factors"] == 512
     (factors, solvers) = zip(*dimensions.ways(Options(LIKE)), strict=True)
     assert set(factors) == {128, 256, 512, 1024}

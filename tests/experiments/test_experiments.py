@@ -118,6 +118,33 @@ def test_a_failure_is_told_and_leaves_no_page(tmp_path):
     assert "2 of 4 splits" in (tmp_path / "out" / "toy-tiny-part.md").read_text()
 
 
+def test_failures_are_told_by_their_reasons(tmp_path):
+    cells = [Cell(tasks.fail, {"number": number, "looks": [1, 2]}) for number in range(9)]
+    bad = replace(TOY, cells=lambda options: cells)
+    said = run(bad, tmp_path, bad.options("tiny"))[1]
+    assert said[0].startswith("failed: ValueError: there are no data (tasks.py, line")
+    assert said[0].endswith('in 3 cells, such as fail {"number":0}')
+    assert said[1] == "not tried after that: 6 cells"
+
+
+def test_models_without_their_library_are_told_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("safecf.experiments.session.find_spec", lambda name: None)
+    with pytest.raises(PlanError, match="needs PyTorch"):
+        run(experiments.load("table-1"), tmp_path)
+    assert run(experiments.load("cvar"), tmp_path)[0] == 0
+
+
+def test_pages_name_the_files_of_their_data(tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "find", lambda name, path: tmp_path / "data")
+    (tmp_path / "data").write_text("1,2")
+    on_file = replace(
+        TOY, cells=lambda options: [Cell(tasks.double, {"number": 1, "data": "ml-1m"})]
+    )
+    assert run(on_file, tmp_path, on_file.options("tiny"))[0] == 0
+    total = data.checksum(tmp_path / "data")
+    assert f"Data: ml-1m, sha256 `{total[:16]}" in (tmp_path / "out" / "toy-tiny.md").read_text()
+
+
 def test_render_only_says_what_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError, match="2 of 2 cells are not in"):
         run(TOY, tmp_path, TOY.options("tiny", splits=2), render_only=True)

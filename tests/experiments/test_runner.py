@@ -41,6 +41,17 @@ def test_a_failing_cell_does_not_stop_the_others(tmp_path):
     assert '{"number":2}' in str(cell)
 
 
+def test_what_fails_for_one_reason_is_given_up(tmp_path):
+    log = str(tmp_path / "log")
+    run = quietly(cells_of(tasks.fail, range(10), log=log), tmp_path / "cells")
+    assert len(run.failures) == runner.IN_VAIN
+    assert run.untried == 10 - runner.IN_VAIN
+    quietly(cells_of(tasks.double, [1], log=log), tmp_path / "cells")
+    cells = cells_of(tasks.fail, range(10), log=log) + cells_of(tasks.double, [1], log=log)
+    run = quietly(cells, tmp_path / "cells")  # one has succeeded before
+    assert (len(run.failures), run.untried) == (10, 0)
+
+
 def test_an_interrupt_keeps_what_is_finished(tmp_path):
     cells = cells_of(tasks.interrupt_on_two, [0, 1, 2, 3])
     with pytest.raises(Interrupted, match="2 of 4"):

@@ -104,7 +104,9 @@ def test_cells_say_how_they_were_made(store):
     for name in ("made", "sum"):  # as cells were before
         del content[name]
     file.write_text(json.dumps(content))
-    assert store.get(CELL).made == page.here()
+    assert store.get(CELL).made == {}
+    told = page.origin("safecf reproduce", cells=[store.get(CELL).made])
+    assert told.endswith("the same code, at a commit that they do not tell.")
 
 
 def test_the_version_follows_the_library_and_the_module_of_the_function(monkeypatch, tmp_path):

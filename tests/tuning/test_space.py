@@ -65,6 +65,13 @@ def test_grids_reach_both_ends():
     assert len({tuple(each.values()) for each in found}) == len(found)
 
 
+def test_places_are_shares_of_the_range():
+    assert LogUniform(0.01, 1.0).place(0.1) == pytest.approx(0.5)
+    assert Uniform(-1.0, 3.0).place(0.0) == 0.25
+    assert [Uniform(2.0, 2.0).place(2.0), LogUniform(2.0, 2.0).place(2.0)] == [0.0, 0.0]
+    assert Choice((1, 2)).place(1) is None
+
+
 def test_fewer_trials_are_the_first_of_more():
     assert sample(SPACE, 3) == sample(SPACE, 8)[:3]
     assert sample(SPACE, 3) != sample(SPACE, 3, seed=1)

@@ -80,7 +80,7 @@ def reproduce(
     # Here, not above: the command line starts fast, and Ctrl-C ends it at any time.
     from safecf.experiments.session import Session  # noqa: PLC0415
 
-    chosen = [experiments.load(name) for name in names or experiments.MODULES]
+    chosen = [experiments.load(name) for name in dict.fromkeys(names or experiments.MODULES)]
     if data is not None:
         _check_data(data)
     left_out = [each.name for each in chosen if everything and data and not each.takes(data)]
@@ -90,7 +90,7 @@ def reproduce(
     session = Session(path, output, cells, jobs, show_progress=not quiet, render_only=render_only)
     if left_out:
         typer.echo(f"left out, since they do not take {data}: {', '.join(left_out)}")
-    for experiment in chosen:
+    for experiment in chosen if names else ():
         for line in experiment.unused(jobs=jobs, **counts):
             typer.echo(line)
     try:

@@ -28,9 +28,14 @@ class Estimate(NamedTuple):
     low: float
     high: float
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether the interval has ends."""
+        return bool(np.isfinite([self.low, self.high]).all())
+
     def in_percent(self) -> str:
         """Write a lift; nothing where draws of users had nothing to be compared with."""
-        if not np.isfinite([self.low, self.high]).all():
+        if not self.is_finite:
             return ""
         return f"{self.value:+.1f} % [{self.low:+.1f}, {self.high:+.1f}]"
 
@@ -53,10 +58,10 @@ def heading(column: Column) -> str:
     """Return what a column is called.
 
     >>> heading(("recall@20", 0.3))
-    'R@20, tail 0.3'
+    'R@20, worst-off 30 %'
     """
     metric, level = column
-    return metric.replace("recall", "R") + ("" if level == 1 else f", tail {level:g}")
+    return metric.replace("recall", "R") + ("" if level == 1 else f", worst-off {100 * level:g} %")
 
 
 def collect(named: Iterable[tuple[Name, Cell]], results: Results) -> dict[Name, list[Result]]:
@@ -94,10 +99,10 @@ def lifts(
     pair = (before, after)
     means = [[tails(each, (metric, level)).mean() for each in pair] for level in levels]
     low, high = percentile_interval(
-        _percent(*(_user_draws(each, metric, levels) for each in pair)), CONFIDENCE
+        percent(*(_user_draws(each, metric, levels) for each in pair)), CONFIDENCE
     )
     return [
-        Estimate(float(_percent(*mean)), np.nan, float(a), float(b))
+        Estimate(float(percent(*mean)), np.nan, float(a), float(b))
         for mean, a, b in zip(means, low, high, strict=True)
     ]
 
@@ -147,11 +152,11 @@ def gain(before: Sample, after: Sample) -> Gain:
         raise ValueError("the two models were not run on the same splits; run both on the same")
     means = [before.values, after.values]
     chosen = _drawn_splits(len(means[0]))
-    over = _percent(*(each[chosen].mean(axis=1) for each in means))
+    over = percent(*(each[chosen].mean(axis=1) for each in means))
     return Gain(
-        float(_percent(means[0].mean(), means[1].mean())),
+        float(percent(means[0].mean(), means[1].mean())),
         _interval(over),
-        _interval(_percent(before.draws, after.draws)),
+        _interval(percent(before.draws, after.draws)),
         float(np.mean(means[1] > means[0])),
     )
 
@@ -235,7 +240,11 @@ def _spread(values: Floats) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else np.nan
 
 
-def _percent(before: Any, after: Any) -> Any:
-    """100 (after / before - 1); nothing is no gain over nothing."""
+def percent(before: Any, after: Any) -> Any:
+    """100 (after / before - 1); nothing is no gain over nothing.
+
+    >>> float(percent(0.5, 0.75)), float(percent(0.0, 0.0))
+    (50.0, 0.0)
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(before == after, 0.0, 100 * (np.asarray(after) / before - 1))

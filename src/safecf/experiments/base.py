@@ -48,7 +48,8 @@ class Cell:
         return bool(self.settings.get("alone"))
 
     def __str__(self) -> str:
-        return f"{self.run.__name__} {canonical(self.settings)}"
+        told = {name: value for name, value in self.settings.items() if name != "looks"}
+        return f"{self.run.__name__} {canonical(told)}"
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,10 @@ def last(results: Sequence[Result], column: Column, count: int) -> list[Floats]:
 
 
 def rows(names: Mapping[str, Any], result: Result) -> list[dict[str, Any]]:
-    """Return rows of a CSV file, which begin with names: all numbers after every epoch."""
+    """Return rows of a CSV file, which begin with names: all numbers after every epoch.
+
+    What did not run alone has no seconds that would mean anything.
+    """
     clock, known = np.cumsum(seconds(result)), result.record["history"]
     values = {
         f"{each['metric']}, tail {each['level']:g}": dict(
@@ -112,7 +115,7 @@ def rows(names: Mapping[str, Any], result: Result) -> list[dict[str, Any]]:
             **names,
             "seed": result.settings["seed"],
             "epoch": epoch,
-            "seconds": round(float(clock[epoch - 1]), 4),
+            **({"seconds": round(float(clock[epoch - 1]), 4)} if result.settings["alone"] else {}),
             **{name: known[name][epoch - 1] if name in known else None for name in HISTORY},
             **{name: seen.get(epoch) for name, seen in values.items() if seen},
         }

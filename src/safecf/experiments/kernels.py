@@ -43,8 +43,8 @@ def render(results: Results, options: Options) -> Page:
     return Page(
         [
             f"{options.splits} splits, {options.seeds} starts on each, whose mean is one point. "
-            "The paper compares Epanechnikov's kernel with the Gaussian one: slightly better, but "
-            f"not by much. {ratios.INTERVALS}",
+            "The paper says that the Gaussian kernel is slightly better than Epanechnikov's, and "
+            f"easier to tune. {ratios.INTERVALS}",
             ratios.summary(compared),
             "Means over the splits ± their standard deviation:",
             ratios.means(known),

@@ -119,6 +119,8 @@ def origin(command: str, root: Path = ROOT, cells: Iterable[Made] = ()) -> str:
 
 
 def _told(made: Made) -> str:
+    if not made:
+        return "the same code, at a commit that they do not tell"
     versions = [f"{name} {made[name]}" for name in PACKAGES if name in made]
     return f"{', '.join(versions)} at commit `{made['commit']}`, on {made['machine']}"
 

@@ -1,6 +1,7 @@
 """What `bandwidth`, `sampling` and `xi-steps` share: how SAFER2 converges with other options."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,8 +24,80 @@ HEADER = ["", "norm of ΔU", "of ΔV", "of Δz", "error of the mean weight"]
 WATCHED = {"mean_weight": "mean weight", "cvar": "CVaR of training losses"}
 EARLY = 2  # epochs that need not be within the panels of recalls
 NOTHING = 1e-9  # norms below are rounding
+SURE = 2.0  # standard errors
 
 Found = dict[str, list[Result]]
+Measure = Callable[[list[Result], list[Column]], list[float]]
+
+
+def _norm(name: str) -> Measure:
+    """Return the mean norm of a change at the end, from every start."""
+    return lambda runs, _: [courses.history(each, name).values[-LAST:].mean() for each in runs]
+
+
+def _swing(place: int) -> Measure:
+    return lambda runs, columns: [np.ptp(of) for of in courses.last(runs, columns[place], LAST)]
+
+
+def _recall(place: int) -> Measure:
+    return lambda runs, columns: [of.mean() for of in courses.last(runs, columns[place], LAST)]
+
+
+MEASURES = {
+    "norm of ΔU": _norm("residual_users"),
+    "norm of Δz": _norm("residual_weights"),
+    "swing of the recall": _swing(0),
+    "swing of the tail's recall": _swing(1),
+    "recall": _recall(0),
+    "recall of the tail": _recall(1),
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says of two curves, as something that can be measured.
+
+    Parameters
+    ----------
+    text
+        The claim.
+    measure
+        One of `MEASURES`.
+    first, second
+        The curves.
+    relation
+        ">" if the first is said to have more of it, "=" if they are said to be alike.
+    """
+
+    text: str
+    measure: str
+    first: str
+    second: str
+    relation: str = ">"
+
+    def line(self, found: Found, columns: list[Column]) -> list[str]:
+        """Return the difference of the curves, start by start, and whether it is as claimed."""
+        measure = MEASURES[self.measure]
+        pairs = [np.array(measure(found[name], columns)) for name in (self.first, self.second)]
+        differences = pairs[0] - pairs[1]
+        mean, error = float(differences.mean()), _standard_error(differences)
+        told = f"{mean:+.2g}" + ("" if math.isnan(error) else f" ± {error:.1g}")
+        what = f"{self.measure}, {self.first} less {self.second}"
+        return [self.text, what, told, self.verdict(mean, error)]
+
+    def verdict(self, mean: float, error: float) -> str:
+        """Return what a difference and its standard error say of the claim.
+
+        >>> Claim("h = 1 is better", "R@20", "h = 1", "h = 2").verdict(0.003, 0.001)
+        'seen'
+        """
+        if math.isnan(error):
+            return "not told by one start"
+        if abs(mean) <= SURE * error:
+            return "seen: not told apart" if self.relation == "=" else "not told apart"
+        if self.relation == "=":
+            return "they differ"
+        return "seen" if mean > 0 else "the opposite"
 
 
 @dataclass(frozen=True)
@@ -36,7 +109,9 @@ class Profile:
     changes
         By the name of a curve, the options that it changes.
     text
-        What is changed, and what the paper says of it.
+        What is changed.
+    claims
+        What the paper says of it.
     drawn
         The curves of the figure; None means all.
     watched
@@ -45,6 +120,7 @@ class Profile:
 
     changes: Mapping[str, dict[str, Any]]
     text: str
+    claims: tuple[Claim, ...]
     drawn: tuple[str, ...] | None = None
     watched: str = "mean_weight"
 
@@ -82,6 +158,14 @@ class Profile:
                 "largest and the smallest one within a start. The paper shows curves for ML-20M, "
                 "and no numbers.",
                 table(_header(columns), lines),
+                "What the paper says of ML-20M, and whether it is seen here: differences of two "
+                "curves from the same starts, means ± standard errors, and a verdict where they "
+                f"are more than {SURE:g} standard errors from 0. Differences of recall far below "
+                "0.01 are small whatever the verdict.",
+                table(
+                    ["the paper", "measured", "difference", "verdict"],
+                    [claim.line(found, columns) for claim in self.claims],
+                ),
             ],
             [
                 row
@@ -121,6 +205,10 @@ def _error(result: Result) -> Floats:
     """|mean weight / tail - 1|: how far xi is from the quantile of the losses it was sought for."""
     weights = courses.history(result, "mean_weight").values
     return np.asarray(np.abs(weights / result.settings["options"]["tail"] - 1))
+
+
+def _standard_error(values: Floats) -> float:
+    return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else math.nan
 
 
 def _short(value: float) -> str:

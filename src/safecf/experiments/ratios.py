@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from safecf.experiments.aggregate import Floats, Gain, Sample, gain, heading, samples
+from safecf.experiments.aggregate import Floats, Gain, Sample, gain, heading, percent, samples
 from safecf.experiments.base import Result
 from safecf.experiments.page import table
 from safecf.experiments.published import Column
@@ -47,7 +47,7 @@ def ratios(known: Samples, pairs: list[tuple[str, str]]) -> list[Ratio]:
             model,
             baseline,
             column,
-            of[model].values / of[baseline].values,
+            1 + percent(of[baseline].values, of[model].values) / 100,
             gain(of[baseline], of[model]),
         )
         for model, baseline in pairs
@@ -61,16 +61,21 @@ def summary(found: list[Ratio]) -> str:
         [
             each.name,
             heading(each.column),
-            f"{each.gain.value:+.1f} %",
-            f"[{each.gain.splits[0]:+.1f}, {each.gain.splits[1]:+.1f}]",
-            f"[{each.gain.users[0]:+.1f}, {each.gain.users[1]:+.1f}]",
-            f"{each.values.min():.3f} to {each.values.max():.3f}",
+            _finite("{:+.1f} %", each.gain.value),
+            _finite("[{:+.1f}, {:+.1f}]", *each.gain.splits),
+            _finite("[{:+.1f}, {:+.1f}]", *each.gain.users),
+            _finite("{:.3f} to {:.3f}", each.values.min(), each.values.max()),
             f"{round(each.gain.won * each.values.size)} of {each.values.size}",
         ]
         for each in found
     ]
     header = ["", "", "gain of the mean", "95 %, splits", "95 %, users", "ratios"]
     return table([*header, "splits won"], lines)
+
+
+def _finite(pattern: str, *numbers: float) -> str:
+    """Write numbers; nothing where there was nothing to be compared with."""
+    return pattern.format(*numbers) if np.isfinite(numbers).all() else ""
 
 
 def draw(found: list[Ratio]) -> Any:

@@ -18,6 +18,7 @@ from safecf.memory import available_bytes
 from safecf.progress import progress_bar
 
 SECONDS_BETWEEN_LOOKS = 1.0
+IN_VAIN = 3  # failures for one reason, and no success, after which the others are not tried
 
 COLUMNS = (
     TextColumn("{task.completed:.0f}/{task.total:.0f} cells"),
@@ -33,6 +34,13 @@ class Run:
 
     results: dict[int, Result] = field(default_factory=dict)
     failures: list[tuple[Cell, str]] = field(default_factory=list)
+    untried: int = 0
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether nothing succeeds, all for the same reason."""
+        reasons = {reason for _, reason in self.failures}
+        return not self.results and len(self.failures) >= IN_VAIN and len(reasons) == 1
 
 
 class Interrupted(KeyboardInterrupt):
@@ -61,6 +69,7 @@ def run_cells(
     store: Store,
     *,
     title: str = "cells",
+    what: str = "",
     jobs: int | None = None,
     alone: bool = False,
     locations: dict[str, str] | None = None,
@@ -69,7 +78,8 @@ def run_cells(
     """Run the cells that the store does not have, and return the results of all.
 
     With jobs=0 they run one after another in this process. Ctrl-C ends the workers and raises
-    `Interrupted`; what was finished by then is kept.
+    `Interrupted`; what was finished by then is kept. When all that is tried fails for one reason,
+    the rest is left. `what` is said after the time left: of what it is.
     """
     run = Run()
     pace = Pace()
@@ -103,7 +113,11 @@ def run_cells(
                     else:
                         run.results[number] = result
                         pace.saw(cell, seconds)
+                if run.is_in_vain:
+                    run.untried = len(waiting) + len(pool.busy)
+                    break
                 left = pace.left([cells[n] for n in (*waiting, *pool.busy)], max(count, 1))
+                left += what if left else ""
                 failed = f"{len(run.failures)} failed" if run.failures else ""
                 draw(len(run.results), failed=failed, left=left)
         except KeyboardInterrupt:

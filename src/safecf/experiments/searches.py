@@ -1,4 +1,4 @@
-"""Where `tuning` looks: the ranges of the paper's table, and wider ones of our own."""
+"""Where `tuning` looks: the ranges of the paper's table, and others of our own."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,6 +66,20 @@ class Search:
         """Return the options to try in a further round, the first being number 0."""
         found = near(self.space, centres, count, WIDTHS[number], seed=1 + number)
         return [{**self.fixed, **each} for each in found]
+
+    @property
+    def budget(self) -> int:
+        """How many settings the whole search tries."""
+        if self.trials is None:
+            return len(grid(self.space))
+        return self.trials + len(WIDTHS) * -(-self.trials // 2)
+
+    @property
+    def largest(self) -> int | None:
+        """The most factors that it tries; None for models that have none."""
+        drawn = self.space["factors"].grid() if "factors" in self.space else []
+        known = [*self.sizes, *drawn, self.fixed.get("factors", 0)]
+        return max(known) or None
 
     def sized(self, options: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the options with every size."""
@@ -223,9 +237,9 @@ _ML_1M: dict[str, Space] = {
         "regularization": LogUniform(1e-3, 3e-2),
     },
     "ERM-MF": {
-        "unobserved_weight": LogUniform(1e-3, 0.04),
+        "unobserved_weight": LogUniform(1e-3, 0.3),
         "regularization": LogUniform(1.5e-3, 1.5e-2),
-        "normalisation": Uniform(0.5, 1.0),
+        "normalisation": Uniform(0.0, 1.0),
     },
     "SAFER2": {
         "unobserved_weight": LogUniform(1e-3, 0.04),

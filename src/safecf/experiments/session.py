@@ -6,14 +6,16 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from safecf.experiments import data, page, presets
 from safecf.experiments.base import TINY, Cell, Experiment, Options, Result, Results, canonical
 from safecf.experiments.page import counted
-from safecf.experiments.runner import Interrupted, run_cells
+from safecf.experiments.runner import Interrupted, Run, run_cells
 from safecf.experiments.store import Store
 from safecf.experiments.version import code_version
+from safecf.models import MultVAE
 
 NUMBER = re.compile(r"[-+.\d]*\d%?")
 SHOWN = 5  # failures that are told in full
@@ -66,13 +68,16 @@ class Session:
                     continue
             tuned |= experiment.tunes and options.presets is not None
             possible.append((experiment, options))
-        done = sum(self._has_page(experiment, options, say) for experiment, options in possible)
+        done = 0
+        for number, (experiment, options) in enumerate(possible, 1):
+            place = f" ({number} of {len(possible)})" if len(possible) > 1 else ""
+            done += self._has_page(experiment, options, say, place)
         return len(plans) - done
 
-    def _has_page(self, experiment: Experiment, options: Options, say: Say) -> bool:
+    def _has_page(self, experiment: Experiment, options: Options, say: Say, place: str) -> bool:
         """Run an experiment, and say why, if no page comes of it."""
         try:
-            return self.run(experiment, options, say) == 0
+            return self.run(experiment, options, say, place) == 0
         except (PlanError, OSError, MemoryError) as problem:
             say(f"{experiment.name}: no page was written: {problem}")
         except Exception:
@@ -86,6 +91,8 @@ class Session:
             if experiment.tunes and options.presets is not None:
                 _check_presets(options.presets)
             wanted = experiment.cells(options)
+            if not self.render_only:
+                _check_torch(wanted)
             names = {cell.settings["data"] for cell in wanted if "data" in cell.settings}
             located = {name: data.find(name, self.path) for name in names}
         except (ValueError, OSError, ImportError, MemoryError) as problem:
@@ -94,15 +101,18 @@ class Session:
             code_version(cell.run)
         return wanted, {name: file for name, file in located.items() if file is not None}
 
-    def run(self, experiment: Experiment, options: Options, say: Say) -> int:
-        """Run what is missing, write the page, and return how many cells have failed."""
+    def run(self, experiment: Experiment, options: Options, say: Say, place: str = "") -> int:
+        """Run what is missing, write the page, and return how many cells have failed.
+
+        `place` is which one of how many it is, for the progress bar.
+        """
         wanted, files = self.plan(experiment, options)
         done, number = Results(()), 0
         locations = {name: str(file) for name, file in files.items()}
         store = Store(self.cells, {name: data.checksum(file) for name, file in files.items()})
         while wanted:
             number += 1
-            title = experiment.name + (f", round {number}" if experiment.then else "")
+            title = experiment.name + (f", round {number}" if experiment.then else "") + place
             found, failures = self._run_round(title, experiment, wanted, store, locations, say)
             if failures:
                 failed = f"{counted(failures, 'cell')} failed"
@@ -116,7 +126,8 @@ class Session:
         title = experiment.title
         if options.data != experiment.default:
             title = f"{title}: {options.data}"
-        made = "\n\n".join([made, f"Of the paper: {experiment.paper}.", *note])
+        read = [f"Data: {name}, sha256 `{total[:16]}…`." for name, total in store.data.items()]
+        made = "\n\n".join([made, f"Of the paper: {experiment.paper}.", *read, *note])
         shown = replace(shown, blocks=[*shown.blocks, *_warnings(done)])
         for written in page.write(self.output, experiment.page_name(options), title, made, shown):
             say(f"written: {written}")
@@ -154,6 +165,7 @@ class Session:
                 cells,
                 store,
                 title=title,
+                what=" of this round" if experiment.then else "",
                 jobs=self.jobs,
                 alone=experiment.alone,
                 locations=locations,
@@ -162,10 +174,8 @@ class Session:
         except Interrupted as interrupt:
             say(f"stopped: {interrupt} cells are kept; the same command goes on from there")
             raise
-        for cell, reason in run.failures[:SHOWN]:
-            say(f"failed: {reason}, in the cell {cell}")
-        if len(run.failures) > SHOWN:
-            say(f"and {len(run.failures) - SHOWN} more")
+        for line in _failures(run):
+            say(line)
         return [run.results[number] for number in sorted(run.results)], len(run.failures)
 
     @staticmethod
@@ -179,6 +189,30 @@ class Session:
         if options.data == TINY:
             said.append("**Tiny synthetic data, to try the command: the numbers mean nothing.**")
         return said
+
+
+def _failures(run: Run) -> list[str]:
+    """Say what went wrong: every reason, with one cell that it happened to."""
+    counts = Counter(reason for _, reason in run.failures)
+    examples = {reason: cell for cell, reason in reversed(run.failures)}
+    lines = [
+        f"failed: {reason}, in {'the cell' if count == 1 else f'{count} cells, such as'} "
+        f"{examples[reason]}"
+        for reason, count in counts.most_common(SHOWN)
+    ]
+    if len(counts) > SHOWN:
+        lines.append(f"and for {counted(len(counts) - SHOWN, 'other reason')}")
+    if run.untried:
+        lines.append(f"not tried after that: {counted(run.untried, 'cell')}")
+    return lines
+
+
+def _check_torch(cells: Sequence[Cell]) -> None:
+    """Refuse to start what would fail at its Mult-VAE."""
+    if find_spec("torch") is None and any(
+        cell.settings.get("model") == MultVAE.__name__ for cell in cells
+    ):
+        raise ImportError("Mult-VAE needs PyTorch; install it with: pip install 'safecf[torch]'")
 
 
 def _check_folder(folder: Path, option: str) -> None:

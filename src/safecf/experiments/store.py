@@ -63,7 +63,7 @@ class Store:
             # older cells have no sum, and do not say how they were made
             if not isinstance(record, dict) or found.get("sum", total) != total:
                 return None
-            made = found.get("made", self.made)
+            made = found.get("made", {})
             return Result(cell.settings, record, float(found["seconds"]), made)
         except Exception:  # whatever can be wrong with a file
             return None

@@ -100,9 +100,9 @@ def _quality(found: Found, options: Options) -> list[str]:
     near = f"{courses.NEAR:.0%} of its best {heading(columns[0])}"
     return [
         f"Recall of the validation users after each epoch, means over {options.seeds} starts; "
-        "scoring does not count as time. All models ran alone, one after another, with all cores of "
-        "the same CPU; those with rows to solve use spectral CG, except for those by blocks. The "
-        f"table tells how soon a model has {near}, and the best that its curves reach. CVaR-MF "
+        "scoring does not count as time. All models ran alone, one after another, with all cores "
+        "of the same CPU; those with rows to solve use spectral CG, except for those by blocks. "
+        f"The table tells how soon a model has {near}, and the best that its curves reach. CVaR-MF "
         f"with Adam has a step of {variants.ADAM_STEP:g}; the other settings are those of "
         "`table-1`.",
         table(

@@ -1,7 +1,7 @@
 """`xi-steps`: how SAFER2 converges by the number of Newton steps for xi."""
 
 from safecf.experiments.base import Experiment
-from safecf.experiments.profiles import Profile
+from safecf.experiments.profiles import Claim, Profile
 
 STEPS = (1, 2, 5, 10)
 SHARES = (1.0, 0.1, 0.01)
@@ -12,6 +12,8 @@ def _name(steps: int, share: float) -> str:
     return f"L = {steps}, {100 * share:g} % of users"
 
 
+LEAST, MOST = _name(STEPS[0], SHARES[-1]), _name(5, SHARES[0])  # L = 5 is the paper's
+
 PROFILE = Profile(
     {
         _name(steps, share): {"quantile_steps": steps, "quantile_sample": share}
@@ -19,9 +21,13 @@ PROFILE = Profile(
         for steps in STEPS
     },
     "SAFER2 with the authors' settings, but for the number L of Newton steps per epoch, and the "
-    "share of users that each of them sees. The paper says that z fluctuates with few steps and "
-    "few users, that training converges in most cases, and that the final quality is slightly "
-    "worse where both are small, that of the tail in particular.",
+    "share of users that each of them sees.",
+    (
+        Claim("z fluctuates with few steps and users", "norm of Δz", LEAST, MOST),
+        Claim("training converges in most cases", "norm of ΔU", LEAST, MOST, "="),
+        Claim("quality is slightly worse where both are small", "recall", MOST, LEAST),
+        Claim("that of the tail in particular", "recall of the tail", MOST, LEAST),
+    ),
     tuple(_name(steps, DRAWN) for steps in STEPS),
 )
 

@@ -23,6 +23,9 @@ class Range(Protocol):
     def near(self, value: Any, width: float, rng: np.random.Generator) -> Any:
         """Return a random value at most `width` away, as a share of the range; 1 is all of it."""
 
+    def place(self, value: Any) -> float | None:
+        """Return where in the range a value is, 0 being one end and 1 the other, if it has ends."""
+
 
 @dataclass(frozen=True)
 class LogUniform:
@@ -36,6 +39,9 @@ class LogUniform:
         if not 0 < self.low <= self.high:
             raise ValueError(f"low is {self.low} and high {self.high}; 0 < low <= high is needed")
 
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g}"
+
     def grid(self) -> list[float]:
         """Return `points` values at equal ratios."""
         return [self._inside(value) for value in np.geomspace(self.low, self.high, self.points)]
@@ -48,6 +54,10 @@ class LogUniform:
         """Return the value times a random number about 1, in the range."""
         far = width * math.log(self.high / self.low)
         return self._inside(value * math.exp(rng.uniform(-far, far)))
+
+    def place(self, value: float) -> float:
+        """Return the share of the range, in logarithms, that is below a value."""
+        return math.log(value / self.low) / (math.log(self.high / self.low) or 1.0)
 
     def _inside(self, value: float) -> float:
         return min(max(_rounded(value), self.low), self.high)
@@ -65,6 +75,9 @@ class Uniform:
         if not self.low <= self.high:
             raise ValueError(f"low is {self.low} and high {self.high}; low <= high is needed")
 
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g}"
+
     def grid(self) -> list[float]:
         """Return `points` values at equal distances."""
         return [_rounded(value) for value in np.linspace(self.low, self.high, self.points)]
@@ -78,6 +91,10 @@ class Uniform:
         far = width * (self.high - self.low)
         return self._inside(value + rng.uniform(-far, far))
 
+    def place(self, value: float) -> float:
+        """Return the share of the range that is below a value."""
+        return (value - self.low) / (self.high - self.low or 1.0)
+
     def _inside(self, value: float) -> float:
         return min(max(_rounded(value), self.low), self.high)
 
@@ -87,6 +104,9 @@ class Choice:
     """One of some values."""
 
     values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.values))
 
     def grid(self) -> list[Any]:
         """Return all of them."""
@@ -99,6 +119,9 @@ class Choice:
     def near(self, value: Any, width: float, rng: np.random.Generator) -> Any:
         """Return the value itself, or with the chance `width` any of them."""
         return self.draw(rng) if rng.random() < width else value
+
+    def place(self, value: Any) -> None:
+        """Return nothing: a choice has no ends."""
 
 
 Space = Mapping[str, Range]
