@@ -259,14 +259,14 @@ _GOWALLA: dict[str, Space] = {
         "regularization": LogUniform(3e-4, 3e-2),
     },
     "ERM-MF": {
-        "unobserved_weight": LogUniform(5e-5, 5e-3),
+        "unobserved_weight": LogUniform(5e-5, 0.1),
         "regularization": LogUniform(3e-4, 1e-2),
-        "normalisation": Uniform(0.5, 1.0),
+        "normalisation": Uniform(0.0, 1.0),
     },
     "SAFER2": {
-        "unobserved_weight": LogUniform(5e-5, 5e-3),
+        "unobserved_weight": LogUniform(5e-5, 0.1),
         "regularization": LogUniform(3e-4, 1e-2),
-        "normalisation": Uniform(0.5, 1.0),
+        "normalisation": Uniform(0.0, 1.0),
         "bandwidth": LogUniform(0.03, 1.0),
     },
 }
@@ -281,7 +281,7 @@ SEARCHES = {
         MULT_VAE,
         *GRIDS,
     ],
-    "gowalla": [*wide(128, (64, 128, 256), 24, _GOWALLA), cvar_mf((5e-5, 5e-3), 8)],
+    "gowalla": [*wide(128, (64, 128, 256), 32, _GOWALLA), cvar_mf((5e-5, 5e-3), 8)],
 }
 
 
