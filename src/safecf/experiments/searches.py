@@ -267,7 +267,7 @@ _GOWALLA: dict[str, Space] = {
         "unobserved_weight": LogUniform(5e-5, 0.1),
         "regularization": LogUniform(3e-4, 1e-2),
         "normalisation": Uniform(0.0, 1.0),
-        "bandwidth": LogUniform(0.03, 1.0),
+        "bandwidth": LogUniform(0.03, 3.0),
     },
 }
 
