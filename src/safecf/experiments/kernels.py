@@ -10,7 +10,6 @@ KERNELS = tuple(
     f"SAFER2, {kernel}"
     for kernel in ("Gaussian", "Epanechnikov", "logistic", "uniform", "triangular")
 )
-
 GAUSSIAN = KERNELS[0]
 
 
