@@ -190,5 +190,5 @@ EXPERIMENT = Experiment(
     "none; the options of SAFER2, one at a time",
     cells,
     render,
-    splits=10,
+    splits=5,
 )
