@@ -197,9 +197,10 @@ def test_claims_are_judged_by_starts():
     }
     assert judged["high", ">"][2:] == ["+0.1 ± 0.006", "seen"]
     assert judged["low", ">"][3] == "the opposite"
-    assert judged["low", "="][3] == "they differ"
+    assert judged["low", "="][3] == "not seen"
     close = Claim("it is so", "recall", "low", "high", "=")
-    assert close.verdict(0.001, 0.001) == "seen: not told apart"
+    assert close.verdict(0.001, 0.0005, 0.3) == "seen"
+    assert close.verdict(0.001, 0.002, 0.3) == "not told apart"
     one = {name: runs[:1] for name, runs in found.items()}
     assert close.line(one, columns)[2:] == ["-0.1", "not told by one start"]
 

@@ -20,11 +20,12 @@ RESIDUALS = {
     "residual_items": r"$\Vert \Delta V\Vert$",
     "residual_weights": r"$\Vert \Delta z\Vert$",
 }
-HEADER = ["", "norm of ΔU", "of ΔV", "of Δz", "error of the mean weight"]
+HEADER = ["", "norm of ΔU", "of its largest", "of ΔV", "of Δz", "error of the mean weight"]
 WATCHED = {"mean_weight": "mean weight", "cvar": "CVaR of training losses"}
 EARLY = 2  # epochs that need not be within the panels of recalls
 NOTHING = 1e-9  # norms below are rounding
-SURE = 2.0  # standard errors
+SURE, UNSURE = 2.0, "not told apart"  # standard errors that make a difference, and if they do not
+SAME = 0.01  # what is almost the same differs by a smaller share
 
 Found = dict[str, list[Result]]
 Measure = Callable[[list[Result], list[Column]], list[float]]
@@ -66,7 +67,7 @@ class Claim:
     first, second
         The curves.
     relation
-        ">" if the first is said to have more of it, "=" if they are said to be alike.
+        ">" if the first is said to have more of it, "=" if they are said to be almost the same.
     """
 
     text: str
@@ -81,23 +82,24 @@ class Claim:
         pairs = [np.array(measure(found[name], columns)) for name in (self.first, self.second)]
         differences = pairs[0] - pairs[1]
         mean, error = float(differences.mean()), _standard_error(differences)
+        level = float(np.mean(pairs))
         told = f"{mean:+.2g}" + ("" if math.isnan(error) else f" ± {error:.1g}")
         what = f"{self.measure}, {self.first} less {self.second}"
-        return [self.text, what, told, self.verdict(mean, error)]
+        return [self.text, what, told, self.verdict(mean, error, level)]
 
-    def verdict(self, mean: float, error: float) -> str:
-        """Return what a difference and its standard error say of the claim.
+    def verdict(self, mean: float, error: float, level: float) -> str:
+        """Return what a difference, its standard error and the level of both say of the claim.
 
-        >>> Claim("h = 1 is better", "R@20", "h = 1", "h = 2").verdict(0.003, 0.001)
+        >>> Claim("h = 1 is better", "R@20", "h = 1", "h = 2").verdict(0.003, 0.001, 0.3)
         'seen'
         """
         if math.isnan(error):
             return "not told by one start"
-        if abs(mean) <= SURE * error:
-            return "seen: not told apart" if self.relation == "=" else "not told apart"
+        far = SURE * error
         if self.relation == "=":
-            return "they differ"
-        return "seen" if mean > 0 else "the opposite"
+            least, most = (abs(mean) + side * far for side in (-1, 1))
+            return "seen" if most < SAME * level else "not seen" if least > SAME * level else UNSURE
+        return UNSURE if abs(mean) <= far else "seen" if mean > 0 else "the opposite"
 
 
 @dataclass(frozen=True)
@@ -152,16 +154,16 @@ class Profile:
                 self.text,
                 f"The validation users of the paper's split, {options.seeds} starts. All numbers "
                 f"are of the last {LAST} epochs. Residual norms are those of the change of U, V "
-                "and z in an epoch; they, and by which share of alpha the mean weight is off, are "
-                "means over epochs and starts. Recalls are means over the epochs, and then over "
+                "and z in an epoch, that of U also as a share of its largest; they, and by which "
+                "share of alpha the mean weight is off, are means over epochs and starts. Recalls are means over the epochs, and then over "
                 "the starts ± their standard deviation; what they swing is the difference of the "
                 "largest and the smallest one within a start. The paper shows curves for ML-20M, "
                 "and no numbers.",
                 table(_header(columns), lines),
                 "What the paper says of ML-20M, and whether it is seen here: differences of two "
-                "curves from the same starts, means ± standard errors, and a verdict where they "
-                f"are more than {SURE:g} standard errors from 0. Differences of recall far below "
-                "0.01 are small whatever the verdict.",
+                "curves from the same starts, means ± standard errors. A difference is one beyond "
+                f"{SURE:g} standard errors; almost the same is what differs by less than "
+                f"{SAME:.0%}, those {SURE:g} standard errors included.",
                 table(
                     ["the paper", "measured", "difference", "verdict"],
                     [claim.line(found, columns) for claim in self.claims],
@@ -194,6 +196,8 @@ def _line(runs: list[Result], columns: list[Column]) -> list[str]:
     curves.append([_error(each) for each in runs])
     means = [np.mean([each[-LAST:].mean() for each in of]) for of in curves]
     line = [_short(each) for each in means]
+    left = [each[-LAST:].mean() / each.max() for each in curves[0]]
+    line.insert(1, f"{np.mean(left):.2%}")
     for column in columns:
         recalls = courses.last(runs, column, LAST)
         line.append(_spread(np.array([each.mean() for each in recalls])))

@@ -24,7 +24,6 @@ PROFILE = Profile(
     "share of users that each of them sees.",
     (
         Claim("z fluctuates with few steps and users", "norm of Δz", LEAST, MOST),
-        Claim("training converges in most cases", "norm of ΔU", LEAST, MOST, "="),
         Claim("quality is slightly worse where both are small", "recall", MOST, LEAST),
         Claim("that of the tail in particular", "recall of the tail", MOST, LEAST),
     ),
