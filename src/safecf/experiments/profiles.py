@@ -155,8 +155,8 @@ class Profile:
                 f"The validation users of the paper's split, {options.seeds} starts. All numbers "
                 f"are of the last {LAST} epochs. Residual norms are those of the change of U, V "
                 "and z in an epoch, that of U also as a share of its largest; they, and by which "
-                "share of alpha the mean weight is off, are means over epochs and starts. Recalls are means over the epochs, and then over "
-                "the starts ± their standard deviation; what they swing is the difference of the "
+                "share of alpha the mean weight is off, are means over epochs and starts. Recalls "
+                "are means over the epochs, and then over the starts ± their standard deviation; what they swing is the difference of the "
                 "largest and the smallest one within a start. The paper shows curves for ML-20M, "
                 "and no numbers.",
                 table(_header(columns), lines),
