@@ -156,9 +156,9 @@ class Profile:
                 f"are of the last {LAST} epochs. Residual norms are those of the change of U, V "
                 "and z in an epoch, that of U also as a share of its largest; they, and by which "
                 "share of alpha the mean weight is off, are means over epochs and starts. Recalls "
-                "are means over the epochs, and then over the starts ± their standard deviation; what they swing is the difference of the "
-                "largest and the smallest one within a start. The paper shows curves for ML-20M, "
-                "and no numbers.",
+                "are means over the epochs, and then over the starts ± their standard deviation; "
+                "what they swing is the difference of the largest and the smallest one within a "
+                "start. The paper shows curves for ML-20M, and no numbers.",
                 table(_header(columns), lines),
                 "What the paper says of ML-20M, and whether it is seen here: differences of two "
                 "curves from the same starts, means ± standard errors. A difference is one beyond "
