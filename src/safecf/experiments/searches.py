@@ -281,7 +281,7 @@ SEARCHES = {
         MULT_VAE,
         *GRIDS,
     ],
-    "gowalla": [*wide(128, (64, 128, 256), 32, _GOWALLA), cvar_mf((5e-5, 5e-3), 8)],
+    "gowalla": [*wide(128, (64, 128, 256), 24, _GOWALLA), cvar_mf((5e-5, 5e-3), 8)],
 }
 
 
