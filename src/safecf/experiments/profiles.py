@@ -48,7 +48,6 @@ MEASURES = {
     "norm of ΔU": _norm("residual_users"),
     "norm of Δz": _norm("residual_weights"),
     "swing of the recall": _swing(0),
-    "swing of the tail's recall": _swing(1),
     "recall": _recall(0),
     "recall of the tail": _recall(1),
 }
@@ -192,17 +191,19 @@ def _header(columns: list[Column]) -> list[str]:
 
 
 def _line(runs: list[Result], columns: list[Column]) -> list[str]:
-    curves = [[courses.history(each, name).values for each in runs] for name in RESIDUALS]
-    curves.append([_error(each) for each in runs])
-    means = [np.mean([each[-LAST:].mean() for each in of]) for of in curves]
-    line = [_short(each) for each in means]
-    left = [each[-LAST:].mean() / each.max() for each in curves[0]]
-    line.insert(1, f"{np.mean(left):.2%}")
-    for column in columns:
-        recalls = courses.last(runs, column, LAST)
-        line.append(_spread(np.array([each.mean() for each in recalls])))
-        line.append(f"{np.mean([np.ptp(each) for each in recalls]):.4f}")
+    norms = [float(np.mean(_norm(name)(runs, columns))) for name in RESIDUALS]
+    left = np.mean([each[-LAST:].mean() / each.max() for each in map(_changes_of_users, runs)])
+    error = float(np.mean([_error(each)[-LAST:].mean() for each in runs]))
+    line = [*map(_short, norms), _short(error)]
+    line.insert(1, f"{left:.2%}")
+    for place in range(len(columns)):
+        line.append(_spread(np.array(_recall(place)(runs, columns))))
+        line.append(f"{np.mean(_swing(place)(runs, columns)):.4f}")
     return line
+
+
+def _changes_of_users(result: Result) -> Floats:
+    return courses.history(result, "residual_users").values
 
 
 def _error(result: Result) -> Floats:
