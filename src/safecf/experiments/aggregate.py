@@ -241,10 +241,10 @@ def _spread(values: Floats) -> float:
 
 
 def percent(before: Any, after: Any) -> Any:
-    """100 (after / before - 1); nothing is no gain over nothing.
+    """100 (after / before - 1), NaN where there was nothing before.
 
-    >>> float(percent(0.5, 0.75)), float(percent(0.0, 0.0))
-    (50.0, 0.0)
+    >>> float(percent(0.5, 0.75)), float(percent(0.0, 0.1))
+    (50.0, nan)
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(before == after, 0.0, 100 * (np.asarray(after) / before - 1))
+        return np.where(np.equal(before, 0), np.nan, 100 * (np.asarray(after) / before - 1))

@@ -10,6 +10,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from safecf.atomic import replace_file
@@ -109,6 +110,7 @@ def log_ticks(axis: Any) -> None:
 def violins(axes: Any, samples: Sequence[Any], names: Sequence[str]) -> None:
     """Draw distributions side by side: a violin, the box of its quartiles, and the points' mean."""
     places = range(1, len(samples) + 1)
+    samples = [np.asarray(each)[np.isfinite(each)] for each in samples]
     if all(len(set(each)) > 1 for each in samples):
         drawn = axes.violinplot(samples, positions=places, showextrema=False)
         for body in drawn["bodies"]:

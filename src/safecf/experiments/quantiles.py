@@ -51,8 +51,8 @@ def render(results: Results, options: Options) -> Page:
         f"it is above that of iALS; alpha = 1 is everybody. Means over {options.seeds} starts, and "
         "95 % paired bootstrap intervals over the test users; the largest gain of a level is "
         "bold. Models and settings are those of "
-        "`table-1`. Levels are left out, and curves begin later, where iALS gives the worst-off so "
-        "little that an interval has no end. The paper shows the figure for ML-20M and MSD, and "
+        "`table-1`. Levels are left out, and curves begin later, where iALS gives the worst-off of "
+        "some draws of users nothing at all. The paper shows the figure for ML-20M and MSD, and "
         "no numbers."
     ]
     for metric in metrics(options):
