@@ -244,9 +244,9 @@ def _explained() -> str:
         "the best are smaller than what other validation users would make of them. On ml-1m, the "
         "ranges of SAFER2 and its fixed tail level follow some 400 earlier trainings of SAFER2 for "
         "the same validation users, against some 20 of iALS; a first search of SAFER2, over tail "
-        "levels as well, was given up for worse results, and so was a later one, over rho from 0 to "
-        "1 with bandwidths up to 30. The ranges of ERM-MF there were made wider when the best lay "
-        "near their ends. "
+        "levels as well, was given up for worse results, and so was a later one, over rho from 0 "
+        "to 1 with bandwidths up to 30. The ranges of ERM-MF there were made wider when the best "
+        "lay near their ends. "
         f"{EDGE} marks a value in the first or the last tenth of its range. The CSV file has all "
         "that was tried."
     )
