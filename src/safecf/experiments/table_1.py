@@ -147,8 +147,8 @@ def _told_grid(found: dict[str, list[Result]]) -> str:
         return ""
     return (
         f' Models "{GRID.removeprefix(", ")}" have the best settings of a grid over the ranges of '
-        "the paper, for the validation users, see `tuning`; the others have those that the authors "
-        "publish."
+        "the paper, for the validation users, see `tuning`; where those of the others are from is "
+        "told below."
     )
 
 
