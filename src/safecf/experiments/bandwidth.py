@@ -1,6 +1,6 @@
 """`bandwidth`: how SAFER2 converges by the bandwidth h."""
 
-from safecf.experiments.base import Experiment
+from safecf.experiments.base import Experiment, unnamed
 from safecf.experiments.profiles import Claim, Profile
 
 TAIL = "recall of the tail"
@@ -23,7 +23,7 @@ EXPERIMENT = Experiment(
     "bandwidth",
     "Convergence of SAFER2 by bandwidth",
     'figure "convergence profile of SAFER2 with different bandwidth h"',
-    PROFILE.cells,
+    unnamed(PROFILE.plan),
     PROFILE.render,
     data=("ml-1m", "ml-20m"),
     seeds=5,

@@ -212,6 +212,11 @@ class Experiment:
         return "-".join([self.name, *data, *part])
 
 
+def unnamed(plan: Callable[[Options], list[tuple[Any, Cell]]]) -> Cells:
+    """Return what gives the cells of a plan, in which each has a name."""
+    return lambda options: [cell for _, cell in plan(options)]
+
+
 def canonical(value: Any) -> str:
     """Write JSON in the one way that has sorted keys and no blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

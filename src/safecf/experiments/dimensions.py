@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from safecf.experiments import courses, presets, variants
 from safecf.experiments.aggregate import collect, heading
-from safecf.experiments.base import Cell, Experiment, Options, Result, Results
+from safecf.experiments.base import Cell, Experiment, Options, Result, Results, unnamed
 from safecf.experiments.page import Page, table
 from safecf.experiments.presets import Preset
 from safecf.experiments.profiles import quality_columns
@@ -71,11 +71,6 @@ def plan(options: Options) -> list[tuple[Way, Cell]]:
         (way, courses.cell(preset, options.data, scored=scored))
         for way, preset in ways(options).items()
     ]
-
-
-def cells(options: Options) -> list[Cell]:
-    """Return all cells."""
-    return [cell for _, cell in plan(options)]
 
 
 def render(results: Results, options: Options) -> Page:
@@ -189,7 +184,7 @@ EXPERIMENT = Experiment(
     "dimensions",
     "SAFER2 by factors and solver, against the clock",
     'figure "effect of embedding and subspace block sizes on convergence speed of SAFER2++"',
-    cells,
+    unnamed(plan),
     render,
     data=("ml-1m", "ml-20m-like", "ml-20m"),
     alone=True,

@@ -3,14 +3,7 @@
 from typing import Any
 
 from safecf.experiments import presets, ratios
-from safecf.experiments.aggregate import (
-    collect,
-    gain,
-    heading,
-    over_splits,
-    rows,
-    without,
-)
+from safecf.experiments.aggregate import collect, gain, heading, over_splits, rows, without
 from safecf.experiments.base import Cell, Experiment, Options, Results
 from safecf.experiments.data import SEED
 from safecf.experiments.page import Page, table

@@ -2,7 +2,7 @@
 
 from safecf.experiments import presets, ratios
 from safecf.experiments.aggregate import collect, rows
-from safecf.experiments.base import Cell, Experiment, Options, Results
+from safecf.experiments.base import Cell, Experiment, Options, Results, unnamed
 from safecf.experiments.page import Page, table
 
 BASELINE = "iALS"
@@ -24,11 +24,6 @@ def models(options: Options) -> list[presets.Preset]:
 def plan(options: Options) -> list[tuple[str, Cell]]:
     """Return every model on every split from every start, with its name."""
     return presets.on_all_splits({each.name: each for each in models(options)}, options)
-
-
-def cells(options: Options) -> list[Cell]:
-    """Return all cells; those of iALS are shared with `robustness`."""
-    return [cell for _, cell in plan(options)]
 
 
 def render(results: Results, options: Options) -> Page:
@@ -66,7 +61,7 @@ EXPERIMENT = Experiment(
     "kernels",
     "Five kernels of SAFER2 over iALS, from split to split",
     'figure "distributions of relative performance vs iALS"',
-    cells,
+    unnamed(plan),
     render,
     splits=50,
     seeds=3,

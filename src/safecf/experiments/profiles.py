@@ -138,10 +138,6 @@ class Profile:
             for seed in each.seeds(options.seeds)
         ]
 
-    def cells(self, options: Options) -> list[Cell]:
-        """Return all cells."""
-        return [cell for _, cell in self.plan(options)]
-
     def render(self, results: Results, options: Options) -> Page:
         """Return the residual norms and the quality of every curve."""
         found = collect(self.plan(options), results)

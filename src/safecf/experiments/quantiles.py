@@ -6,7 +6,7 @@ import numpy as np
 
 from safecf.experiments import published, table_1
 from safecf.experiments.aggregate import Estimate, collect, heading, lifts
-from safecf.experiments.base import Cell, Experiment, Options, Results
+from safecf.experiments.base import Cell, Experiment, Options, Results, unnamed
 from safecf.experiments.page import Page, table
 
 LEVELS = [round(0.1 + 0.05 * place, 2) for place in range(19)]
@@ -18,13 +18,8 @@ Curves = dict[tuple[str, str], list[Estimate]]
 
 
 def plan(options: Options) -> list[tuple[str, Cell]]:
-    """Return the cells of `table-1` that belong to these models."""
+    """Return the cells of `table-1` that belong to these models; there are no others."""
     return [(name, cell) for name, cell in table_1.plan(options) if name in NAMES]
-
-
-def cells(options: Options) -> list[Cell]:
-    """Return every model from every start; they are shared with `table-1`."""
-    return [cell for _, cell in plan(options)]
 
 
 def metrics(options: Options) -> tuple[str, ...]:
@@ -118,7 +113,7 @@ EXPERIMENT = Experiment(
     "quantiles",
     "Every model over iALS at each quantile level",
     'figure "relative performance of each method over iALS for each quantile level"',
-    cells,
+    unnamed(plan),
     render,
     data=table_1.EXPERIMENT.data,
     seeds=table_1.EXPERIMENT.seeds,

@@ -2,7 +2,7 @@
 
 from safecf.experiments import presets, ratios
 from safecf.experiments.aggregate import collect, rows
-from safecf.experiments.base import Cell, Experiment, Options, Results
+from safecf.experiments.base import Cell, Experiment, Options, Results, unnamed
 from safecf.experiments.page import Page
 
 MODELS = ("iALS", "ERM-MF", "SAFER2")
@@ -13,11 +13,6 @@ def plan(options: Options) -> list[tuple[str, Cell]]:
     """Return every model on every split from every start, with its name."""
     chosen = presets.require(options.data, "paper", MODELS, options.presets)
     return presets.on_all_splits({each.name: each for each in chosen}, options)
-
-
-def cells(options: Options) -> list[Cell]:
-    """Return all cells."""
-    return [cell for _, cell in plan(options)]
 
 
 def render(results: Results, options: Options) -> Page:
@@ -46,7 +41,7 @@ EXPERIMENT = Experiment(
     "robustness",
     "SAFER2 over ERM-MF and iALS, from split to split",
     'figure "distributions of relative performances of SAFER2 over ERM-MF and iALS"',
-    cells,
+    unnamed(plan),
     render,
     splits=50,
     seeds=10,

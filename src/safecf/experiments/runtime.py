@@ -6,7 +6,7 @@ import numpy as np
 
 from safecf.experiments import courses, presets, published, variants
 from safecf.experiments.aggregate import Floats, collect
-from safecf.experiments.base import Cell, Experiment, Options, Result, Results
+from safecf.experiments.base import Cell, Experiment, Options, Result, Results, unnamed
 from safecf.experiments.page import Page, table
 from safecf.experiments.presets import Preset
 
@@ -88,11 +88,6 @@ def plan(options: Options) -> list[tuple[str, Cell]]:
         (name, courses.cell(each.preset, options.data, scored=False))
         for name, each in models(options).items()
     ]
-
-
-def cells(options: Options) -> list[Cell]:
-    """Return all cells."""
-    return [cell for _, cell in plan(options)]
 
 
 def render(results: Results, options: Options) -> Page:
@@ -185,7 +180,7 @@ EXPERIMENT = Experiment(
     "runtime",
     "Seconds per epoch",
     "Table 2, runtime per epoch",
-    cells,
+    unnamed(plan),
     render,
     data=("ml-20m-like", "msd-like", "ml-20m", "msd"),
     alone=True,

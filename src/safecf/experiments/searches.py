@@ -15,6 +15,11 @@ MEAN = Objective("recall@20", (1.0,))
 BOTH = Objective("recall@20", (1.0, 0.3))
 
 
+def half(trials: int) -> int:
+    """Return how many a further round tries, the first one having tried so many."""
+    return -(-trials // 2)
+
+
 @dataclass(frozen=True)
 class Search:
     """A model, the ranges of its options, and what is to be large for the validation users.
@@ -72,7 +77,7 @@ class Search:
         """How many settings the whole search tries."""
         if self.trials is None:
             return len(grid(self.space))
-        return self.trials + len(WIDTHS) * -(-self.trials // 2)
+        return self.trials + len(WIDTHS) * half(self.trials)
 
     @property
     def largest(self) -> int | None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from safecf.experiments import presets, ratios
 from safecf.experiments.aggregate import Gain, collect, gain, heading, samples
-from safecf.experiments.base import Cell, Experiment, Options, Results
+from safecf.experiments.base import Cell, Experiment, Options, Results, unnamed
 from safecf.experiments.data import repeated_seeds
 from safecf.experiments.page import Page, table
 from safecf.experiments.quality import quality
@@ -79,11 +79,6 @@ def plan(options: Options) -> list[tuple[Change, Cell]]:
             settings["options"] = change.applied(preset.options)
             planned.append((change, Cell(quality, settings)))
     return planned
-
-
-def cells(options: Options) -> list[Cell]:
-    """Return all cells."""
-    return [cell for _, cell in plan(options)]
 
 
 def render(results: Results, options: Options) -> Page:
@@ -190,7 +185,7 @@ EXPERIMENT = Experiment(
     "sensitivity",
     "What each option of SAFER2 does for the tail",
     "none; the options of SAFER2, one at a time",
-    cells,
+    unnamed(plan),
     render,
     splits=5,
 )

@@ -16,7 +16,7 @@ from safecf.experiments.aggregate import heading
 from safecf.experiments.base import Cell, Experiment, Options, Result, Results, canonical
 from safecf.experiments.data import SEED
 from safecf.experiments.page import Page, table
-from safecf.experiments.searches import SEARCHES, WIDTHS, Search, searches
+from safecf.experiments.searches import SEARCHES, WIDTHS, Search, half, searches
 from safecf.experiments.trial import trial
 from safecf.models import MODELS
 from safecf.tuning import Objective, Trial, best
@@ -61,7 +61,7 @@ def tried(search: Search, known: dict[str, Result], options: Options) -> list[di
     Every round but the first is near the best of those before it.
     """
     found = search.first(options.trials, options.trials == TRIALS)
-    count = 0 if search.trials is None else -(-len(found) // 2)
+    count = 0 if search.trials is None else half(len(found))
     for number in range(len(WIDTHS) if count else 0):
         if not all(_key(search, each, options) in known for each in found):
             break
@@ -258,7 +258,7 @@ def _story(search: Search, options: Options) -> str:
     count = len(search.first(options.trials, options.trials == TRIALS))
     kind = f"{count} on a grid"
     if search.trials is not None:
-        kind = f"{count} at random, {len(WIDTHS)} times {-(-count // 2)} near the {CENTRES} best"
+        kind = f"{count} at random, {len(WIDTHS)} times {half(count)} near the {CENTRES} best"
     epochs, final = (", ".join(map(str, each)) for each in (search.epochs, search.final))
     sizes = f", d = {', '.join(map(str, search.sizes))}" if search.sizes else ""
     ranges = "; ".join(f"{name} {each}" for name, each in search.space.items())

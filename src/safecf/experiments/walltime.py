@@ -5,7 +5,7 @@ from typing import Any
 
 from safecf.experiments import courses, presets, variants
 from safecf.experiments.aggregate import collect, heading
-from safecf.experiments.base import Cell, Experiment, Options, Result, Results
+from safecf.experiments.base import Cell, Experiment, Options, Result, Results, unnamed
 from safecf.experiments.courses import Curve
 from safecf.experiments.page import Page, table
 from safecf.experiments.presets import Preset
@@ -51,11 +51,6 @@ def plan(options: Options) -> list[tuple[str, Cell]]:
         for each in models(options)
         for seed in each.seeds(options.seeds if scored else 1)
     ]
-
-
-def cells(options: Options) -> list[Cell]:
-    """Return all cells."""
-    return [cell for _, cell in plan(options)]
 
 
 def render(results: Results, options: Options) -> Page:
@@ -157,7 +152,7 @@ EXPERIMENT = Experiment(
     "walltime",
     "Ranking quality by epochs and by seconds",
     'figure "ranking quality vs. training epochs/wall time"',
-    cells,
+    unnamed(plan),
     render,
     data=("ml-1m", "ml-20m-like", "msd-like", "ml-20m", "msd"),
     seeds=3,

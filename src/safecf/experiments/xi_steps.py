@@ -1,6 +1,6 @@
 """`xi-steps`: how SAFER2 converges by the number of Newton steps for xi."""
 
-from safecf.experiments.base import Experiment
+from safecf.experiments.base import Experiment, unnamed
 from safecf.experiments.profiles import Claim, Profile
 
 STEPS = (1, 2, 5, 10)
@@ -34,7 +34,7 @@ EXPERIMENT = Experiment(
     "xi-steps",
     "Convergence of SAFER2 by the number of Newton steps",
     'figure "convergence profile of SAFER2 with different number of NR iterations L"',
-    PROFILE.cells,
+    unnamed(PROFILE.plan),
     PROFILE.render,
     data=("ml-1m", "ml-20m"),
     seeds=5,

@@ -28,19 +28,27 @@ class Range(Protocol):
 
 
 @dataclass(frozen=True)
-class LogUniform:
-    """Numbers from `low` to `high` whose logarithms are equally likely, or equally spaced."""
+class _Interval:
+    """Numbers from `low` to `high`, of which a grid has `points`."""
 
     low: float
     high: float
     points: int = 5
 
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g}"
+
+    def _inside(self, value: float) -> float:
+        return min(max(_rounded(value), self.low), self.high)
+
+
+@dataclass(frozen=True)
+class LogUniform(_Interval):
+    """Numbers from `low` to `high` whose logarithms are equally likely, or equally spaced."""
+
     def __post_init__(self) -> None:
         if not 0 < self.low <= self.high:
             raise ValueError(f"low is {self.low} and high {self.high}; 0 < low <= high is needed")
-
-    def __str__(self) -> str:
-        return f"{self.low:g} to {self.high:g}"
 
     def grid(self) -> list[float]:
         """Return `points` values at equal ratios."""
@@ -59,24 +67,14 @@ class LogUniform:
         """Return the share of the range, in logarithms, that is below a value."""
         return math.log(value / self.low) / (math.log(self.high / self.low) or 1.0)
 
-    def _inside(self, value: float) -> float:
-        return min(max(_rounded(value), self.low), self.high)
-
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(_Interval):
     """Numbers from `low` to `high`, all equally likely, or equally spaced."""
-
-    low: float
-    high: float
-    points: int = 5
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
             raise ValueError(f"low is {self.low} and high {self.high}; low <= high is needed")
-
-    def __str__(self) -> str:
-        return f"{self.low:g} to {self.high:g}"
 
     def grid(self) -> list[float]:
         """Return `points` values at equal distances."""
@@ -94,9 +92,6 @@ class Uniform:
     def place(self, value: float) -> float:
         """Return the share of the range that is below a value."""
         return (value - self.low) / (self.high - self.low or 1.0)
-
-    def _inside(self, value: float) -> float:
-        return min(max(_rounded(value), self.low), self.high)
 
 
 @dataclass(frozen=True)
