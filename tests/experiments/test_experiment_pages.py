@@ -77,3 +77,9 @@ def test_pages_go_to_the_docs_of_a_checkout(monkeypatch, tmp_path):
     (tmp_path / "pyproject.toml").write_text("")
     assert page.results_folder() == page.ROOT / "docs" / "results"
     assert page.commit(tmp_path) == "unknown-dirty" or "unknown" in page.commit(tmp_path)
+
+
+def test_error_bars_are_never_negative():
+    from safecf.experiments.figures import arms  # noqa: PLC0415
+
+    assert arms([2.0, 2.0], [1.5, 2.5], [1.0, 3.0]).tolist() == [[0.5, 0.0], [0.0, 1.0]]

@@ -107,6 +107,16 @@ def log_ticks(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def arms(values: Any, lows: Any, highs: Any) -> Any:
+    """Return the lengths of error bars, below and above; an interval need not hold its value.
+
+    >>> arms([2.0], [1.5], [1.9])
+    array([[0.5],
+           [0. ]])
+    """
+    return np.maximum(0, [np.subtract(values, lows), np.subtract(highs, values)])
+
+
 def violins(axes: Any, samples: Sequence[Any], names: Sequence[str]) -> None:
     """Draw distributions side by side: a violin, the box of its quartiles, and the points' mean."""
     places = range(1, len(samples) + 1)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from safecf.experiments import presets, ratios
 from safecf.experiments.aggregate import collect, gain, heading, over_splits, rows, without
 from safecf.experiments.base import Cell, Experiment, Options, Results
@@ -99,7 +101,7 @@ def _sought(options: Options) -> list[list[str]]:
 
 def draw(known: ratios.Samples) -> Any:
     """Draw every model as a point: its gain over iALS for all users, and for the worst-off."""
-    from safecf.experiments.figures import looks_of, panels  # noqa: PLC0415
+    from safecf.experiments.figures import arms, looks_of, panels  # noqa: PLC0415
 
     figure, axes = panels(2, height=3.1)
     looks = looks_of(dict.fromkeys(map(_base, known[COLUMNS[0]])))
@@ -110,8 +112,8 @@ def draw(known: ratios.Samples) -> Any:
             panel.errorbar(
                 x.value,
                 y.value,
-                xerr=[[x.value - x.users[0]], [x.users[1] - x.value]],
-                yerr=[[y.value - y.users[0]], [y.users[1] - y.value]],
+                xerr=arms([x.value], *np.reshape(x.users, (2, 1))),
+                yerr=arms([y.value], *np.reshape(y.users, (2, 1))),
                 label=name,
                 color=drawn.color,
                 marker=drawn.marker,

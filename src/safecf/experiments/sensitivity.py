@@ -148,7 +148,7 @@ def _order(line: list[str]) -> tuple[float, str]:
 
 def draw(preset: presets.Preset, gains: dict[Change, list[Gain]]) -> Any:
     """Draw a panel per option: the change of the mean and that of the tail."""
-    from safecf.experiments.figures import log_ticks, look, panels  # noqa: PLC0415
+    from safecf.experiments.figures import arms, log_ticks, look, panels  # noqa: PLC0415
 
     names = [*VALUES, *MULTIPLIED]
     figure, axes = panels(len(names), columns=3, height=2.0)
@@ -158,11 +158,11 @@ def draw(preset: presets.Preset, gains: dict[Change, list[Gain]]) -> Any:
             points[preset.options[option]] = Gain(0.0, (0.0, 0.0), (0.0, 0.0), 0.0)
             values = sorted(points)
             drawn = look(place)
-            ends = [[points[v].value - points[v].users[0] for v in values]]
-            ends += [[points[v].users[1] - points[v].value for v in values]]
+            heights = [points[v].value for v in values]
+            ends = arms(heights, *zip(*(points[v].users for v in values), strict=True))
             panel.errorbar(
                 values,
-                [points[v].value for v in values],
+                heights,
                 yerr=ends,
                 label=heading(column),
                 linewidth=0.8,

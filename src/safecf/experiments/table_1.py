@@ -89,7 +89,7 @@ def render(results: Results, options: Options) -> Page:
 
 def draw(found: dict[str, list[Result]], options: Options) -> Any:
     """Draw our numbers with their intervals, and the paper's beside them."""
-    from safecf.experiments.figures import panels  # noqa: PLC0415
+    from safecf.experiments.figures import arms, panels  # noqa: PLC0415
 
     chosen = published.columns(options.data)
     said = published.reported(options.data)
@@ -98,7 +98,7 @@ def draw(found: dict[str, list[Result]], options: Options) -> Any:
     for column, panel in zip(chosen, axes, strict=True):
         ours = [estimate(each, column) for each in found.values()]
         values = [each.value for each in ours]
-        ends = [[e.value - e.low for e in ours], [e.high - e.value for e in ours]]
+        ends = arms(values, [each.low for each in ours], [each.high for each in ours])
         panel.errorbar(values, places, xerr=ends, fmt="o", color="#0072B2", label="safecf, 95 %")
         pairs = [
             (said[name].get(column), y)
