@@ -17,7 +17,7 @@ from benchmarks.records import Options, progress
 from benchmarks.report import short
 from benchmarks.sampled import check
 from safecf.als.solvers import CG, Exact, Solver, SpectralCG, Subspace
-from safecf.data.interactions import Interactions
+from safecf.data.matrices.interactions import Interactions
 
 # by shape: d, solvers of SAFER2, those of irspack, epochs before the clock starts
 CASES: dict[str, tuple[int, list[Solver], list[str], int]] = {

@@ -12,11 +12,11 @@ import typer
 from benchmarks import report
 from benchmarks.matrices import long_tailed
 from safecf.backends import CpuBackend
-from safecf.data.matrix import check_matrix
-from safecf.data.split import HeldOut, Split
+from safecf.data.matrices.matrix import check_matrix
+from safecf.data.splits.strong import HeldOut, Split
 from safecf.evaluation import evaluate
-from safecf.evaluation.bootstrap import resample
 from safecf.evaluation.evaluator import TAILS
+from safecf.measures.bootstrap import resample
 from safecf.models import IALS
 
 METRICS = ("recall", "ndcg", "precision", "map", "mrr")

@@ -11,7 +11,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from safecf.als.solvers import CG, Exact, Solver, Subspace
-from safecf.data.interactions import Interactions
+from safecf.data.matrices.interactions import Interactions
 
 Lengths = NDArray[np.int64]
 GEMM = 2048  # rows and columns of the product

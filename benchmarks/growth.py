@@ -18,7 +18,7 @@ from benchmarks.peers import SAFER2 as SETTINGS
 from benchmarks.plots import Panel, draw
 from benchmarks.records import Options, progress
 from safecf.als.solvers import SpectralCG
-from safecf.data.interactions import Interactions
+from safecf.data.matrices.interactions import Interactions
 from safecf.models import SAFER2
 
 SHAPE, FACTORS = "ml-20m", 256

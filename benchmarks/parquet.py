@@ -12,7 +12,7 @@ import typer
 
 from benchmarks import report
 from benchmarks.apart import Cost, apart, cost
-from safecf.data.interactions import Interactions
+from safecf.data.matrices.interactions import Interactions
 
 USERS, ITEMS, PER_FILE = 2_000_000, 200_000, 12_500_000
 

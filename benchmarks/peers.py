@@ -17,7 +17,7 @@ from safecf.als.solvers import CG, Exact, RowSolver, Solver, SpectralCG, Subspac
 from safecf.als.sweeps import State
 from safecf.backends import CpuBackend
 from safecf.backends.base import Solved
-from safecf.data.interactions import Interactions
+from safecf.data.matrices.interactions import Interactions
 
 Floats = NDArray[np.float32]
 Pair = tuple[Floats, Floats]

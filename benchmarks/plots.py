@@ -19,7 +19,7 @@ class Panel:
 
 def draw(folder: Path, name: str, panels: list[Panel]) -> str:
     """Draw the panels side by side, with one legend; return the name of the SVG file."""
-    from safecf.experiments import figures  # noqa: PLC0415 - needs matplotlib
+    from reproduction import figures  # noqa: PLC0415 - needs matplotlib
 
     with figures.style():
         figure, axes = figures.panels(len(panels), columns=len(panels), height=2.8)

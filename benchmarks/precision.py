@@ -6,9 +6,9 @@ import numpy as np
 
 from benchmarks import report
 from benchmarks.records import Options, progress
+from reproduction.presets import require
 from safecf.data import datasets
 from safecf.evaluation import evaluate
-from safecf.experiments.presets import require
 from safecf.models import MODELS
 
 # by data that training reads: the default, the same without rounding, nearly exact

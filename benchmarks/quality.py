@@ -13,7 +13,7 @@ from benchmarks.plots import Panel, draw
 from benchmarks.records import Options, progress
 from safecf.als.rows import Problem
 from safecf.als.solvers import CG, Exact, SpectralCG, Subspace
-from safecf.data.interactions import Interactions
+from safecf.data.matrices.interactions import Interactions
 
 SHAPE = (10_000, 4_000, 400_000)  # users, items, interactions
 REFERENCE = SpectralCG(tolerance=1e-5)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from safecf.experiments import page
-from safecf.experiments.page import machine, table
+from reproduction import page
+from reproduction.page import machine, table
 
 __all__ = ["RESULTS", "command", "commit", "machine", "short", "table", "write"]
 

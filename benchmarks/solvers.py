@@ -15,7 +15,7 @@ from safecf.als.risk import SmoothedCVaR
 from safecf.als.rows import Problem
 from safecf.als.solvers import Exact, Solver, SpectralCG, Subspace
 from safecf.backends import CpuBackend
-from safecf.data.interactions import Interactions
+from safecf.data.matrices.interactions import Interactions
 
 # the paper's settings for ML-20M, an eighth of whose shape this is
 SHAPE = (15_000, 5_000, 1_040_000)
@@ -39,7 +39,7 @@ def run(problem: Problem, solver: Solver, factors: int, threads: int, epochs: in
 
 def draw(factors: list[int], seconds: dict[str, list[float]]) -> Any:
     """Draw the seconds by the number of factors."""
-    from safecf.experiments.figures import look, panels  # noqa: PLC0415 - needs matplotlib
+    from reproduction.figures import look, panels  # noqa: PLC0415 - needs matplotlib
 
     figure, (axes,) = panels(1, height=2.6)
     for place, (name, times) in enumerate(seconds.items()):

@@ -8,7 +8,7 @@ from benchmarks.matrices import long_tailed
 from benchmarks.peers import Flat, ials, safer2
 from benchmarks.sampled import check
 from safecf.als.solvers import CG, Exact, SpectralCG, Subspace
-from safecf.data.interactions import Interactions
+from safecf.data.matrices.interactions import Interactions
 
 MATRIX = long_tailed(300, 120, 4000)
 INTERACTIONS = Interactions.from_csr(MATRIX)

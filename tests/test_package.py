@@ -23,13 +23,13 @@ def in_new_process(code):
 
 def test_the_report_is_a_function_whatever_was_imported_before():
     in_new_process(
-        "import safecf.report.page, safecf; from safecf.report import report\n"
+        "import safecf.reporting.page, safecf; from safecf.reporting import report\n"
         "assert safecf.report is report and callable(report)"
     )
 
 
 def test_packages_are_found_as_attributes():
-    in_new_process("import safecf; safecf.evaluation.tail_mean; safecf.models.MODELS")
+    in_new_process("import safecf; safecf.measures.tail_mean; safecf.models.MODELS")
 
 
 def test_data_sets_and_splits_are_modules():

@@ -4,10 +4,8 @@
 >>> ids, scores = model.recommend(7, user_items[7])
 """
 
-import sys
 from importlib import import_module
 from importlib.metadata import version
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from safecf.errors import (
@@ -22,7 +20,7 @@ from safecf.errors import (
 
 if TYPE_CHECKING:
     from safecf import datasets, split
-    from safecf.data.interactions import Interactions
+    from safecf.data.matrices.interactions import Interactions
     from safecf.evaluation import Comparison, Evaluation, compare, evaluate
     from safecf.models import (
         EASE,
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
         MultVAE,
         Recommender,
     )
-    from safecf.report import report
+    from safecf.reporting import report
 
     load = Recommender.load
 
@@ -74,15 +72,12 @@ __all__ = [
 
 # Where the public names live, each importing those before it. They are imported when they are
 # asked for: the command line shows its help, and ends by Ctrl-C, without numpy, scipy and pyarrow.
-_HOMES = ("safecf.data.interactions", "safecf.models", "safecf.evaluation", "safecf.report")
-
-
-class _Package(ModuleType):
-    """`safecf.report` is the function, though a folder has its name and is bound when imported."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name == "report" and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
+_HOMES = (
+    "safecf.data.matrices.interactions",
+    "safecf.models",
+    "safecf.evaluation",
+    "safecf.reporting",
+)
 
 
 def _find(name: str) -> Any:
@@ -101,7 +96,6 @@ def _find(name: str) -> Any:
 
 
 if not TYPE_CHECKING:
-    sys.modules[__name__].__class__ = _Package
 
     def __getattr__(name: str) -> Any:
         found = _find(name)

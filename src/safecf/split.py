@@ -1,6 +1,6 @@
 """Splits: what is trained on, what is shown of held-out users, and what is to be predicted."""
 
-from safecf.data.split import (
+from safecf.data.splits.strong import (
     HeldOut,
     Split,
     per_user_holdout,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from safecf.als.groups import GroupCVaR
+from safecf.als.group_risk import GroupCVaR
 from safecf.als.kernels import KERNELS
 from safecf.als.quantile import Population, conditional_value_at_risk, value_at_risk
 from safecf.als.risk import SmoothedCVaR

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from safecf import cli, datasets
-from safecf.data import split_files
-from safecf.data.split_files import NAMES
+from safecf.data.splits import files as split_files
+from safecf.data.splits.files import NAMES
 from tests.data.official import ml_1m_text, random_rows
 from tests.data.test_split import ML1M_SUMS, files_of
 

@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from safecf import Interactions, datasets
-from safecf.data import readers, text
+from safecf.data.reading import readers, text
 
 READ = {"user": "u", "item": "i", "rating": "r", "min_rating": 1}
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safecf.data import ids as ids_module
-from safecf.data.ids import Encoder, Index, check_ids, to_numpy
+from safecf.data.matrices import ids as ids_module
+from safecf.data.matrices.ids import Encoder, Index, check_ids, to_numpy
 from tests.data.rows import integers, strings
 
 PARTS = st.lists(st.lists(integers, max_size=8), max_size=4) | st.lists(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from safecf.data.interactions import Interactions
+from safecf.data.matrices.interactions import Interactions
 
 dense_matrices = arrays(
     np.float32,

@@ -8,8 +8,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safecf.data.interactions import Interactions
-from safecf.data.split import per_user_holdout, temporal
+from safecf.data.matrices.interactions import Interactions
+from safecf.data.splits.strong import per_user_holdout, temporal
 from safecf.errors import ParameterWarning
 
 

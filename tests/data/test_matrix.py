@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from safecf.data import matrix as matrix_module
-from safecf.data.matrix import Csr, check_matrix
+from safecf.data.matrices import matrix as matrix_module
+from safecf.data.matrices.matrix import Csr, check_matrix
 from safecf.errors import ParameterWarning
 
 dense_matrices = arrays(

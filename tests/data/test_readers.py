@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safecf import Interactions
-from safecf.data import encode, readers, text
+from safecf.data.matrices import encode
+from safecf.data.reading import readers, text
 from tests.data.rows import assert_same, entries, integers, rows_of, safe_strings, slow, strings
 
 ANY_ROWS = rows_of(integers, strings) | rows_of(strings, integers)

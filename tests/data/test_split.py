@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safecf.data import datasets
-from safecf.data.split import repeated_strong_generalization, strong_generalization
+from safecf.data.splits.strong import repeated_strong_generalization, strong_generalization
 from safecf.errors import ParameterWarning
 
 ML1M_SUMS = {

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from safecf.data import synthetic as module
-from safecf.data.split import strong_generalization
+from safecf.data.splits.strong import strong_generalization
 from safecf.data.synthetic import DEMO_SETTINGS, SHAPES, Recipe, synthetic
-from safecf.evaluation.metrics import recall
-from safecf.evaluation.tail import tail_mean
+from safecf.measures.metrics import recall
+from safecf.measures.tails import tail_mean
 from safecf.models.recommender import MODELS
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from safecf import datasets
-from safecf.data.times import as_times, to_times
+from safecf.data.reading.times import as_times, to_times
 
 MOMENT = datetime.datetime(2024, 5, 1, 11, tzinfo=datetime.UTC)
 SECONDS = int(MOMENT.timestamp())

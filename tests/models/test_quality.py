@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from safecf.evaluation import tail_mean
-from safecf.experiments import data, presets, published
-from safecf.experiments.quality import quality
+from reproduction import data, presets, published
+from reproduction.quality import quality
+from safecf.measures.tails import tail_mean
 
 COLUMNS = published.columns("ml-1m")
 PRESETS = presets.load("ml-1m", "paper")

@@ -8,10 +8,10 @@ import scipy.sparse as sp
 
 import safecf
 from safecf import SAFER2
-from safecf.als.groups import GroupCVaR
+from safecf.als.group_risk import GroupCVaR
 from safecf.als.quantile import Population, conditional_value_at_risk
-from safecf.data.matrix import check_matrix
-from safecf.data.split import HeldOut, Split
+from safecf.data.matrices.matrix import check_matrix
+from safecf.data.splits.strong import HeldOut, Split
 from safecf.data.synthetic import synthetic
 from safecf.evaluation import evaluate
 from safecf.models import MODELS

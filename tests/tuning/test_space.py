@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safecf.experiments.searches import SEARCHES, searches
+from reproduction.searches import SEARCHES, searches
 from safecf.models import MODELS
 from safecf.models.options import check_options
 from safecf.tuning import (

@@ -13,7 +13,6 @@ from safecf.cli.data import app as data
 from safecf.cli.demo import demo
 from safecf.cli.evaluate import compare, evaluate
 from safecf.cli.options import DataOptions, SplitOptions
-from safecf.cli.reproduce import reproduce
 from safecf.errors import ConvergenceWarning, FileFormatError, ModelFitError, ParameterWarning
 
 app = typer.Typer(
@@ -24,7 +23,6 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(evaluate)
 app.command()(compare)
-app.command()(reproduce)
 app.add_typer(data, name="data")
 
 OPTIONS = [field.name for record in (DataOptions, SplitOptions) for field in fields(record)]

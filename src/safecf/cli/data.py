@@ -45,7 +45,7 @@ def split(
     safecf data split ml-1m --path ml-1m.zip --out ml-1m-split
     """
     from safecf.cli.sources import load_data  # noqa: PLC0415
-    from safecf.data.split_files import NAMES, write_split  # noqa: PLC0415
+    from safecf.data.splits.files import NAMES, write_split  # noqa: PLC0415
 
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"{out} is a file; give a folder with --out")

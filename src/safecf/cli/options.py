@@ -74,7 +74,7 @@ class DataOptions:
 
     def layout(self) -> Any:
         """Return how the files are written, with the library's defaults for the rest."""
-        from safecf.data.columns import Layout  # noqa: PLC0415
+        from safecf.data.reading.columns import Layout  # noqa: PLC0415
 
         columns = ("user", "item", "rating", "weight", "timestamp", "group")
         given = {n: v for n, v in vars(self).items() if v is not None and hasattr(Layout, n)}

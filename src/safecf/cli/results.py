@@ -14,13 +14,13 @@ from rich.console import Console
 from rich.table import Table
 
 from safecf.atomic import replace_file
-from safecf.data.split import Split
+from safecf.data.splits.strong import Split
 from safecf.errors import choose
 from safecf.evaluation import METRICS, Comparison, Evaluation, compare, evaluate
 from safecf.evaluation.evaluator import TAILS
-from safecf.evaluation.tail import check_level
+from safecf.measures.tails import check_level
 from safecf.models.recommender import Recommender
-from safecf.report import report
+from safecf.reporting import report
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from safecf.cli.options import DataOptions, SplitOptions
 from safecf.data.datasets import DATASETS, Log, load, read_files
 from safecf.data.datasets.family import DataSet
-from safecf.data.split import Split
+from safecf.data.splits.strong import Split
 from safecf.data.synthetic import SHAPES, synthetic
 from safecf.errors import choose
 from safecf.models import MODELS, Recommender

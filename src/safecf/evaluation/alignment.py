@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from safecf.data.ids import Index
+from safecf.data.matrices.ids import Index
 from safecf.errors import ParameterWarning, warn
 
 Numbers = NDArray[np.int64]

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf.errors import FileFormatError, choose
-from safecf.evaluation.bootstrap import check_confidence, check_resamples
 from safecf.evaluation.difference import Difference, paired_differences
+from safecf.evaluation.json_records import Record, to_json
 from safecf.evaluation.reading import COMPARISON, check_format
-from safecf.evaluation.records import Record, to_json
 from safecf.evaluation.result import Evaluation
 from safecf.evaluation.verdict import sentence
+from safecf.measures.bootstrap import check_confidence, check_resamples
 
 __all__ = ["Comparison", "Difference", "compare"]
 

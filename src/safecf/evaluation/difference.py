@@ -10,9 +10,9 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from safecf.errors import choose
-from safecf.evaluation import bootstrap
 from safecf.evaluation.result import Evaluation
-from safecf.evaluation.tail import in_tail
+from safecf.measures import bootstrap
+from safecf.measures.tails import in_tail
 
 Floats = NDArray[np.float64]
 Estimate = tuple[float, float, float]

@@ -11,16 +11,16 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from safecf import _core
-from safecf.data.matrix import Csr, check_matrix
+from safecf.data.matrices.matrix import Csr, check_matrix
 from safecf.errors import choose
 from safecf.evaluation.alignment import Alignment, align, warn_of_known_users
 from safecf.evaluation.exposure import EXPOSURE, count_exposure
-from safecf.evaluation.hits import PADDING, find_hits
-from safecf.evaluation.metrics import METRICS
-from safecf.evaluation.objective import Floats, describe_training, user_weights
 from safecf.evaluation.result import Evaluation
-from safecf.evaluation.tail import check_level
+from safecf.evaluation.training import Floats, describe_training, user_weights
 from safecf.evaluation.users import UserProfile
+from safecf.measures.hits import PADDING, find_hits
+from safecf.measures.metrics import METRICS
+from safecf.measures.tails import check_level
 from safecf.models.fold_in import FoldIn
 
 PARTS = ("test", "validation")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.evaluation.bootstrap import BLOCK, check_resamples, percentile_interval
+from safecf.measures.bootstrap import BLOCK, check_resamples, percentile_interval
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf.errors import choose
-from safecf.evaluation.records import to_json
-from safecf.evaluation.tail import in_tail
+from safecf.evaluation.json_records import to_json
+from safecf.measures.tails import in_tail
 
 if TYPE_CHECKING:
     from safecf.evaluation.result import Evaluation

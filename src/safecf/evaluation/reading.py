@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.evaluation.records import Floats, Record
+from safecf.evaluation.json_records import Floats, Record
 from safecf.evaluation.users import UserProfile
 
 EVALUATION, COMPARISON = "safecf evaluation 1", "safecf comparison 1"

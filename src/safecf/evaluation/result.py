@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf.errors import choose
-from safecf.evaluation import bootstrap, table
+from safecf.evaluation import table
 from safecf.evaluation.aggregates import aggregates
 from safecf.evaluation.groups import Groups, GroupScore, group_scores
+from safecf.evaluation.json_records import to_json
 from safecf.evaluation.reading import EVALUATION, evaluation_fields
-from safecf.evaluation.records import to_json
-from safecf.evaluation.tail import check_level, tail_mean, value_at_risk
 from safecf.evaluation.users import UserProfile
+from safecf.measures import bootstrap
+from safecf.measures.tails import check_level, tail_mean, value_at_risk
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]

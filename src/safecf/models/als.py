@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from safecf.als.groups import GroupCVaR
+from safecf.als.group_risk import GroupCVaR
 from safecf.als.loop import Epoch, Training
 from safecf.als.rows import Problem
 from safecf.als.solvers import SOLVERS, Exact, Solver
 from safecf.als.sweeps import State, naming
-from safecf.data.ids import IdArray
-from safecf.data.interactions import Interactions
+from safecf.data.matrices.ids import IdArray
+from safecf.data.matrices.interactions import Interactions
 from safecf.errors import choose
 from safecf.models import files
 from safecf.models.checkpoint import Run, fingerprints, read_checkpoint, write_checkpoint

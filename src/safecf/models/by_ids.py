@@ -8,8 +8,8 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.data.ids import IdArray, Index
-from safecf.data.interactions import Interactions
+from safecf.data.matrices.ids import IdArray, Index
+from safecf.data.matrices.interactions import Interactions
 from safecf.models.cached import Cached
 from safecf.models.recommender import Ids, Scores
 

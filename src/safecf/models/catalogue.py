@@ -3,13 +3,13 @@
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from safecf.als.groups import GroupCVaR
+from safecf.als.group_risk import GroupCVaR
 from safecf.als.kernels import KERNELS
 from safecf.als.loss import Loss, Ridge
 from safecf.als.optimizers import OPTIMIZERS
 from safecf.als.risk import CVaR, Mean, SmoothedCVaR
 from safecf.als.solvers import Gradient, Solver, Subspace
-from safecf.data.ids import IdArray
+from safecf.data.matrices.ids import IdArray
 from safecf.errors import choose
 from safecf.models.als import ALSModel
 from safecf.models.fold_in import Parts

@@ -14,7 +14,7 @@ from safecf.als.loop import Epoch
 from safecf.als.optimizers import Factors, Moments
 from safecf.als.rows import Problem
 from safecf.als.sweeps import State
-from safecf.data.ids import IdArray
+from safecf.data.matrices.ids import IdArray
 from safecf.errors import FileFormatError
 from safecf.models import files
 from safecf.models.history import pack_history, unpack_history

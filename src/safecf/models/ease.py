@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.data.interactions import Interactions
-from safecf.data.matrix import Csr
+from safecf.data.matrices.interactions import Interactions
+from safecf.data.matrices.matrix import Csr
 from safecf.errors import NotFittedError, SolveError
 from safecf.memory import available_bytes
 from safecf.models import files

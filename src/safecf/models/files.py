@@ -21,7 +21,7 @@ from safetensors.numpy import load as parse
 from safetensors.numpy import save as serialise
 
 from safecf.atomic import replace_file
-from safecf.data.ids import IdArray, find_repeated
+from safecf.data.matrices.ids import IdArray, find_repeated
 from safecf.errors import FileFormatError
 
 SUFFIX = ".safetensors"

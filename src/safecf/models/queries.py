@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.data.matrix import Csr, check_matrix
+from safecf.data.matrices.matrix import Csr, check_matrix
 
 Indices = NDArray[np.int64]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from safecf.data.matrix import Csr, check_matrix
+from safecf.data.matrices.matrix import Csr, check_matrix
 from safecf.errors import choose
-from safecf.evaluation.metrics import METRICS, Metric
-from safecf.evaluation.tail import check_level, tail_mean
+from safecf.measures.metrics import METRICS, Metric
+from safecf.measures.tails import check_level, tail_mean
 from safecf.models.options import Integer
 from safecf.models.recommender import Recommender
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from safecf.evaluation.tail import tail_mean
+from safecf.measures.tails import tail_mean
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@
 import os
 from pathlib import Path
 
-from safecf.data.columns import Column, Layout
 from safecf.data.datasets.download import cache_folder, fetch
 from safecf.data.datasets.family import DataSet
 from safecf.data.datasets.movielens import ML_1M, ML_20M
 from safecf.data.datasets.msd import MSD
-from safecf.data.encode import encode
-from safecf.data.log import Log
-from safecf.data.paths import PARQUET, TEXT, Paths, expand
-from safecf.data.readers import file_source
-from safecf.data.split import Split
+from safecf.data.matrices.encode import encode
+from safecf.data.reading.columns import Column, Layout
+from safecf.data.reading.paths import PARQUET, TEXT, Paths, expand
+from safecf.data.reading.readers import file_source
+from safecf.data.splits.log import Log
+from safecf.data.splits.strong import Split
 from safecf.data.synthetic import synthetic
 from safecf.errors import choose
 

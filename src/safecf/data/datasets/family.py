@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from safecf.data.columns import Layout, Source
-from safecf.data.encode import encode
-from safecf.data.log import Log
-from safecf.data.paths import COMPRESSED, members, open_member, without_compression
-from safecf.data.readers import file_source
-from safecf.data.split import Split
-from safecf.data.text import text_source
+from safecf.data.matrices.encode import encode
+from safecf.data.reading.columns import Layout, Source
+from safecf.data.reading.paths import COMPRESSED, members, open_member, without_compression
+from safecf.data.reading.readers import file_source
+from safecf.data.reading.text import text_source
+from safecf.data.splits.log import Log
+from safecf.data.splits.strong import Split
 
 
 @dataclass(frozen=True)

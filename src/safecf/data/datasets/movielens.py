@@ -3,8 +3,8 @@
 Reference: Harper and Konstan, The MovieLens Datasets: History and Context, TiiS 2015.
 """
 
-from safecf.data.columns import Layout
 from safecf.data.datasets.family import DataSet
+from safecf.data.reading.columns import Layout
 
 LICENCE = "for research, not to be passed on; cite Harper and Konstan (2015)"
 PARQUET = Layout(rating="rating")

@@ -3,8 +3,8 @@
 Reference: Bertin-Mahieux et al., The Million Song Dataset, ISMIR 2011.
 """
 
-from safecf.data.columns import Layout
 from safecf.data.datasets.family import DataSet
+from safecf.data.reading.columns import Layout
 
 MSD = DataSet(
     name="msd",

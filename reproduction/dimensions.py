@@ -1,0 +1,191 @@
+"""`dimensions`: SAFER2 by its number of factors and its solver, against the clock."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from reproduction import courses, presets, variants
+from reproduction.aggregate import collect, heading
+from reproduction.base import Cell, Experiment, Options, Result, Results, unnamed
+from reproduction.page import Page, table
+from reproduction.presets import Preset
+from reproduction.profiles import quality_columns
+
+NAME = "SAFER2"
+SPECTRAL, EXACT, CG = "spectral CG (SAFER2)", "exact (SAFER2)", "CG (SAFER2-CG)"
+
+
+class Grid(NamedTuple):
+    """What is tried on a data set: whose settings, numbers of factors, blocks, and epochs."""
+
+    which: str  # the set of presets
+    factors: tuple[int, ...]
+    blocks: tuple[int, ...]
+    epochs: int
+    exact_up_to: int  # factors; beyond, the exact solver takes long
+
+
+# The first epoch of synthetic shapes is not timed.
+LARGE = Grid("paper", (128, 256, 512, 1024), (64, 128), 3, 256)
+GRIDS = {
+    "ml-1m": Grid("tuned", (64, 256, 1024), (32, 64, 128), 15, 1024),
+    "tiny": Grid("tuned", (4, 8), (2, 4), 3, 8),
+    "ml-20m-like": LARGE,
+    "ml-20m": LARGE._replace(epochs=15),
+}
+
+
+class Way(NamedTuple):
+    """A number of factors, and a solver."""
+
+    factors: int
+    solver: str
+
+
+Found = dict[Way, Result]
+
+
+def ways(options: Options) -> dict[Way, Preset]:
+    """Return every solver at every number of factors, all with the same settings."""
+    grid, shape = GRIDS[options.data], courses.shape_of(options.data)
+    (preset,) = presets.require(shape, grid.which, (NAME,), options.presets)
+    found: dict[Way, Preset] = {}
+    for factors in grid.factors:
+        changed = {"factors": factors, "iterations": grid.epochs}
+        base = replace(preset, options={**preset.options, **changed})
+        solvers = {SPECTRAL: base, CG: variants.cg(base)}
+        if factors <= grid.exact_up_to:
+            solvers[EXACT] = variants.exact(base)
+        solvers |= {_blocks(b): variants.blockwise(base, b) for b in grid.blocks if b < factors}
+        found |= {Way(factors, solver): each for solver, each in solvers.items()}
+    return found
+
+
+def _blocks(size: int) -> str:
+    return f"blocks of {size} (SAFER2++)"
+
+
+def plan(options: Options) -> list[tuple[Way, Cell]]:
+    """Return every way, with its cell; synthetic users are not scored."""
+    scored = courses.has_quality(options.data)
+    return [
+        (way, courses.cell(preset, options.data, scored=scored))
+        for way, preset in ways(options).items()
+    ]
+
+
+def render(results: Results, options: Options) -> Page:
+    """Return seconds per epoch, and how quality grows with the seconds, where there is quality."""
+    found = {way: each for way, (each,) in collect(plan(options), results).items()}
+    scored, grid = courses.has_quality(options.data), GRIDS[options.data]
+    (preset, *_) = ways(options).values()
+    kept = {k: v for k, v in preset.options.items() if k not in ("factors", "iterations", "solver")}
+    blocks = [
+        f"SAFER2 with d factors, {grid.epochs} epochs, alone with all cores. The other settings "
+        f"are the same everywhere: {presets.told(kept)}. Seconds per "
+        "epoch are the median of those after the first. The paper's solvers are the exact one, "
+        "CG with at most 5 steps, and blocks of coordinates; spectral CG is the library's own.",
+        table(_header(options), [_line(way, each, options) for way, each in found.items()]),
+        "The paper's figure is for ML-20M, without numbers. It says that SAFER2++ needs about as "
+        "many epochs as SAFER2, which did not finish with d = 4,096, for the same quality in much "
+        "less time, and that SAFER2-CG is the faster one of the two when d is small, as d = 256.",
+    ]
+    if grid.exact_up_to < max(grid.factors):
+        blocks.append(f"The exact solver is left out beyond d = {grid.exact_up_to}, for its time.")
+    return Page(
+        blocks,
+        [
+            row
+            for way, each in found.items()
+            for row in courses.rows({"factors": way.factors, "solver": way.solver}, each)
+        ],
+        lambda: draw_quality(found, options) if scored else draw_seconds(found),
+        f"Recall of validation users by seconds of training, up to {grid.epochs} epochs"
+        if scored
+        else "Seconds per epoch by number of factors",
+    )
+
+
+def _header(options: Options) -> list[str]:
+    common = ["d", "solver", "seconds per epoch", "objective at the end"]
+    if not courses.has_quality(options.data):
+        return common
+    best = [f"best {heading(column)}" for column in quality_columns(options.data)]
+    return [*common, f"epochs to {courses.NEAR:.0%}", f"seconds to {courses.NEAR:.0%}", *best]
+
+
+def _line(way: Way, result: Result, options: Options) -> list[Any]:
+    objective = float(courses.history(result, "objective").values[-1])
+    common = [str(way.factors), way.solver, f"{courses.pace(result, 1):.3f}", objective]
+    if not courses.has_quality(options.data):
+        return common
+    curves = [courses.recall([result], column) for column in quality_columns(options.data)]
+    there = curves[0].arrival
+    reached = [str(curves[0].epochs[there]), f"{curves[0].seconds[there]:.2f}"]
+    return [*common, *reached, *(float(each.values.max()) for each in curves)]
+
+
+def draw_quality(found: Found, options: Options) -> Any:
+    """Draw a row of panels per number of factors: recall of all, and of the worst-off users."""
+    from reproduction.figures import log_ticks, panels  # noqa: PLC0415
+
+    columns, factors = quality_columns(options.data), _factors(found)
+    figure, axes = panels(2 * len(factors), height=1.9, sharex="row")
+    looks = _looks(found)
+    rows = zip(factors, axes[::2], axes[1::2], strict=True)
+    for d, *pair in rows:
+        for panel, column in zip(pair, columns, strict=True):
+            for way, result in found.items():
+                if way.factors == d:
+                    curve = courses.recall([result], column)
+                    style = looks[way.solver]._asdict()
+                    panel.plot(curve.seconds, curve.values, label=way.solver, **style)
+            panel.set(xlabel="seconds of training", ylabel=heading(column), title=f"d = {d}")
+            log_ticks(panel.xaxis)
+    return _with_legend(figure, axes[-2])
+
+
+def draw_seconds(found: Found) -> Any:
+    """Draw a line per solver: the seconds of an epoch by the number of factors."""
+    from reproduction.figures import log_ticks, panels  # noqa: PLC0415
+
+    figure, (panel,) = panels(1, height=3.2)
+    factors = _factors(found)
+    for solver, look in _looks(found).items():
+        points = {
+            way.factors: courses.pace(each, 1)
+            for way, each in found.items()
+            if way.solver == solver
+        }
+        panel.plot(list(points), list(points.values()), label=solver, **look._asdict())
+    panel.set(xlabel="factors d", ylabel="seconds per epoch")
+    log_ticks(panel.yaxis)
+    panel.set_xscale("log", base=2)
+    panel.set_xticks(factors, [str(d) for d in factors])
+    return _with_legend(figure, panel, columns=2)
+
+
+def _factors(found: Found) -> list[int]:
+    return sorted({way.factors for way in found})
+
+
+def _looks(found: Found) -> dict[str, Any]:
+    from reproduction.figures import look  # noqa: PLC0415
+
+    solvers = dict.fromkeys(way.solver for way in found)
+    return {solver: look(place) for place, solver in enumerate(solvers)}
+
+
+def _with_legend(figure: Any, panel: Any, columns: int = 3) -> Any:
+    figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
+    return figure
+
+
+EXPERIMENT = Experiment(
+    "dimensions",
+    "SAFER2 by factors and solver, against the clock",
+    'figure "effect of embedding and subspace block sizes on convergence speed of SAFER2++"',
+    unnamed(plan),
+    render,
+    data=("ml-1m", "ml-20m-like", "ml-20m"),
+    alone=True,
+)

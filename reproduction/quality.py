@@ -1,0 +1,53 @@
+"""The cell that most experiments share: train a model, and score every held-out user."""
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reproduction.base import Record, Settings
+from reproduction.data import load_split
+from reproduction.worker import threads
+from safecf.data.splits.strong import Split
+from safecf.errors import choose
+from safecf.evaluation import evaluate
+from safecf.models import MODELS, Recommender
+
+CUTOFFS = (20, 50, 100)
+
+
+def quality(settings: Settings) -> Record:
+    """Return recall@20, 50 and 100 of every user of settings["on"], "test" or "validation".
+
+    "users" in the record has a number for each of them that is the same in all splits.
+
+    Further settings are "data", "split", "model" (the name of its class), its "options", and
+    "seed", that of its initialisation.
+    """
+    split = load_split(settings["data"], settings["split"])
+    model = make_model(settings)
+    start = time.perf_counter()
+    model.fit(split.train, show_progress=False)
+    seconds = time.perf_counter() - start
+    cutoffs = [k for k in CUTOFFS if k < split.train.shape[1]]
+    found = evaluate(model, split, k=cutoffs, metrics=("recall",), on=settings["on"])
+    return {**found.scores, "users": users_of(split, settings["on"]), "fit_seconds": seconds}
+
+
+def users_of(split: Split, on: str) -> NDArray[np.int64]:
+    """Number the evaluated users by their ids, so that other splits have the same numbers."""
+    numbers = np.unique(split.user_ids, return_inverse=True)[1]
+    begin = split.train.shape[0]
+    if on == "test":
+        begin += split.validation.target.shape[0]
+    return numbers[begin : begin + getattr(split, on).target.shape[0]]
+
+
+def make_model(settings: Settings) -> Recommender:
+    """Return the model of a cell, with the worker's number of threads."""
+    kind = choose("model", settings["model"], MODELS)
+    known = kind().get_params()
+    here: dict[str, Any] = {"random_state": settings["seed"], "num_threads": threads()}
+    chosen = {name: value for name, value in here.items() if name in known}
+    return kind(**settings["options"], **chosen)

@@ -1,0 +1,123 @@
+"""`Store`: finished cells, kept one file each, and never computed twice."""
+
+import base64
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reproduction import page
+from reproduction.base import Cell, Record, Result, canonical
+from reproduction.version import code_version
+from safecf.atomic import replace_file
+from safecf.data.datasets.download import cache_folder
+
+FORMAT = 1
+ARRAY = "float32"  # the key that marks an array
+
+
+class Store:
+    """A folder of cells; a file is there only when all of it is.
+
+    The name of a file is the sha256 sum of the cell's function, its settings, the code version,
+    and the checksum of the data's file: `data` has those by the names of the data sets. What is
+    timed has the machine and its number of threads in its name, too.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str] | None = None, data: Mapping[str, str] | None = None
+    ) -> None:
+        self.folder = cache_folder() / "cells" if folder is None else Path(folder)
+        self.data = dict(data or {})
+        # by the name of the function; a worker gets those of the process that started it
+        self.versions: dict[str, str] = {}
+        self.made, self.threads = page.here(), page.cores()
+        if self.folder.exists() and not self.folder.is_dir():
+            raise NotADirectoryError(f"{self.folder} is a file; give a folder with --cells")
+
+    def key(self, cell: Cell) -> str:
+        """Return the name of the cell, which any change to what it depends on changes."""
+        identity: list[Any] = [
+            cell.task,
+            cell.settings,
+            self.version(cell),
+            self.data.get(cell.settings.get("data", ""), ""),
+        ]
+        if cell.timed:
+            identity += [self.made["machine"], self.threads]
+        return hashlib.sha256(canonical(identity).encode()).hexdigest()
+
+    def get(self, cell: Cell) -> Result | None:
+        """Return the result, or None if there is none, or only a damaged one."""
+        path = self._path(cell)
+        try:
+            found = json.loads(path.read_bytes())
+            if found["format"] != FORMAT or found["settings"] != cell.settings:
+                return None
+            record, total = _decoded(found["record"]), _sum(found)
+            # older cells have no sum, and do not say how they were made
+            if not isinstance(record, dict) or found.get("sum", total) != total:
+                return None
+            made = found.get("made", {})
+            return Result(cell.settings, record, float(found["seconds"]), made)
+        except Exception:  # whatever can be wrong with a file
+            return None
+
+    def put(self, cell: Cell, record: Record, seconds: float) -> None:
+        """Keep a result."""
+        content = {
+            "format": FORMAT,
+            "task": cell.task,
+            "settings": cell.settings,
+            "version": self.version(cell),
+            "made": dict(self.made),
+            "seconds": round(seconds, 3),
+            "record": _encoded(record),
+        }
+        content["sum"] = _sum(content)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(content, allow_nan=True, ensure_ascii=False)
+        replace_file(self._path(cell), text.encode())
+
+    def version(self, cell: Cell) -> str:
+        """Return the code version of the cell: that of the process which made the store."""
+        if cell.task not in self.versions:
+            self.versions[cell.task] = code_version(cell.run)
+        return self.versions[cell.task]
+
+    def _path(self, cell: Cell) -> Path:
+        return self.folder / f"{self.key(cell)}.json"
+
+
+def _sum(content: Mapping[str, Any]) -> str:
+    """Return the checksum of all but itself."""
+    kept = {name: value for name, value in content.items() if name != "sum"}
+    return hashlib.sha256(canonical(kept).encode()).hexdigest()
+
+
+def _encoded(value: Any) -> Any:
+    """Return JSON values, arrays as text."""
+    if isinstance(value, dict):
+        return {str(name): _encoded(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encoded(each) for each in value]
+    if isinstance(value, np.ndarray):
+        packed = zlib.compress(np.ascontiguousarray(value, dtype="<f4").tobytes(), 6)
+        return {ARRAY: base64.b64encode(packed).decode(), "shape": list(value.shape)}
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, dict):
+        if ARRAY in value:
+            content = zlib.decompress(base64.b64decode(value[ARRAY]))
+            return np.frombuffer(content, dtype="<f4").reshape(value["shape"]).astype(np.float64)
+        return {name: _decoded(each) for name, each in value.items()}
+    return [_decoded(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,1 @@
+"""Ids and matrices: from record batches to numbered users, items and a CSR matrix."""

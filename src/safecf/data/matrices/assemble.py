@@ -1,0 +1,152 @@
+"""From numbered rows to a matrix: sorted, without duplicates and without the rare."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safecf.data.matrices.matrix import LARGEST_WEIGHT, Csr
+from safecf.errors import choose
+
+Codes = NDArray[np.int32]
+Floats = NDArray[Any]
+Weights = NDArray[np.float32] | None
+
+# Of the weights of each pair, side by side from its start on, the one that counts.
+MERGES: dict[str, Callable[[Floats, NDArray[np.int64]], Floats]] = {
+    "sum": lambda weights, starts: np.add.reduceat(weights, starts, dtype=np.float64),
+    "max": np.maximum.reduceat,
+    "first": lambda weights, starts: weights[starts],
+    "last": lambda weights, starts: weights[np.append(starts[1:], weights.size) - 1],
+}
+REFUSED = "error"
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What becomes of duplicates, and of users and items with few interactions.
+
+    First the items with fewer users are dropped, then the users with fewer items, once;
+    duplicates count as one. Of entries in the same place, "sum" adds up the weights, "max",
+    "first" and "last" keep one of them, and "error" refuses.
+    """
+
+    min_user_interactions: int = 1
+    min_item_interactions: int = 1
+    duplicates: str = "sum"
+
+    def __post_init__(self) -> None:
+        for name in ("min_user_interactions", "min_item_interactions"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)} has to be at least 1")
+        if self.duplicates != REFUSED:
+            choose("way to treat duplicates", self.duplicates, {**MERGES, REFUSED: None})
+
+
+class PairError(ValueError):
+    """Something is wrong with a pair, `{pair}` in the text; the caller knows the ids of both."""
+
+    def __init__(self, row: int, column: int, text: str) -> None:
+        super().__init__(row, column, text)
+        self.row, self.column, self.text = row, column, text
+
+    def named(self, user: object, item: object) -> ValueError:
+        """Return the error with the ids of user and item."""
+        return ValueError(self.text.format(pair=f"user {user!r} with item {item!r}"))
+
+
+def assemble(
+    users: Codes, items: Codes, weights: Weights, shape: tuple[int, int], duplicates: str
+) -> Csr:
+    """Return row n as an entry in row users[n] and column items[n].
+
+    What becomes of entries in the same place is said in `Keep`. Entries of weight 0 are dropped.
+    """
+    # One interaction per row: its transpose lists each user's interactions, in their order.
+    one_per_row = Csr(np.arange(users.size + 1), users, None, (users.size, shape[0]))
+    by_user = one_per_row.transpose()
+    del one_per_row
+    order = by_user.indices
+    listed = Csr(by_user.indptr, items[order], None if weights is None else weights[order], shape)
+    del by_user, order
+    # Transposing twice sorts every row, and leaves equal entries in their order.
+    return _without_zeros(_merged(listed.transpose().transpose(), duplicates))
+
+
+def drop_rare(matrix: Csr, keep: Keep) -> tuple[Csr, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Drop the columns shorter than the minimum, then the rows, then what is empty.
+
+    Also return which rows and columns were kept.
+    """
+    counts = np.bincount(matrix.indices, minlength=matrix.num_columns)
+    columns = counts >= keep.min_item_interactions
+    matrix = _entries(matrix, columns[matrix.indices])
+    rows = np.diff(matrix.indptr) >= keep.min_user_interactions
+    if not rows.all():
+        matrix = _entries(matrix, np.repeat(rows, np.diff(matrix.indptr)))
+        columns &= np.bincount(matrix.indices, minlength=matrix.num_columns) > 0
+    matrix = _plain_if_ones(matrix)
+    if rows.all() and columns.all():
+        return matrix, rows, columns
+    number = np.cumsum(columns, dtype=np.int32) - np.int32(1)
+    indptr = np.append(0, matrix.indptr[1:][rows])
+    shape = (int(rows.sum()), int(columns.sum()))
+    return Csr(indptr, number[matrix.indices], matrix.weights, shape), rows, columns
+
+
+def _merged(matrix: Csr, duplicates: str) -> Csr:
+    """Make one entry of those in the same place, which lie side by side."""
+    first = np.empty(matrix.nnz, dtype=bool)
+    first[1:] = matrix.indices[1:] != matrix.indices[:-1]
+    first[matrix.indptr[:-1][np.diff(matrix.indptr) > 0]] = True
+    if first.all():
+        return matrix
+
+    def pair(at: int) -> tuple[int, int]:
+        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+        return row, int(matrix.indices[at])
+
+    if duplicates == REFUSED:
+        raise PairError(
+            *pair(int(np.argmin(first))),
+            f"{int(first.size - first.sum()):,} rows repeat an earlier one, such as {{pair}}; drop "
+            "them, or choose duplicates='sum' or 'last'",
+        )
+    merged = _entries(matrix, first)
+    starts = np.flatnonzero(first)
+    weights = matrix.weights
+    if weights is not None:
+        weights = MERGES[duplicates](weights, starts)
+        if weights.max() > LARGEST_WEIGHT:
+            at = int(np.argmax(weights))
+            raise PairError(
+                *pair(int(starts[at])),
+                f"the weights of {{pair}} add up to {weights[at]:.3g}, above {LARGEST_WEIGHT:.2g}; "
+                "scale them, or choose duplicates='max'",
+            )
+        weights = weights.astype(np.float32, copy=False)
+    elif duplicates == "sum":
+        weights = np.diff(np.append(starts, first.size)).astype(np.float32)
+    return Csr(merged.indptr, merged.indices, weights, matrix.shape)
+
+
+def _without_zeros(matrix: Csr) -> Csr:
+    weights = matrix.weights
+    return matrix if weights is None else _entries(matrix, weights > 0)
+
+
+def _plain_if_ones(matrix: Csr) -> Csr:
+    if matrix.weights is None or not (matrix.weights == 1).all():
+        return matrix
+    return Csr(matrix.indptr, matrix.indices, None, matrix.shape)
+
+
+def _entries(matrix: Csr, keep: NDArray[Any]) -> Csr:
+    """Keep some of the entries, with the same shape."""
+    if keep.all():
+        return matrix
+    indptr = np.append(0, np.cumsum(keep, dtype=np.int64))[matrix.indptr]
+    weights = None if matrix.weights is None else matrix.weights[keep]
+    return Csr(indptr, matrix.indices[keep], weights, matrix.shape)

@@ -1,0 +1,1 @@
+"""Reading: from paths and frames to record batches of checked columns."""

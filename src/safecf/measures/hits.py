@@ -1,0 +1,72 @@
+"""Hits: where in the rankings the held-out items stand."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safecf.data.matrices.matrix import Csr, check_matrix
+
+Hits = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+
+PADDING = -1
+
+
+def find_hits(ranked: NDArray[Any], target: Any, k: int) -> tuple[Hits, Counts]:
+    """Return hit_ur = [the r-th of the first K items of user u is in target_u], and |target_u|.
+
+    `ranked` holds each user's items, best first, padded with -1; `target` is a sparse matrix with
+    the held-out items of the same users.
+    """
+    held_out = check_matrix(target, name="target", allow_empty=True)
+    best = _checked_ranking(ranked, held_out, k)
+    order = np.argsort(best, axis=1)
+    ordered = np.take_along_axis(best, order, axis=1).astype(np.int64)
+    _check_items(ordered, held_out.num_columns)
+    counts = np.diff(held_out.indptr)
+    # One ascending key per pair (user, item) turns all look-ups into one binary search. The key
+    # of the padding, the lowest of its user, is nobody's item.
+    lowest = np.arange(held_out.num_rows, dtype=np.int64) * (held_out.num_columns + 1)
+    ranked_keys = (lowest[:, None] + 1 + ordered).ravel()
+    held_out_keys = np.repeat(lowest, counts) + 1 + held_out.indices
+    place = np.searchsorted(ranked_keys, held_out_keys)
+    place = place[np.append(ranked_keys, -1)[place] == held_out_keys]
+    hits = np.zeros(best.shape, dtype=np.bool_)
+    hits[place // k, order.ravel()[place]] = True
+    return hits, counts
+
+
+def _checked_ranking(ranked: NDArray[Any], held_out: Csr, k: int) -> NDArray[Any]:
+    """Return the first k columns of `ranked`."""
+    ranked = np.asarray(ranked)
+    if ranked.dtype.kind not in "iu":
+        raise TypeError(f"ranked holds values of type {ranked.dtype}; give item indices")
+    if ranked.ndim != 2 or ranked.shape[0] != held_out.num_rows:
+        raise ValueError(
+            f"ranked has shape {ranked.shape}; give one row for each of the {held_out.num_rows} "
+            "rows of target"
+        )
+    if not 1 <= k <= ranked.shape[1]:
+        raise ValueError(
+            f"k is {k}, but ranked has {ranked.shape[1]} columns; rank more items, or pad with -1"
+        )
+    return ranked[:, :k]
+
+
+def _check_items(ordered: NDArray[np.int64], num_items: int) -> None:
+    """Refuse rows, in ascending order, that hold what is no item, or an item twice."""
+    outside = (ordered < PADDING) | (ordered >= num_items)
+    if outside.any():
+        row, column = np.argwhere(outside)[0]
+        raise ValueError(
+            f"ranked holds item {ordered[row, column]} in row {row}, outside of 0 to "
+            f"{num_items - 1}; use the columns of target as item indices"
+        )
+    repeated = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != PADDING)
+    if repeated.any():
+        row, column = np.argwhere(repeated)[0]
+        raise ValueError(
+            f"ranked holds item {ordered[row, column]} more than once in row {row}; "
+            "rank every item once"
+        )

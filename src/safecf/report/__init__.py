@@ -1,5 +1,0 @@
-"""The tail report: who is left behind, on one page."""
-
-from safecf.report.page import report
-
-__all__ = ["report"]

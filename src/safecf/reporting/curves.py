@@ -1,0 +1,172 @@
+"""The sections with curves: by tail level, losses, training."""
+
+import math
+
+from safecf.reporting import charts, distributions
+from safecf.reporting.content import Chart, Content, Panel, Run
+from safecf.reporting.figures import (
+    by_metric,
+    figure,
+    folded,
+    point_name,
+    readout,
+    section,
+    shown,
+    table,
+    with_interval,
+)
+from safecf.reporting.text import FORMATS, count, escape, name, percent, short, tag
+
+FAR = 2  # curves of which it is said how far they leave the chart
+
+
+def levels(content: Content) -> str:
+    """Lift over the baseline at every tail level, as in the paper's figure."""
+    if not content.panels:
+        return ""
+    parts = {metric: _level_figure(content, panel) for metric, panel in content.panels.items()}
+    lede = (
+        "On the left the few users who are served worst, on the right everybody, so the plain "
+        "average."
+    )
+    title = "From the worst-off to everybody"
+    if content.baseline is not None:
+        title = "Who is lifted: the worst-off, or only the average?"
+        lede += (
+            f" Above the zero line a model serves that share of users better than "
+            f"{name(content.baseline)}; where the shaded {percent(content.confidence)} band "
+            "touches the line, it may be chance."
+        )
+    return section("levels", title, lede, by_metric(parts, content.metric))
+
+
+def _level_figure(content: Content, panel: Panel) -> str:
+    metric, chart, alone = panel.metric, panel.curve, content.baseline is None
+    label = metric if alone else "lift over the baseline"
+    title = f"{escape(metric)}: {label} by share of worst-off users"
+    if alone:
+        title = f"Mean {escape(metric)} of the worst-off users"
+    if not any(math.isfinite(y) for series in chart.series for y in series.y):
+        said = (
+            "Nobody scores anything with the baseline, so there is nothing to lift, and no curve "
+            "to draw. The differences are in the table of all numbers."
+        )
+        return tag("figure", tag("figcaption", title) + tag("p", said, class_="fine"))
+    drawing = "".join(
+        charts.level_chart(
+            chart,
+            level=content.level,
+            label=f"{metric} by tail level. {_spoken(panel)}",
+            y_label=label,
+            narrow=narrow,
+        )
+        for narrow in (False, True)
+    )
+    return figure(
+        title,
+        drawing,
+        chart=("panels", metric, "curve"),
+        above=readout(chart, stat="value" if alone else "relative"),
+        below=_notes(chart) + folded("Show as a table", _curve_table(panel)),
+    )
+
+
+def _spoken(panel: Panel) -> str:
+    """Say the point that is read out at first, for those who cannot see the chart."""
+    chart = panel.curve
+    said = [f"{each.name} {FORMATS[chart.y_format](each.y[chart.at])}" for each in chart.series]
+    return f"{point_name(chart, chart.at)}: {', '.join(said)}."
+
+
+def _notes(chart: Chart) -> str:
+    """Say why a curve does not begin at the left, and how far it goes where it leaves the chart."""
+    said = []
+    known = [
+        x for place, x in enumerate(chart.x) if any(math.isfinite(s.y[place]) for s in chart.series)
+    ]
+    if known[0] > chart.x[0]:
+        said.append(
+            f"Below {percent(known[0])} the baseline scores zero, so a lift has no meaning."
+        )
+    far = [
+        f"{name(model)} reaches {FORMATS['lift'](y)} at {percent(x)}"
+        for model, (x, y) in charts.beyond(chart).items()
+    ]
+    if far:
+        more = f" and {len(far) - FAR} more" if len(far) > FAR else ""
+        said.append(f"Beyond the chart: {', '.join(far[:FAR])}{more}.")
+    return tag("p", " ".join(said), class_="fine") if said else ""
+
+
+def _curve_table(panel: Panel) -> str:
+    chart = panel.curve
+    places = [p for p, x in enumerate(chart.x) if p == chart.at or round(100 * x) % 10 == 0]
+    rows = []
+    for place in places:
+        cells = []
+        for each in chart.series:
+            ends = (each.low[place], each.high[place]) if each.low else (math.nan, math.nan)
+            cells.append(
+                with_interval((0, *ends), FORMATS[chart.y_format](each.y[place]), chart.y_format)
+            )
+        rows.append([escape(point_name(chart, place)), *cells])
+    head = ["Users", *(name(each.name) for each in chart.series)]
+    return table(head, rows, label=f"{panel.metric} by tail level")
+
+
+def losses(content: Content) -> str:
+    """The distribution of every model's losses."""
+    if not content.losses:
+        return ""
+    figures, rows = [], []
+    for place, each in enumerate(content.losses):
+        label = f"Losses of the held-out users under {each.model}. {each.chart.rest}"
+        drawing = distributions.loss_chart(each, label=label)
+        path = ("losses", str(place), "chart")
+        above = readout(each.chart, swatches=False)
+        figures.append(figure(name(each.model), drawing, chart=path, above=above))
+        cells = [
+            shown(getattr(each, stat), f"loss {stat}", model=each.model, level=content.level)
+            for stat in ("mean", "var", "cvar")
+        ]
+        rows.append([name(each.model), *cells, count(each.beyond)])
+    head = ["Model", "mean", "VaR", "CVaR", "users beyond the chart"]
+    below = folded("Show as a table", table(head, rows, label="Losses"))
+    lede = "What each model tries to make small, for every held-out user. "
+    if content.level < 1:
+        lede += (
+            f"VaR is where the worst-off {percent(content.level)} begin (dark bars); CVaR is "
+            "their mean loss, which safe training lowers. "
+        )
+    lede += "Every model has a loss of its own: compare shapes, not values."
+    drawn = tag("div", "".join(figures), class_="row")
+    return section("losses", "How badly users are served", lede, drawn + below)
+
+
+def training(content: Content) -> str:
+    """How training converged."""
+    trained = [place for place, run in enumerate(content.runs) if run.progress]
+    if not trained:
+        return ""
+    lede = "What training lowers, on the users it learns from."
+    if content.losses:
+        lede += " Their losses differ from those of the held-out users above."
+    if any(each.log for run in content.runs for each in run.progress):
+        lede += " Where the change per epoch falls and flattens, more epochs would change little."
+    rows = "".join(_run(content.runs[place], place) for place in trained)
+    return section("training", "How training went", lede, rows)
+
+
+def _run(run: Run, place: int) -> str:
+    write = {"epochs": count, "seconds": short}
+    pairs = {key.capitalize(): write[key](value) for key, value in run.facts.items()}
+    listed = "".join(tag("dt", key) + tag("dd", value) for key, value in pairs.items())
+    parts = [tag("figure", tag("figcaption", name(run.model)) + tag("dl", listed), class_="facts")]
+    for index, each in enumerate(run.progress):
+        last = ", ".join(f"{s.name} {short(s.y[-1])}" for s in each.chart.series)
+        label = f"{each.title} of {run.model} by epoch; last epoch: {last}"
+        drawing = charts.epoch_chart(each.chart, label=label, y_label=each.y_label, log=each.log)
+        path = ("runs", str(place), "progress", str(index), "chart")
+        title = escape(each.title[0].upper() + each.title[1:])
+        parts.append(figure(title, drawing, chart=path, above=readout(each.chart)))
+    return tag("div", "".join(parts), class_="row run")

@@ -1,0 +1,185 @@
+"""The top of the page: what it is about, the verdict in plain words, a few large numbers."""
+
+import math
+
+from safecf.evaluation.difference import BETTER, UNCLEAR, WORSE, Difference
+from safecf.evaluation.groups import ENOUGH
+from safecf.reporting.content import Content, Panel
+from safecf.reporting.figures import by_metric, shown
+from safecf.reporting.text import (
+    count,
+    escape,
+    interval,
+    level_name,
+    name,
+    percent,
+    tag,
+    typeset,
+    whom,
+)
+
+SIGNS = {BETTER: "▲", WORSE: "▼", UNCLEAR: "●"}
+
+
+def header(content: Content) -> str:
+    """Title, and what was measured on whom."""
+    metrics = len(content.panels)
+    facts = [f"{count(content.users)} {'user' if content.users == 1 else 'users'}"]
+    facts.append(f"{metrics} {'metric' if metrics == 1 else 'metrics'}")
+    if content.baseline is not None:
+        facts.append(f"{len(content.styles)} models, baseline {name(content.baseline)}")
+    facts.extend(f"{name(key)}: {name(value)}" for key, value in list(content.data.items())[:2])
+    brand = tag("p", "<b>safecf</b> · tail report")
+    toggle = tag("button", "Dark", id="theme", type="button", class_="needs-script")
+    return tag(
+        "header",
+        tag("div", brand + toggle, class_="brand")
+        + tag("h1", tag("bdi", typeset(content.title, content.styles)))
+        + tag("p", " · ".join(facts), class_="about")
+        + _differences(content),
+        class_="top",
+    )
+
+
+def _differences(content: Content) -> str:
+    """Say what tells models of one kind apart."""
+    said = [
+        f"{name(run.model)}: " + escape(", ".join(f"{k}={v}" for k, v in run.differs.items()))
+        for run in content.runs
+        if run.differs
+    ]
+    return tag("p", " · ".join(said), class_="about") if said else ""
+
+
+def verdict(content: Content) -> str:
+    """The verdict, for every metric."""
+    if not content.panels:
+        message = "No user has a score, so there is nothing to compare."
+        inside = tag("p", message, class_="sentence")
+    else:
+        inside = by_metric(
+            {metric: _panel(content, panel) for metric, panel in content.panels.items()},
+            content.metric,
+        )
+    heading = '<h2 class="skip" id="verdict-title">Verdict</h2>'
+    return tag(
+        "section", heading + inside, id="verdict", class_="verdict", aria_labelledby="verdict-title"
+    )
+
+
+def _panel(content: Content, panel: Panel) -> str:
+    if content.baseline is None:
+        return _alone(content, panel)
+    others = content.others
+    first = panel.differences[content.headline][content.level]
+    few = panel.users < ENOUGH
+    state = UNCLEAR if few else first.outcome
+    said = {
+        BETTER: f"Better for {whom(content.level)}",
+        WORSE: f"Worse for {whom(content.level)}",
+        UNCLEAR: f"No clear difference for {whom(content.level)}",
+    }[state]
+    sentence = typeset(f"{panel.verdicts[content.headline]}.", content.styles)
+    if few:
+        who = "1 user was" if panel.users == 1 else f"{count(panel.users)} users were"
+        said = "Too few users to tell"
+        sentence = f"{who} measured; it takes {ENOUGH} before a difference means anything."
+    parts = [
+        tag("p", f'<span aria-hidden="true">{SIGNS[state]}</span> {said}', class_=f"chip {state}"),
+        tag("p", sentence, class_="sentence"),
+    ]
+    if len(others) > 1 and not few:
+        items = []
+        for other in others[1:]:
+            sign = SIGNS[panel.differences[other][content.level].outcome]
+            text = tag("span", typeset(f"{panel.verdicts[other]}.", content.styles))
+            items.append(tag("li", f'<span aria-hidden="true">{sign}</span>{text}'))
+        parts.append(tag("ul", "".join(items), class_="also"))
+    everybody = panel.differences[content.headline][1.0]
+    cards = [_lift_card(content, panel, first)]
+    if content.level != 1:
+        cards.append(_lift_card(content, panel, everybody))
+    cards.append(_users_card(content, panel))
+    cards.append(_coverage_card(content, panel))
+    parts.append(tag("dl", "".join(cards), class_="cards"))
+    if len(others) > 1 and not few:
+        note = (
+            f"{name(content.headline)} is shown first because it has the highest "
+            f"{escape(content.metric)} of {len(others)} models for "
+            f"{whom(content.level)}; the best of several is helped a little by chance."
+        )
+        parts.append(tag("p", note, class_="fine"))
+    return "".join(parts)
+
+
+def _card(title: str, big: str, *subs: str) -> str:
+    below = "".join(tag("dd", sub, class_="sub") for sub in subs if sub)
+    return tag("div", tag("dt", title) + tag("dd", big, class_="big") + below, class_="card")
+
+
+def _whole(content: str) -> str:
+    """Keep something on one line."""
+    return tag("span", content, class_="whole")
+
+
+def _lift_card(content: Content, panel: Panel, change: Difference) -> str:
+    """The lift at one level, with where it comes from."""
+    title = level_name(change.level)
+    title = f"{title[0].upper()}{title[1:]}" + (", on average" if change.level == 1 else "")
+    lift = change.has_lift
+    estimate, style = (change.relative, "lift") if lift else (change.absolute, "signed")
+    level, model = change.level, content.headline
+    big = shown(estimate[0], "relative" if lift else "absolute", model=model, level=level)
+    ends = f"{percent(content.confidence)} interval {_whole(interval(*estimate[1:], style))}"
+    before = shown(change.baseline, "value", model=content.baseline, level=level)
+    after = shown(change.value, "value", model=model, level=level)
+    return _card(title, big, ends, f"{escape(panel.metric)} {_whole(f'{before} → {after}')}")
+
+
+def _users_card(content: Content, panel: Panel) -> str:
+    gains = panel.gains[content.headline]
+    wins, ties, losses = (
+        shown(getattr(gains, stat), stat, model=content.headline, level=1.0)
+        for stat in ("wins", "ties", "losses")
+    )
+    big = f'{wins}<span class="vs"> : </span>{losses}'
+    return _card("Users better : worse off", big, f"{ties} fare the same as with the baseline")
+
+
+def _coverage_card(content: Content, panel: Panel) -> str:
+    cutoff = panel.metric.rpartition("@")[2]
+    key = f"coverage@{cutoff}"
+    value = content.catalogue.get(content.headline, {}).get(key)
+    if value is None or not math.isfinite(value):
+        return ""
+    before = content.catalogue.get(content.baseline or "", {}).get(key)
+    was = f"; {percent(before)} with the baseline" if before is not None else ""
+    big = shown(value, "coverage", model=content.headline, metric=key)
+    return _card("Items that anyone is shown", big, f"of the catalogue{was}")
+
+
+def _alone(content: Content, panel: Panel) -> str:
+    """A model that is compared with nothing."""
+    model = content.headline
+    tail, everybody = (panel.scores[model][level] for level in (content.level, 1.0))
+    share = tail[0] / everybody[0] if everybody[0] > 0 else float("nan")
+    low = shown(tail[0], "value", model=model, level=content.level)
+    mean = shown(everybody[0], "value", model=model, level=1.0)
+    inside, around = (interval(*each[1:], "number") for each in (tail, everybody))
+    reached = f"reaches a {escape(panel.metric)} of {low} {inside}"
+    sentence = f"On average over its users, {name(model)} {reached}."
+    confidence = percent(content.confidence)
+    average = _card("All users, on average", mean, f"{confidence} interval {_whole(around)}")
+    cards = [average, _coverage_card(content, panel)]
+    if content.level < 1:
+        sentence = (
+            f"For {whom(content.level)} of its users, {name(model)} {reached}; the "
+            f"average is {mean} {around}."
+        )
+        title = level_name(content.level).capitalize()
+        cards[:1] = [
+            _card(title, low, f"{confidence} interval {_whole(inside)}"),
+            average,
+            _card("The worst-off reach", percent(share), "of the average user's score"),
+        ]
+    return tag("p", sentence, class_="sentence") + tag("dl", "".join(cards), class_="cards")

@@ -1,0 +1,123 @@
+"""`report`: one HTML file that holds everything it needs."""
+
+import base64
+import gzip
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from safecf.atomic import replace_file
+from safecf.evaluation.comparison import Comparison
+from safecf.evaluation.json_records import to_json as to_values
+from safecf.evaluation.result import Evaluation
+from safecf.reporting import curves, group_section, headline, numbers, people, reference
+from safecf.reporting.collect import collect
+from safecf.reporting.content import Content, compact
+from safecf.reporting.figures import HIDDEN
+from safecf.reporting.source import source
+from safecf.reporting.svg import marker_shapes
+from safecf.reporting.text import escape, tag, to_json
+
+SECTIONS = {
+    "verdict": ("Verdict", headline.verdict),
+    "levels": ("Levels", curves.levels),
+    "gains": ("Who gains", people.gains),
+    "tail": ("Worst-off", people.tail),
+    "groups": ("Groups", group_section.groups),
+    "losses": ("Losses", curves.losses),
+    "training": ("Training", curves.training),
+    "numbers": ("Numbers", numbers.numbers),
+    "settings": ("Settings", reference.settings),
+    "glossary": ("Glossary", reference.glossary),
+}
+
+
+def report(
+    results: Comparison | Evaluation | Sequence[Evaluation],
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    metric: str | None = None,
+    level: float = 0.3,
+    data_summary: Mapping[str, object] | str | None = None,
+    settings: Mapping[str, object] | str | None = None,
+) -> Path:
+    """Write one self-contained HTML page that a person understands in a minute.
+
+    Parameters
+    ----------
+    results
+        A comparison; or one evaluation; or several, which are compared with the first.
+    path
+        The file to write. It is replaced as a whole, or not at all.
+    title
+        The page's heading; the models' names by default.
+    metric
+        The metric to begin with; the first one by default. The page lets the reader choose.
+    level
+        The share of worst-off users that the verdict is about.
+    data_summary
+        What to say of the data: a text, or names and values.
+    settings
+        What else it takes to get the same numbers again: a text, or names and values, of which
+        "command" is shown as a command line. They come after the evaluations' own `settings`.
+
+    >>> report(compare([evaluate(ials, split), evaluate(safer2, split)]), "report.html")
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; name the HTML file to write")
+    html = render(collect(source(results, metric, level), title, data_summary, settings))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(target, html.encode("utf-8"))
+    return target
+
+
+def render(content: Content) -> str:
+    """Write the page."""
+    parts = {key: write(content) for key, (_, write) in SECTIONS.items()}
+    present = {key: SECTIONS[key][0] for key, part in parts.items() if part}
+    save = tag("button", "Save the numbers (JSON)", id="save", type="button", class_="needs-script")
+    footer = tag("footer", tag("span", "Made by safecf. This file needs no network.") + save)
+    body = headline.header(content) + _bar(content, present)
+    body += tag("main", "".join(parts.values())) + footer
+    body, *hidden = body.split(HIDDEN)
+    body += "".join(hidden[1::2])
+    data = compact(to_values(content))
+    others = {each: data["panels"].pop(each) for each in content.panels if each != content.metric}
+    static = files("safecf.reporting") / "static"
+    script = (static / "page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return Template((static / "page.html").read_text(encoding="utf-8")).substitute(
+        title=escape(content.title),
+        script_hash=f"sha256-{digest}",
+        style=(static / "page.css").read_text(encoding="utf-8"),
+        shapes=marker_shapes(),
+        body=body,
+        data=to_json(data),
+        more=pack({"html": hidden[::2], "panels": others}),
+        script=script,
+    )
+
+
+def pack(value: object) -> str:
+    """Return JSON, compressed: what the page shows only when it is asked for another metric."""
+    return base64.b64encode(gzip.compress(to_json(value).encode(), mtime=0)).decode()
+
+
+def _bar(content: Content, present: Mapping[str, str]) -> str:
+    """The way to the sections, and the choice of the metric."""
+    links = "".join(tag("li", tag("a", text, href=f"#{key}")) for key, text in present.items())
+    inside = tag("nav", tag("ul", links), aria_label="Sections")
+    if len(content.panels) > 1:
+        options = "".join(
+            f'<option value="{escape(each)}"{" selected" if each == content.metric else ""}>'
+            f"{escape(each)}</option>"
+            for each in content.panels
+        )
+        choice = tag("select", options, id="metric", autocomplete="off")
+        inside += tag("label", f"<span>Metric</span>{choice}", class_="needs-script")
+    return tag("div", tag("div", inside), class_="top-bar")

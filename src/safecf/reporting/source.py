@@ -1,0 +1,102 @@
+"""The evaluations that a page is made of, single or compared, seen in one way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from safecf.errors import choose
+from safecf.evaluation.comparison import DRAWS, Comparison, compare, curve_levels
+from safecf.evaluation.groups import Groups
+from safecf.evaluation.result import Evaluation
+from safecf.measures.tails import check_level
+from safecf.reporting.content import Estimate
+
+
+@dataclass(frozen=True)
+class Source:
+    """Evaluations, the baseline first, with the metric and the level that the page is about."""
+
+    evaluations: list[Evaluation]
+    comparison: Comparison | None
+    metrics: list[str]
+    unscored: list[str]
+    metric: str
+    level: float
+
+    @property
+    def levels(self) -> list[float]:
+        """The levels that tables show: those evaluated, that of the page, and everybody."""
+        return sorted({*self.evaluations[0].tails, self.level, 1.0})
+
+    @property
+    def curve_levels(self) -> list[float]:
+        """The levels that curves are drawn at."""
+        return curve_levels(self.levels, self.level)
+
+    @property
+    def baseline(self) -> str | None:
+        """The name of the model that the others are compared with."""
+        return None if self.comparison is None else self.comparison.baseline.model
+
+    @property
+    def headline(self) -> str:
+        """The model that serves the worst-off best, the baseline aside."""
+        others = self.evaluations[1:] or self.evaluations
+        if not self.metric:
+            return others[0].model
+        return max(others, key=lambda each: each.tail(self.metric, self.level)).model
+
+    @property
+    def styles(self) -> dict[str, int]:
+        """A style for each model: 0 for the baseline, 1 for the headline, and so on."""
+        names = [each.model for each in self.evaluations if each.model != self.headline]
+        if self.comparison is None:
+            return {self.headline: 1}
+        ordered = [names[0], self.headline, *names[1:]]
+        return {model: style for style, model in enumerate(ordered)}
+
+    @property
+    def draws(self) -> dict[str, Any]:
+        """What intervals depend on: those of the comparison, if there is one."""
+        if self.comparison is None:
+            return {}
+        return {name: getattr(self.comparison, name) for name in DRAWS}
+
+    def estimate(self, evaluation: Evaluation, metric: str, level: float) -> Estimate:
+        """Return a tail mean with its interval."""
+        return evaluation.tail(metric, level), *evaluation.interval(metric, level, **self.draws)
+
+    def groups(self, evaluation: Evaluation, metric: str) -> Groups:
+        """Return how the groups fare."""
+        return evaluation.groups(metric, **self.draws)
+
+
+def source(
+    results: Comparison | Evaluation | Sequence[Evaluation], metric: str | None, level: float
+) -> Source:
+    """Look at the results in one way, and check what is asked of them."""
+    check_level(level)
+    if isinstance(results, Evaluation):
+        results = [results]
+    if not isinstance(results, Comparison):
+        evaluations = list(results)
+        if not evaluations:
+            raise ValueError("there is no evaluation to report on; give at least one")
+        comparison = compare(evaluations) if len(evaluations) > 1 else None
+    else:
+        comparison, evaluations = results, [results.baseline, *results.others]
+    names = evaluations[0].metrics if comparison is None else comparison.metrics
+    scored = [name for name in names if all(name in each.scored_metrics for each in evaluations)]
+    unscored = [name for name in names if name not in scored]
+    if metric is not None:
+        choose("metric", metric, dict.fromkeys(names))
+        if metric in unscored:
+            raise ValueError(f"no user has a score of {metric!r}; choose another metric")
+    return Source(
+        evaluations=evaluations,
+        comparison=comparison,
+        metrics=scored,
+        unscored=unscored,
+        metric=metric or next(iter(scored), ""),
+        level=level,
+    )

@@ -1,0 +1,55 @@
+"""What a number on the page should be, from the evaluations behind it."""
+
+from typing import Any
+
+import numpy as np
+
+from safecf.evaluation import Comparison, Evaluation, tail_profile
+from safecf.reporting.figures import STATS
+from safecf.reporting.text import FORMATS
+
+LEVEL = 0.3  # of the page
+
+
+def written(stat: str, value: float) -> str:
+    """Return how the page writes a number."""
+    return FORMATS[STATS[stat]](value)
+
+
+def expected(
+    results: Comparison, stat: str, metric: str, level: float, model: str, group: str
+) -> Any:
+    """Compute a number again; `level` and `group` are NaN and empty where they do not matter."""
+    evaluation = {each.model: each for each in (results.baseline, *results.others)}[model]
+    if stat in ("group", "risk", "worst group"):
+        return _group(evaluation, stat, metric, group, results.resamples)
+    if stat.startswith("loss "):
+        assert evaluation.losses is not None
+        worst = np.sort(evaluation.losses)[-round(LEVEL * evaluation.losses.size) :]
+        losses = {"mean": evaluation.losses.mean(), "var": worst[0], "cvar": worst.mean()}
+        return losses[stat.removeprefix("loss ")]
+    if stat in ("catalogue", "coverage"):
+        return evaluation.catalogue[metric]
+    if stat == "value":
+        return evaluation.tail(metric, level)
+    (change,) = results.differences(model, metric, [level])
+    found = getattr(change, stat)
+    return found[0] if stat in ("relative", "absolute") else found
+
+
+def _group(evaluation: Evaluation, stat: str, metric: str, group: str, resamples: int) -> Any:
+    groups = evaluation.groups(metric, resamples=resamples)
+    profile = tail_profile(evaluation, metric, LEVEL)
+    means: dict[str, float] = {f"group {each.label}": each.mean for each in groups.scores}
+    risks: dict[str, float] = {f"group {key}": each[2] for key, each in profile.groups.items()}
+    means["all users"] = evaluation.mean(metric)
+    risks["all users"] = profile.inside / (profile.inside + profile.outside)
+    if groups.smaller is not None:
+        small = {f"group {each.label}": each.users for each in groups.scores if not each.enough}
+        inside = sum(risks[key] * users for key, users in small.items())
+        means[groups.smaller.label] = groups.smaller.mean
+        risks[groups.smaller.label] = inside / sum(small.values())
+    if stat == "worst group":
+        assert groups.worst is not None
+        return groups.worst.mean
+    return means[group] if stat == "group" else round(risks[group], 3)

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safecf.reporting import svg, text
+from safecf.reporting.charts import level_chart
+from safecf.reporting.content import Chart, Series
+from safecf.reporting.svg import Scale
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(1, 10))
+def test_ticks_are_few_round_and_inside(low: float, span: float, count: int) -> None:
+    found = svg.ticks(low, low + span, count)
+    assert len(found) <= count + 2
+    slack = 1e-6 * (abs(low) + span)
+    assert all(low - slack <= tick <= low + span + slack for tick in found)
+
+
+def test_ticks_by_hand() -> None:
+    assert svg.ticks(0, 1, 5) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert svg.ticks(4, 97, 4) == [25.0, 50.0, 75.0]
+    assert svg.ticks(-0.3, 0.3, 3) == [-0.2, 0.0, 0.2]
+    assert Scale(0.01, 100, 0, 1, log=True).ticks(5) == [0.01, 0.1, 1.0, 10.0, 100.0]
+
+
+def test_scale_maps_ends_and_middle() -> None:
+    linear, log = Scale(0, 10, 100, 200), Scale(1, 100, 200, 0, log=True)
+    np.testing.assert_allclose(linear([0, 5, 10]), [100, 150, 200])
+    np.testing.assert_allclose(log([1, 10, 100]), [200, 100, 0])
+    assert np.isfinite(linear([1e300, -1e300])).all()
+
+
+@pytest.mark.parametrize("values", [[], [np.nan], [3.0], [0.0, 0.0], [1e-12, 1e12]])
+def test_domains_are_never_empty(values: list[float]) -> None:
+    low, high = svg.domain(values)
+    assert low < high
+    assert all(low <= value <= high for value in values if np.isfinite(value))
+    low, high = svg.log_domain(values)
+    assert 0 < low < high
+
+
+def test_path_has_gaps_and_no_idle_points() -> None:
+    xs = np.arange(6.0)
+    assert svg.path(xs, np.array([0, 1, np.nan, 1, 2, 3.0])) == ("M0 0L1 1M3 1L4 2L5 3")
+    assert svg.path(xs, np.array([0, 5, 5, 5, 5, 0.0])) == "M0 0L1 5L4 5L5 0"
+
+
+def test_wide_bands_of_very_few_users_do_not_flatten_the_chart() -> None:
+    levels = [0.02, 0.1, 0.3, 1.0]
+    series = Series("a", 1, [900.0, 20.0, 8.0, 2.0], [-90.0, 2.0, 5.0, 1.0], [9e9, 9e3, 12.0, 3.0])
+    chart = Chart(levels, [series], y_format="lift", at=2)
+    drawn = level_chart(chart, level=0.3, label="", y_label="", narrow=False)
+    assert "+10 %" in drawn
+    assert "+1000 %" not in drawn
+
+
+def test_numbers_are_written_in_one_way() -> None:
+    space = text.SPACE
+    assert text.number(0.12345) == "0.1235"
+    assert text.lift(8.64) == f"+8.6{space}%"
+    assert text.lift(-0.5) == f"{text.MINUS}0.5{space}%"
+    assert text.percent(0.3) == f"30{space}%"
+    assert text.percent(0.025) == f"2.5{space}%"
+    assert text.count(10_000) == "10,000"
+    assert text.short(31.64) == "31.6"
+    assert text.short(1.234e-5) == f"1.2e{text.MINUS}05"
+    assert text.interval(5.14, 12, "lift") == f"[+5.1,{space}+12.0]"
+    assert text.interval(float("nan"), 1, "lift") == ""
+    assert text.p_value(0.0002) == f"<{space}0.001"
+    assert {write(float("nan")) for write in text.FORMATS.values()} == {text.MISSING}
+
+
+def test_json_cannot_end_its_script() -> None:
+    assert text.to_json("</script>\u2028&") == '"\\u003c/script\\u003e\\u2028\\u0026"'
