@@ -72,6 +72,6 @@ def gradient(function, at, step=1e-5) -> np.ndarray:
     return slopes
 
 
-def unturned(users, items):
+def rotation_free(users, items):
     """What rotating both sides alike leaves as it is: the scores, and the items' products."""
     return np.concatenate([users, items]) @ items.T

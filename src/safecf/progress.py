@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -18,7 +18,6 @@ from rich.progress import (
 SECONDS_BETWEEN_DRAWINGS = 0.1
 SECONDS_BETWEEN_LINES = 60.0  # where there is no terminal
 
-# Columns of a training: epochs done of all, the field `numbers`, and how long it still takes.
 EPOCHS = (
     TextColumn("{task.completed:.0f}/{task.total:.0f}"),
     TextColumn("{task.fields[numbers]}"),
@@ -77,3 +76,8 @@ def progress_bar(
     finally:
         with suppress(OSError, ValueError):
             bar.stop()
+
+
+def epoch_bar(title: str, done: int, total: int, *, show: bool) -> AbstractContextManager[Draw]:
+    """Show a training: epochs done of all, the field `numbers`, and how long it still takes."""
+    return progress_bar(title, done, total, *EPOCHS, show=show, numbers="")

@@ -7,7 +7,7 @@ import pytest
 
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, Exact, SpectralCG
-from safecf.backends import CpuBackend, NumpyBackend
+from tests.agreement.placed import TWIN, fix, gram, losses, solve
 from tests.problems import LOSSES, matrix_of, problem_of
 
 # around the widths of vectors, groups, tiles and chunks, and both sides of the primal-dual switch
@@ -17,7 +17,6 @@ FACTORS = [1, 3, 8, 15, 16, 17, 32, 33, 64, 100, 129, 300]
 SOLVERS = [Exact(), CG(4, 1e-6), SpectralCG(1e-6, 3)]
 # float32 against float64: plain CG amplifies rounding in rows of tiny weight
 CLOSE = {"exact": 2e-5, "cg": 1e-3, "spectral-cg": 1e-4}
-TWIN = NumpyBackend()
 
 
 def weights_of(risk, count, rng):
@@ -34,8 +33,8 @@ def half_steps(loss, risk, factors, weighted, rng):
     weights = weights_of(risk, users.num_rows, rng)
     x = rng.normal(0, 1 / np.sqrt(factors), (users.num_rows, factors))
     y = rng.normal(0, 1 / np.sqrt(factors), (users.num_columns, factors))
-    yield problem.user_rows(weights), y, 0.02 * TWIN.gram(y), x
-    yield problem.item_rows(weights), x, 0.02 * TWIN.gram(x, weights), y
+    yield problem.user_rows(weights), y, 0.02 * gram(TWIN, y), x
+    yield problem.item_rows(weights), x, 0.02 * gram(TWIN, x, weights), y
 
 
 def floats(values):
@@ -49,15 +48,15 @@ def floats(values):
 @pytest.mark.parametrize("solver", SOLVERS, ids=str)
 def test_solvers_agree(native, solver, loss, risk, factors, weighted):
     rng = np.random.default_rng(factors)
-    for rows, fixed, gram, start in half_steps(loss, risk, factors, weighted, rng):
-        expected, actual = start.copy(), floats(start)
-        wanted = TWIN.solve_rows(rows, TWIN.prepare(fixed, gram), expected, solver)
-        prepared = native.prepare(floats(fixed), floats(gram))
-        solved = native.solve_rows(rows, prepared, actual, solver)
+    for rows, fixed, shared, start in half_steps(loss, risk, factors, weighted, rng):
+        expected, wanted = solve(TWIN, rows, fix(TWIN, fixed, shared), start, solver)
+        actual, found = solve(native, rows, fix(native, fixed, shared), start, solver)
         scale = np.abs(expected).max()
         np.testing.assert_allclose(actual, expected, rtol=0, atol=CLOSE[solver.name] * scale)
-        np.testing.assert_allclose(solved.change, wanted.change, rtol=1e-3, atol=1e-5)
-        np.testing.assert_allclose(solved.norm, wanted.norm, rtol=1e-3, atol=1e-5)
+        assert found.change() == pytest.approx(wanted.change(), rel=1e-4)
+        ridge, count = rng.random(len(start)), rng.integers(0, 3, len(start)).astype(float)
+        assert found.penalty(ridge) == pytest.approx(wanted.penalty(ridge), rel=1e-4)
+        assert found.vanished(count) == wanted.vanished(count)
 
 
 @pytest.mark.parametrize("solver", [CG(500, 1e-4), SpectralCG(1e-3), SpectralCG(1e-5)], ids=str)
@@ -65,16 +64,14 @@ def test_solvers_agree(native, solver, loss, risk, factors, weighted):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_tolerance_bounds_the_residual(native, solver, loss, risk):
     rng = np.random.default_rng(3)
-    for rows, fixed, gram, start in half_steps(loss, risk, 33, True, rng):
-        factors = floats(start)
-        prepared = native.prepare(floats(fixed), floats(gram))
-        native.solve_rows(rows, prepared, factors, solver)
+    for rows, fixed, shared, start in half_steps(loss, risk, 33, True, rng):
+        factors, _ = solve(native, rows, fix(native, fixed, shared), start, solver)
         for row, x in enumerate(factors.astype(np.float64)):
             columns, confidence = rows.matrix.row(row)
             pairs = rows.row_weight[row] * rows.col_weight[columns] * confidence
             y = fixed[columns]
-            shared = rows.gram_weight[row] * (gram @ x) + rows.ridge[row] * x
-            residual = y.T @ pairs - shared - y.T @ (pairs * (y @ x))
+            common = rows.gram_weight[row] * (shared @ x) + rows.ridge[row] * x
+            residual = y.T @ pairs - common - y.T @ (pairs * (y @ x))
             limit = 1.01 * solver.tolerance + 1e-5
             assert np.linalg.norm(residual) <= limit * np.linalg.norm(y.T @ pairs)
 
@@ -84,20 +81,17 @@ def exact_half_steps(factors):
     """The half-steps of one width with the twin's exact solutions, which take a while."""
     rng = np.random.default_rng(factors)
     found = []
-    for rows, fixed, gram, start in half_steps("normalised", "cvar", factors, False, rng):
-        expected = start.copy()
-        TWIN.solve_rows(rows, TWIN.prepare(fixed, gram), expected, Exact())
-        found.append((rows, fixed, gram, start, expected))
+    for rows, fixed, shared, start in half_steps("normalised", "cvar", factors, False, rng):
+        expected, _ = solve(TWIN, rows, fix(TWIN, fixed, shared), start, Exact())
+        found.append((rows, fixed, shared, start, expected))
     return found
 
 
 @pytest.mark.parametrize("factors", FACTORS)
 @pytest.mark.parametrize("solver", [Exact(), SpectralCG(1e-6, 500)], ids=str)
 def test_every_width_of_factors(native, solver, factors):
-    for rows, fixed, gram, start, expected in exact_half_steps(factors):
-        actual = floats(start)
-        prepared = native.prepare(floats(fixed), floats(gram))
-        native.solve_rows(rows, prepared, actual, solver)
+    for rows, fixed, shared, start, expected in exact_half_steps(factors):
+        actual, _ = solve(native, rows, fix(native, fixed, shared), start, solver)
         np.testing.assert_allclose(actual, expected, atol=2e-5 * np.abs(expected).max(), rtol=0)
 
 
@@ -108,10 +102,9 @@ def test_losses_agree(native, factors, weighted):
     users = matrix_of(LENGTHS, 420, rng, weighted=weighted)
     x, y = rng.normal(size=(users.num_rows, factors)), rng.normal(size=(420, factors))
     x, y = x / factors, y / factors
-    pair_weight, gram = rng.uniform(0.1, 1, users.num_rows), 0.1 * TWIN.gram(y)
-    expected = TWIN.losses(users, pair_weight, x, TWIN.prepare(y, gram))
-    prepared = native.prepare(floats(y), floats(gram))
-    actual = native.losses(users, pair_weight, floats(x), prepared)
+    pair_weight, shared = rng.uniform(0.1, 1, users.num_rows), 0.1 * gram(TWIN, y)
+    expected = losses(TWIN, users, pair_weight, x, fix(TWIN, y, shared))
+    actual = losses(native, users, pair_weight, x, fix(native, y, shared))
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-7)
 
 
@@ -121,7 +114,7 @@ def test_gramians_agree(native, factors, count):
     rng = np.random.default_rng(count)
     rows, weight = rng.normal(size=(count, factors)), rng.uniform(0, 1, count)
     for w in (None, weight):
-        expected, actual = TWIN.gram(floats(rows), w), native.gram(floats(rows), w)
+        expected, actual = gram(TWIN, floats(rows), w), gram(native, rows, w)
         np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
         np.testing.assert_array_equal(actual, actual.T)
 
@@ -137,32 +130,30 @@ def test_a_very_long_row_keeps_its_accuracy(native):
         ridge=np.array([1.0]),
     )
     y = rng.normal(0.1, 0.3, (count, factors))
-    gram, expected = 0.01 * TWIN.gram(y), np.zeros((1, factors))
-    TWIN.solve_rows(rows, TWIN.prepare(y, gram), expected, Exact())
+    shared, start = 0.01 * gram(TWIN, y), np.zeros((1, factors))
+    expected, _ = solve(TWIN, rows, fix(TWIN, y, shared), start, Exact())
     for solver in (Exact(), SpectralCG(1e-6)):
-        actual = np.zeros((1, factors), dtype=np.float32)
-        prepared = native.prepare(floats(y), floats(gram))
-        native.solve_rows(rows, prepared, actual, solver)
+        actual, _ = solve(native, rows, fix(native, y, shared), start, solver)
         np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=str)
-def test_the_number_of_threads_changes_no_bit(solver):
-    rng = np.random.default_rng(1)
+def test_the_number_of_threads_changes_no_bit(native, solver):
     results = []
     for threads in (1, 2, 3, 7):
-        backend = CpuBackend(threads)
+        backend = type(native)(threads)
         rng = np.random.default_rng(1)
         users = matrix_of(rng.integers(0, 60, 3000), 200, rng)
         problem = problem_of(users, LOSSES["normalised"](0.02))
         x, y = floats(rng.normal(0, 0.1, (3000, 24))), floats(rng.normal(0, 0.1, (200, 24)))
         weights = rng.uniform(0, 1, 3000)
-        gram = backend.gram(x, weights)
-        prepared = backend.prepare(x, gram)
-        solved = backend.solve_rows(problem.item_rows(weights), prepared, y, solver)
-        losses = backend.losses(users.transpose(), np.ones(200), y, prepared)
-        ids, scores = backend.topk(x, y, 10)
-        results.append([gram, y, solved.change, solved.norm, losses, ids, scores])
+        shared = gram(backend, x, weights)
+        fixed = fix(backend, x, shared)
+        y, report = solve(backend, problem.item_rows(weights), fixed, y, solver)
+        lost = losses(backend, users.transpose(), np.ones(200), y, fixed)
+        ids, scores = backend.index(y).search(x, 10)
+        sums = report.change(), report.penalty(np.arange(200.0))
+        results.append([shared, y, sums, lost, ids, scores])
     for other in results[1:]:
         for ours, theirs in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(ours, theirs)
@@ -175,22 +166,11 @@ def test_a_row_does_not_depend_on_its_neighbours(native, solver):
     users = matrix_of(lengths, 100, rng)
     problem = problem_of(users, LOSSES["normalised"](0.02))
     y = floats(rng.normal(0, 0.3, (100, 20)))
-    prepared = native.prepare(y, native.gram(y))
-    together = np.zeros((500, 20), dtype=np.float32)
-    rows = problem.unit_user_rows
-    native.solve_rows(rows, prepared, together, solver)
+    fixed, rows = fix(native, y, gram(native, y)), problem.unit_user_rows
+    together, _ = solve(native, rows, fixed, np.zeros((500, 20)), solver)
     for row in (0, 17, 499):
-        columns, _ = users.row(row)
-        alone = type(users)(np.array([0, len(columns)]), columns.copy(), None, (1, 100))
-        single = np.zeros((1, 20), dtype=np.float32)
-        one = Rows(
-            alone,
-            rows.row_weight[[row]],
-            rows.col_weight,
-            rows.gram_weight[[row]],
-            rows.ridge[[row]],
-        )
-        native.solve_rows(one, prepared, single, solver)
+        one = rows.part(users.part(row, row + 1), row, row + 1)
+        single, _ = solve(native, one, fixed, np.zeros((1, 20)), solver)
         np.testing.assert_array_equal(single[0], together[row])
 
 
@@ -204,8 +184,7 @@ def test_vanishing_weights_are_no_failure(native, solver, ridge, start):
     matrix = matrix_of(rng.integers(1, 30, 200), 100, rng)
     rows = Rows(matrix, weight, np.ones(100), weight, np.full(200, ridge))
     y = rng.normal(0, 0.3, (100, 16))
-    expected = np.zeros((200, 16))
-    TWIN.solve_rows(rows, TWIN.prepare(y, TWIN.gram(y)), expected, Exact())
-    factors = np.full((200, 16), start, dtype=np.float32)
-    native.solve_rows(rows, native.prepare(floats(y), native.gram(floats(y))), factors, solver)
+    shared, zeros = gram(TWIN, y), np.zeros((200, 16))
+    expected, _ = solve(TWIN, rows, fix(TWIN, y, shared), zeros, Exact())
+    factors, _ = solve(native, rows, fix(native, y, shared), zeros + start, solver)
     np.testing.assert_allclose(factors, expected, atol=5e-3 * np.abs(expected).max(), rtol=0)

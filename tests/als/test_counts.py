@@ -9,10 +9,11 @@ from safecf.als.loss import Loss
 from safecf.als.optimizers import SGD, Adam
 from safecf.als.risk import CVaR, Mean, SmoothedCVaR
 from safecf.als.solvers import CG, Exact, Gradient, SpectralCG, Subspace
-from safecf.als.sweeps import State
-from safecf.backends import CpuBackend, NumpyBackend
+from safecf.als.state import State
+from safecf.backends.cpu import CpuBackend
+from safecf.backends.numpy import NumpyBackend
 from safecf.data.matrices.matrix import Csr
-from tests.problems import gradient, matrix_of, objective, problem_of, unturned
+from tests.problems import gradient, matrix_of, objective, problem_of, rotation_free
 
 BACKENDS = [NumpyBackend(), CpuBackend()]
 NUMBERS = ("objective", "mean_loss", "var", "cvar", "xi", "mean_weight")
@@ -67,7 +68,7 @@ def test_a_user_who_counts_twice_is_two_users(loss, risk, solver, backend):
     close = {"rtol": 0, "atol": 1e-9 if backend.name == "numpy" else 1e-4}
     expanded = np.repeat(state.users, counts, axis=0)
     np.testing.assert_allclose(
-        unturned(expanded, state.items), unturned(copies.users, copies.items), **close
+        rotation_free(expanded, state.items), rotation_free(copies.users, copies.items), **close
     )
     np.testing.assert_allclose(np.repeat(state.weights, counts), copies.weights, **close)
     for short, long in zip(*records, strict=True):
@@ -84,13 +85,13 @@ def test_the_brute_force_gradient_vanishes_after_an_exact_half_step(loss, risk, 
     problem = problem_of(users, loss, tail=risk.tail, counts=counts, exponent=0.7)
     x, y = rng.normal(size=(60, 4)), rng.normal(size=(30, 4))
 
-    fixed = backend.prepare(y, loss.unobserved_weight * backend.gram(y))
+    fixed = backend.fix(y, loss.unobserved_weight * backend.gram(y))
     backend.solve_rows(problem.user_rows(weights), fixed, x, Exact())
     slopes = gradient(lambda x: objective(problem, weights, x, y), x)
     np.testing.assert_allclose(slopes, 0, atol=1e-7)
 
     gram = loss.unobserved_weight * backend.gram(x, problem.counted(weights))
-    backend.solve_rows(problem.item_rows(weights), backend.prepare(x, gram), y, Exact())
+    backend.solve_rows(problem.item_rows(weights), backend.fix(x, gram), y, Exact())
     slopes = gradient(lambda y: objective(problem, weights, x, y), y)
     np.testing.assert_allclose(slopes, 0, atol=1e-7)
 

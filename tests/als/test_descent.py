@@ -9,11 +9,12 @@ import pytest
 from safecf.als.loop import VANISHED, Training
 from safecf.als.loss import Loss
 from safecf.als.optimizers import SGD, Adam
-from safecf.als.quantile import Population, value_at_risk
+from safecf.als.population import Population, value_at_risk
 from safecf.als.risk import CVaR, Mean
 from safecf.als.solvers import Gradient
 from safecf.als.sweeps import HOPELESS
-from safecf.backends import CpuBackend, NumpyBackend
+from safecf.backends.cpu import CpuBackend
+from safecf.backends.numpy import NumpyBackend
 from safecf.errors import ConvergenceWarning, DivergenceError, SolveError
 from tests.problems import gradient, matrix_of, objective, problem_of, user_losses
 

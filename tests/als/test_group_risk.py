@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from safecf.als.group_risk import GroupCVaR
 from safecf.als.kernels import KERNELS
-from safecf.als.quantile import Population, conditional_value_at_risk, value_at_risk
-from safecf.als.risk import SmoothedCVaR
+from safecf.als.population import Population, conditional_value_at_risk, value_at_risk
+from safecf.als.risk import GroupCVaR, SmoothedCVaR
 from tests.problems import gradient
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())

@@ -8,15 +8,24 @@ import pytest
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Training
 from safecf.als.loss import Loss, Ridge
-from safecf.als.quantile import Population, conditional_value_at_risk, value_at_risk
+from safecf.als.population import Population, conditional_value_at_risk, value_at_risk
 from safecf.als.risk import Mean, SmoothedCVaR
 from safecf.als.rows import Problem
 from safecf.als.solvers import CG, Exact, SpectralCG, Subspace
-from safecf.backends import CpuBackend, NumpyBackend
+from safecf.backends.cpu import CpuBackend
+from safecf.backends.numpy import NumpyBackend
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.matrices.matrix import Csr
 from safecf.errors import ConvergenceWarning
-from tests.problems import dense, gradient, matrix_of, objective, problem_of, unturned, user_losses
+from tests.problems import (
+    dense,
+    gradient,
+    matrix_of,
+    objective,
+    problem_of,
+    rotation_free,
+    user_losses,
+)
 
 GAUSSIAN = KERNELS["gaussian"]
 LOSSES = [Loss(0.1, 0.0), Loss(0.05, 0.6), Loss(0.02)]
@@ -50,16 +59,12 @@ def test_the_brute_force_gradient_vanishes_after_an_exact_half_step(loss, risk, 
     weights = np.random.default_rng(1).uniform(0.05, 1, len(users))
 
     gram = loss.unobserved_weight * backend.gram(items)
-    backend.solve_rows(
-        problem.user_rows(weights), backend.prepare(items, gram), users, training.solver
-    )
+    backend.solve_rows(problem.user_rows(weights), backend.fix(items, gram), users, training.solver)
     slopes = gradient(lambda x: objective(problem, weights, x, items), users)
     np.testing.assert_allclose(slopes, 0, atol=1e-8)
 
     gram = loss.unobserved_weight * backend.gram(users, weights)
-    backend.solve_rows(
-        problem.item_rows(weights), backend.prepare(users, gram), items, training.solver
-    )
+    backend.solve_rows(problem.item_rows(weights), backend.fix(users, gram), items, training.solver)
     slopes = gradient(lambda y: objective(problem, weights, users, y), items)
     np.testing.assert_allclose(slopes, 0, atol=1e-8)
 
@@ -70,7 +75,7 @@ def test_the_losses_of_the_backends_are_the_dense_formula(loss, backend):
     training = training_of(loss, Mean(), weighted=True)
     state = training.start(5, 0.5)
     gram = loss.unobserved_weight * backend.gram(state.items.astype(backend.dtype))
-    fixed = backend.prepare(state.items.astype(backend.dtype), gram)
+    fixed = backend.fix(state.items.astype(backend.dtype), gram)
     users = training.problem.interactions.users
     factors = state.users.astype(backend.dtype)
     losses = backend.losses(users, training.problem.pair_weight, factors, fixed)
@@ -92,7 +97,7 @@ def test_history_states_what_the_factors_say(loss, risk):
     total = (risk.total(users, last.xi) + ridges) / (risk.tail * len(losses))
     assert last.objective == pytest.approx(total)
     assert last.mean_weight == pytest.approx(state.weights.mean())
-    assert set(last.seconds) == {"quantile", "users", "items", "turn", "losses"}
+    assert set(last.seconds) == {"quantile", "users", "items", "rotate", "losses"}
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -143,7 +148,7 @@ def test_the_mean_weight_is_the_tail(kernel):
 def test_an_infinite_bandwidth_is_erm_mf(kernel, bandwidth):
     safer, _ = run(training_of(Loss(0.02), SmoothedCVaR(0.3, kernel, bandwidth)), 4)
     erm, _ = run(training_of(Loss(0.02), Mean(0.3)), 4)
-    found, expected = (unturned(state.users, state.items) for state in (safer, erm))
+    found, expected = (rotation_free(state.users, state.items) for state in (safer, erm))
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
@@ -152,7 +157,7 @@ def test_converged_iterative_solvers_train_the_exact_model(solver):
     risk = SmoothedCVaR(0.3, GAUSSIAN, 0.2)
     exact, _ = run(training_of(Loss(0.02), risk), 4)
     other, _ = run(training_of(Loss(0.02), risk, solver), 4)
-    found, expected = (unturned(state.users, state.items) for state in (other, exact))
+    found, expected = (rotation_free(state.users, state.items) for state in (other, exact))
     np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
@@ -161,14 +166,14 @@ def test_converged_iterative_solvers_train_the_exact_model(solver):
 def test_a_whole_training_agrees_between_the_backends(loss, risk, solver):
     slow, slow_history = run(training_of(loss, risk, solver, weighted=True), 3)
     fast, fast_history = run(training_of(loss, risk, solver, CpuBackend(), weighted=True), 3)
-    rough = 10 if solver.rough else 1
-    found, expected = (unturned(state.users, state.items) for state in (fast, slow))
-    np.testing.assert_allclose(found, expected, atol=rough * 2e-3 * np.abs(expected).max())
-    np.testing.assert_allclose(fast.weights, slow.weights, atol=rough * 1e-3)
+    loose = 10 if solver == SpectralCG() else 1  # its fixed side may be in low precision
+    found, expected = (rotation_free(state.users, state.items) for state in (fast, slow))
+    np.testing.assert_allclose(found, expected, atol=loose * 2e-3 * np.abs(expected).max())
+    np.testing.assert_allclose(fast.weights, slow.weights, atol=loose * 1e-3)
     for ours, theirs in zip(fast_history, slow_history, strict=True):
-        assert ours.objective == pytest.approx(theirs.objective, rel=rough * 1e-4)
-        assert ours.cvar == pytest.approx(theirs.cvar, rel=rough * 1e-3)
-        assert ours.residual_items == pytest.approx(theirs.residual_items, rel=rough * 2e-3)
+        assert ours.objective == pytest.approx(theirs.objective, rel=loose * 1e-4)
+        assert ours.cvar == pytest.approx(theirs.cvar, rel=loose * 1e-3)
+        assert ours.residual_items == pytest.approx(theirs.residual_items, rel=loose * 2e-3)
 
 
 @pytest.mark.parametrize("solver", [Exact(), CG(), SpectralCG()], ids=str)
@@ -194,7 +199,7 @@ def test_a_confidence_of_two_is_the_interaction_twice():
     problem_once, problem_doubled = (problem_of(m, Loss(0.1, 0.0)) for m in (once, doubled))
     backend = NumpyBackend()
     y = rng.normal(size=(10, 4))
-    fixed = backend.prepare(y, np.zeros((4, 4)))
+    fixed = backend.fix(y, np.zeros((4, 4)))
     rows = problem_doubled.unit_user_rows
     twice = np.zeros((3, 4))
     backend.solve_rows(rows, fixed, twice, Exact())
@@ -290,6 +295,21 @@ def test_a_bandwidth_that_is_too_small_is_reported_with_a_remedy():
     risk = SmoothedCVaR(0.3, GAUSSIAN, 1e-4)
     with pytest.warns(ConvergenceWarning, match="raise bandwidth"):
         run(training_of(Loss(0.02), risk), 10)
+
+
+@pytest.mark.parametrize(("bad", "warned"), [({2}, False), ({2, 4}, False), ({2, 3}, True)])
+def test_one_epoch_that_overshoots_is_no_collapse(bad, warned, recwarn):
+    seen = []
+
+    class Overshooting(SmoothedCVaR):
+        def weights(self, population, xi):
+            found = super().weights(population, xi)
+            seen.append(len(found))
+            return found if len(seen) not in bad else 3 * found
+
+    run(training_of(Loss(0.02), Overshooting(0.3, GAUSSIAN, 0.3)), 6)
+    found = [each for each in recwarn if issubclass(each.category, ConvergenceWarning)]
+    assert bool(found) == warned
 
 
 def test_every_epoch_goes_on_from_the_last_xi_and_draws_users_of_its_own():

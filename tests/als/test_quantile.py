@@ -8,16 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from safecf.als.kernels import KERNELS
-from safecf.als.quantile import (
-    ARMIJO,
+from safecf.als.population import (
     Population,
-    Psi,
-    bisection,
+    Smoothing,
     conditional_value_at_risk,
-    newton_step,
-    smoothed_quantile,
     value_at_risk,
 )
+from safecf.als.quantile import ARMIJO, Psi, bisection, newton_step, smoothed_quantile
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 tails = st.sampled_from([1e-3, 0.1, 0.3, 0.5, 0.9, 0.999, 1.0]) | st.floats(1e-4, 1.0)
@@ -50,9 +47,11 @@ def skewed_losses(n=2000, seed=0):
 @example(np.array([1.7e308]), 0.3, KERNELS["logistic"], 1e300, 0.0)
 @example(np.array([1.0, 1.0]), 1.0, KERNELS["gaussian"], 1e-20, 0.0)
 def test_the_mean_weight_is_the_tail(losses, tail, kernel, bandwidth, start):
-    xi = smoothed_quantile(Population(losses), tail, kernel, bandwidth, start=start, steps=200)
+    xi = smoothed_quantile(
+        Population(losses), Smoothing(tail, kernel, bandwidth), start=start, steps=200
+    )
     with np.errstate(over="ignore"):
-        lower, upper = Psi(Population(losses), tail, kernel, bandwidth).bracket()
+        lower, upper = Psi(Population(losses), Smoothing(tail, kernel, bandwidth)).bracket()
     assert np.isfinite(xi)
     assert lower <= xi <= upper
     # The mean weight moves by at most k(0) / h per unit of xi, and xi by one ulp at least.
@@ -74,18 +73,18 @@ def test_a_user_who_counts_twice_is_two_users(pairs, tail, kernel, bandwidth):
     assert value_at_risk(short, tail) == value_at_risk(long, tail)
     cvar = conditional_value_at_risk(long, tail)
     assert conditional_value_at_risk(short, tail) == pytest.approx(cvar, rel=1e-12, abs=1e-12)
-    one, other = (Psi(users, tail, kernel, bandwidth) for users in (short, long))
+    one, other = (Psi(users, Smoothing(tail, kernel, bandwidth)) for users in (short, long))
     assert one.bracket() == other.bracket()
     for xi in (-1.0, 0.2, 2.0):
-        assert one.value(xi) == pytest.approx(other.value(xi), rel=1e-12)
-        assert one.slope(xi) == pytest.approx(other.slope(xi), abs=1e-12 / tail)
-        assert one.curvature(xi) == pytest.approx(other.curvature(xi), rel=1e-12)
+        assert one.at(xi).value == pytest.approx(other.at(xi).value, rel=1e-12)
+        assert one.at(xi).slope == pytest.approx(other.at(xi).slope, abs=1e-12 / tail)
+        assert one.at(xi).curvature == pytest.approx(other.at(xi).curvature, rel=1e-12)
     for steps in (1, 5, 200):
         found, expected = (
-            smoothed_quantile(users, tail, kernel, bandwidth, start=0.1, steps=steps)
+            smoothed_quantile(users, Smoothing(tail, kernel, bandwidth), start=0.1, steps=steps)
             for users in (short, long)
         )
-        assert one.slope(found) == pytest.approx(one.slope(expected), abs=1e-9 / tail)
+        assert one.at(found).slope == pytest.approx(one.at(expected).slope, abs=1e-9 / tail)
 
 
 @given(populations, tails, st.floats(0.1, 100))
@@ -113,11 +112,13 @@ def test_five_steps_do_from_the_mean_loss_and_three_when_warm(kernel, bandwidth,
     monkeypatch.setattr("safecf.als.quantile.bisection", None)  # Newton alone
     losses = skewed_losses()
     cold = smoothed_quantile(
-        Population(losses), 0.3, kernel, bandwidth, start=losses.mean(), steps=5
+        Population(losses), Smoothing(0.3, kernel, bandwidth), start=losses.mean(), steps=5
     )
     assert mean_weight(losses, cold, kernel, bandwidth) == pytest.approx(0.3, abs=1e-9)
     later = 0.97 * losses + 0.01 * skewed_losses(seed=1)
-    warm = smoothed_quantile(Population(later), 0.3, kernel, bandwidth, start=cold, steps=3)
+    warm = smoothed_quantile(
+        Population(later), Smoothing(0.3, kernel, bandwidth), start=cold, steps=3
+    )
     assert mean_weight(later, warm, kernel, bandwidth) == pytest.approx(0.3, abs=1e-6)
 
 
@@ -126,7 +127,9 @@ def test_newton_converges_to_the_last_digits_although_psi_is_rounded(kernel, mon
     monkeypatch.setattr("safecf.als.quantile.bisection", None)
     for seed in range(60):
         losses = skewed_losses(seed=seed)
-        xi = smoothed_quantile(Population(losses), 0.3, kernel, 0.15, start=losses.mean(), steps=20)
+        xi = smoothed_quantile(
+            Population(losses), Smoothing(0.3, kernel, 0.15), start=losses.mean(), steps=20
+        )
         assert mean_weight(losses, xi, kernel, 0.15) == pytest.approx(0.3, abs=1e-15)
 
 
@@ -135,42 +138,47 @@ def test_newton_converges_to_the_last_digits_although_psi_is_rounded(kernel, mon
 def test_newton_agrees_with_bisection(kernel, tail):
     losses = skewed_losses()
     for bandwidth in (0.02, 0.2, 5.0):
-        psi = Psi(Population(losses), tail, kernel, bandwidth)
-        xi = smoothed_quantile(Population(losses), tail, kernel, bandwidth, start=0.1, steps=50)
+        psi = Psi(Population(losses), Smoothing(tail, kernel, bandwidth))
+        xi = smoothed_quantile(
+            Population(losses), Smoothing(tail, kernel, bandwidth), start=0.1, steps=50
+        )
         assert xi == pytest.approx(bisection(psi, *psi.bracket()), rel=1e-9)
 
 
 @every_kernel
 def test_value_slope_and_curvature_of_psi(kernel):
-    psi, step = Psi(Population(skewed_losses(50)), 0.3, kernel, 0.2), 1e-5
+    psi, step = Psi(Population(skewed_losses(50)), Smoothing(0.3, kernel, 0.2)), 1e-5
     for xi in (0.05, 0.3, 0.45):
         ramp = kernel.smoothed_check(psi.population.losses - xi, 0.2, 1.0)
-        assert psi.value(xi) == pytest.approx(xi + ramp.sum() / (0.3 * 50), rel=1e-12)
-        slope = (psi.value(xi + step) - psi.value(xi - step)) / (2 * step)
-        curvature = (psi.slope(xi + step) - psi.slope(xi - step)) / (2 * step)
-        assert psi.slope(xi) == pytest.approx(slope, abs=1e-7)
-        assert psi.curvature(xi) == pytest.approx(curvature, rel=1e-2)  # uniform: steps in k
+        assert psi.at(xi).value == pytest.approx(xi + ramp.sum() / (0.3 * 50), rel=1e-12)
+        slope = (psi.at(xi + step).value - psi.at(xi - step).value) / (2 * step)
+        curvature = (psi.at(xi + step).slope - psi.at(xi - step).slope) / (2 * step)
+        assert psi.at(xi).slope == pytest.approx(slope, abs=1e-7)
+        assert psi.at(xi).curvature == pytest.approx(curvature, rel=1e-2)  # uniform: steps in k
 
 
 @every_kernel
 @pytest.mark.parametrize("armijo", [ARMIJO, 0.45])  # the second tells the two slopes apart
 def test_a_step_takes_the_largest_gamma_that_satisfies_armijo(kernel, armijo, monkeypatch):
     monkeypatch.setattr("safecf.als.quantile.ARMIJO", armijo)
-    psi = Psi(Population(np.r_[np.zeros(9), np.linspace(0.3, 2.7, 12), 3.0]), 0.3, kernel, 0.4)
+    psi = Psi(
+        Population(np.r_[np.zeros(9), np.linspace(0.3, 2.7, 12), 3.0]), Smoothing(0.3, kernel, 0.4)
+    )
     lower, upper = psi.bracket()
     gammas = set()
     for xi in np.linspace(lower, upper, 40):
-        trial = newton_step(psi, xi, lower, upper)
+        trial = newton_step(psi, psi.at(xi), lower, upper)
         if trial is None:
             continue
-        slope = psi.slope(xi)
-        d = slope / psi.curvature(xi)
+        assert trial == psi.at(trial.xi)
+        slope = psi.at(xi).slope
+        d = slope / psi.at(xi).curvature
 
         def enough(gamma, xi=xi, d=d, slope=slope):
-            decrease = psi.value(xi) - psi.value(xi - gamma * d)
+            decrease = psi.at(xi).value - psi.at(xi - gamma * d).value
             return lower <= xi - gamma * d <= upper and decrease >= armijo * gamma * d * slope
 
-        gamma = (xi - trial) / d
+        gamma = (xi - trial.xi) / d
         assert enough(gamma)
         assert gamma == pytest.approx(1) or not enough(2 * gamma)
         gammas.add(round(np.log2(gamma)))
@@ -178,32 +186,39 @@ def test_a_step_takes_the_largest_gamma_that_satisfies_armijo(kernel, armijo, mo
 
 
 def test_a_step_stays_in_the_bracket():
-    psi = Psi(Population(skewed_losses()), 0.3, KERNELS["gaussian"], 0.15)
-    full = newton_step(psi, 0.1, *psi.bracket())
-    half = newton_step(psi, 0.1, 0.0, 0.1 + 0.6 * (full - 0.1))
+    psi = Psi(Population(skewed_losses()), Smoothing(0.3, KERNELS["gaussian"], 0.15))
+    full = newton_step(psi, psi.at(0.1), *psi.bracket()).xi
+    half = newton_step(psi, psi.at(0.1), 0.0, 0.1 + 0.6 * (full - 0.1)).xi
     assert half - 0.1 == pytest.approx((full - 0.1) / 2)
 
 
 @pytest.mark.parametrize("kernel", ["epanechnikov", "uniform", "triangular", "gaussian"])
 def test_a_vanishing_curvature_is_left_by_bisection(kernel):
     losses = np.array([0.0, 0.0, 0.0, 100.0])
-    psi = Psi(Population(losses), 0.6, KERNELS[kernel], 0.1)
-    assert psi.curvature(50.0) == 0
-    assert newton_step(psi, 50.0, *psi.bracket()) is None
-    xi = smoothed_quantile(Population(losses), 0.6, KERNELS[kernel], 0.1, start=50.0, steps=1)
+    psi = Psi(Population(losses), Smoothing(0.6, KERNELS[kernel], 0.1))
+    assert psi.at(50.0).curvature == 0
+    assert newton_step(psi, psi.at(50.0), *psi.bracket()) is None
+    xi = smoothed_quantile(
+        Population(losses), Smoothing(0.6, KERNELS[kernel], 0.1), start=50.0, steps=1
+    )
     assert mean_weight(losses, xi, KERNELS[kernel], 0.1) == pytest.approx(0.6, abs=1e-12)
 
 
 def test_a_minimum_is_kept_even_where_the_curvature_vanishes():
     losses, kernel = np.array([0.0, 0.0, 100.0, 100.0]), KERNELS["uniform"]
-    assert smoothed_quantile(Population(losses), 0.5, kernel, 0.1, start=37.0, steps=5) == 37.0
+    assert (
+        smoothed_quantile(Population(losses), Smoothing(0.5, kernel, 0.1), start=37.0, steps=5)
+        == 37.0
+    )
 
 
 @every_kernel
 def test_the_whole_tail_gives_everybody_weight_one(kernel):
     for losses in (skewed_losses(), np.array([3.0]), np.array([1e-9, 1e9])):
         for bandwidth in (1e-30, 0.15, 1e16):
-            xi = smoothed_quantile(Population(losses), 1.0, kernel, bandwidth, start=0.0, steps=1)
+            xi = smoothed_quantile(
+                Population(losses), Smoothing(1.0, kernel, bandwidth), start=0.0, steps=1
+            )
             weights = 1 - kernel.cdf((xi - losses) / bandwidth)
             np.testing.assert_allclose(weights, 1, rtol=1e-15)
 
@@ -213,7 +228,7 @@ def test_the_whole_tail_gives_everybody_weight_one(kernel):
 def test_the_end_of_the_floating_point_range_is_still_finite(kernel, tail):
     for loss in ([-1.79e308], [1.79e308]):
         assert np.isfinite(
-            smoothed_quantile(Population(loss), tail, kernel, 1e307, start=0.0, steps=5)
+            smoothed_quantile(Population(loss), Smoothing(tail, kernel, 1e307), start=0.0, steps=5)
         )
 
 
@@ -221,7 +236,9 @@ def test_the_end_of_the_floating_point_range_is_still_finite(kernel, tail):
 def test_a_growing_bandwidth_makes_all_weights_equal(kernel):
     losses = skewed_losses()
     for bandwidth in (1e2, 1e6, 1e16, 1e100, 1e300):
-        xi = smoothed_quantile(Population(losses), 0.3, kernel, bandwidth, start=0.0, steps=50)
+        xi = smoothed_quantile(
+            Population(losses), Smoothing(0.3, kernel, bandwidth), start=0.0, steps=50
+        )
         weights = 1 - kernel.cdf((xi - losses) / bandwidth)
         np.testing.assert_allclose(weights, 0.3, atol=0.5 / bandwidth + 1e-12)
 
@@ -230,8 +247,10 @@ def test_a_growing_bandwidth_makes_all_weights_equal(kernel):
 def test_a_shrinking_bandwidth_leads_to_the_exact_quantile_and_cvar(kernel):
     losses = skewed_losses(1001)
     for bandwidth in (1e-4, 1e-7, 1e-12):
-        xi = smoothed_quantile(Population(losses), 0.3, kernel, bandwidth, start=0.0, steps=50)
-        value = Psi(Population(losses), 0.3, kernel, bandwidth).value(xi)
+        xi = smoothed_quantile(
+            Population(losses), Smoothing(0.3, kernel, bandwidth), start=0.0, steps=50
+        )
+        value = Psi(Population(losses), Smoothing(0.3, kernel, bandwidth)).at(xi).value
         assert xi == pytest.approx(value_at_risk(Population(losses), 0.3), abs=10 * bandwidth)
         assert value == pytest.approx(
             conditional_value_at_risk(Population(losses), 0.3), abs=10 * bandwidth
@@ -245,7 +264,12 @@ def test_sub_samples_are_drawn_by_the_generator_and_come_close(kernel):
     def step(seed):
         rng = np.random.default_rng(seed)
         return smoothed_quantile(
-            Population(losses), 0.3, kernel, 0.15, start=0.1, steps=5, sample=0.1, rng=rng
+            Population(losses),
+            Smoothing(0.3, kernel, 0.15),
+            start=0.1,
+            steps=5,
+            sample=0.1,
+            rng=rng,
         )
 
     assert step(1) == step(1)
@@ -257,12 +281,17 @@ def test_sub_samples_are_drawn_without_replacement():
     losses, kernel, rng = skewed_losses(10), KERNELS["gaussian"], np.random.default_rng(0)
     others = [np.delete(losses, user) for user in range(10)]
     known = [
-        smoothed_quantile(Population(some), 0.3, kernel, 0.15, start=0.3, steps=1)
+        smoothed_quantile(Population(some), Smoothing(0.3, kernel, 0.15), start=0.3, steps=1)
         for some in others
     ]
     for _ in range(20):
         xi = smoothed_quantile(
-            Population(losses), 0.3, kernel, 0.15, start=0.3, steps=1, sample=0.9, rng=rng
+            Population(losses),
+            Smoothing(0.3, kernel, 0.15),
+            start=0.3,
+            steps=1,
+            sample=0.9,
+            rng=rng,
         )
         assert np.abs(np.array(known) - xi).min() < 1e-12
 
@@ -270,7 +299,11 @@ def test_sub_samples_are_drawn_without_replacement():
 def test_sub_samples_need_a_generator():
     with pytest.raises(ValueError, match=r"sample=0\.1 .* pass rng"):
         smoothed_quantile(
-            Population(np.ones(50)), 0.3, KERNELS["uniform"], 1.0, start=0, steps=1, sample=0.1
+            Population(np.ones(50)),
+            Smoothing(0.3, KERNELS["uniform"], 1.0),
+            start=0,
+            steps=1,
+            sample=0.1,
         )
 
 
@@ -278,7 +311,7 @@ def test_a_tiny_sample_is_one_user():
     kernel, rng = KERNELS["gaussian"], np.random.default_rng(0)
     options = {"start": 0.0, "steps": 1, "sample": 1e-6, "rng": rng}
     assert smoothed_quantile(
-        Population(np.full(50, 2.0)), 0.5, kernel, 1.0, **options
+        Population(np.full(50, 2.0)), Smoothing(0.5, kernel, 1.0), **options
     ) == pytest.approx(2.0)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from safecf.als.kernels import KERNELS
-from safecf.als.quantile import Population, conditional_value_at_risk, value_at_risk
+from safecf.als.population import Population, conditional_value_at_risk, value_at_risk
 from safecf.als.risk import CVaR, Mean, Risk, SmoothedCVaR
 from tests.problems import gradient
 

@@ -4,10 +4,10 @@ import inspect
 
 import pytest
 
+from safecf.backends import registered
 from safecf.models import MODELS, Recommender
 from safecf.models.factorization import MatrixFactorization
 
-BACKENDS = ("numpy", "cpu")
 SIDES = {"items": Recommender, "users": MatrixFactorization}  # who can be asked for similar ones
 LIBRARIES = {"MultVAE": "torch"}  # what training needs, where that is an extra
 
@@ -38,7 +38,7 @@ def subjects(kinds):
         (name, backend)
         for name, model in MODELS.items()
         if issubclass(model, kinds)
-        for backend in (BACKENDS if "backend" in options_of(name) else (None,))
+        for backend in (registered() if "backend" in options_of(name) else (None,))
     ]
 
 

@@ -10,7 +10,7 @@ from safecf import EASE, Interactions, ParameterWarning
 from safecf.models import MODELS
 from safecf.models.als import ALSModel
 from safecf.models.factorization import MatrixFactorization
-from safecf.models.options import RULES, Number
+from safecf.models.options import Number, rules
 from tests.contract.quick import LEARNED, only, options_of, quick_options
 
 
@@ -336,7 +336,7 @@ def test_bad_options_are_refused(name, make, model, data, snapshot, option):
 
 def test_the_default_of_the_model_is_advised(name, make, data):
     for option, parameter in inspect.signature(MODELS[name]).parameters.items():
-        if isinstance(RULES[option], Number):
+        if isinstance(rules(MODELS[name])[option], Number):
             with pytest.raises(ValueError, match=rf"; try {option}={parameter.default!r}$"):
                 fitted(make(**{option: -1}), data)
 

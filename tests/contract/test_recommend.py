@@ -150,14 +150,14 @@ def test_items_and_liked_items_together(model, data):
 @only(MatrixFactorization)
 def test_items_gathers_only_the_selected_rows(model, data, monkeypatch):
     seen = []
-    backend = type(model._make_backend())
+    backend = type(model._make_backend({}))
 
-    def topk(self, queries, factors, k, **rest):
+    def index(self, factors):
         seen.append(factors.shape)
-        return original(self, queries, factors, k, **rest)
+        return original(self, factors)
 
-    original = backend.topk
-    monkeypatch.setattr(backend, "topk", topk)
+    original = backend.index
+    monkeypatch.setattr(backend, "index", index)
     model.recommend(0, data[0], items=[1, 2, 3])
     model.similar_items(0, items=[1, 2, 3])
     assert seen == [(3, 4), (3, 4)]

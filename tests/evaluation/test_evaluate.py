@@ -128,7 +128,7 @@ def test_groups_come_from_the_split(model, split):
 def test_losses_and_weights_are_those_of_the_models_own_objective(kind, split):
     model = kind(4, iterations=5, random_state=0).fit(split.train, show_progress=False)
     found = evaluate(model, split, batch=6)
-    loss, _, risk, _ = model._compose()
+    loss, _, risk, _ = model.compose()
     items = model.item_factors.astype(np.float64)
     shown, train = (
         check_matrix(each, allow_empty=True) for each in (split.test.history, split.train)

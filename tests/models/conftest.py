@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from safecf.backends import BACKENDS, NumpyBackend
+from safecf.backends import BACKENDS
+from safecf.backends.numpy import NumpyBackend
 from tests.models.runs import make
 
 
@@ -19,6 +20,7 @@ class Interrupting(NumpyBackend):
     """Raise at the chosen calls of solve_rows; two of them are one epoch."""
 
     def __init__(self, error, calls):
+        super().__init__()
         self.error, self.calls, self.count = error, calls, 0
 
     def solve_rows(self, rows, fixed, factors, solver):

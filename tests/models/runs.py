@@ -27,5 +27,5 @@ def held(model):
     return {
         key: value.tobytes() if isinstance(value, np.ndarray) else value
         for key, value in vars(model).items()
-        if key != "_cache"
+        if key != "_derived"
     }

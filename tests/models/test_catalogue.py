@@ -13,24 +13,24 @@ from safecf.als.loss import Loss, Ridge
 from safecf.als.optimizers import SGD, Adam
 from safecf.als.risk import CVaR, Mean, SmoothedCVaR
 from safecf.als.solvers import CG, Exact, Gradient, SpectralCG
-from tests.problems import unturned
+from tests.problems import rotation_free
 
 
 def test_ials():
     model = IALS(unobserved_weight=0.5, regularization=0.02, ridge_exponent=0.5, solver="exact")
-    assert model._compose() == (Loss(0.5, 0.0), Ridge(0.02, 0.5), Mean(1.0), Exact())
+    assert model.compose() == (Loss(0.5, 0.0), Ridge(0.02, 0.5), Mean(1.0), Exact())
 
 
 def test_erm_mf():
     model = ERMMF(unobserved_weight=0.5, regularization=0.02, tail=0.2, tolerance=1e-5)
-    assert model._compose() == (Loss(0.5), Ridge(0.02), Mean(0.2), SpectralCG(1e-5))
+    assert model.compose() == (Loss(0.5), Ridge(0.02), Mean(0.2), SpectralCG(1e-5))
 
 
 @pytest.mark.parametrize("kind", [SAFER2, SAFER2CG])
 def test_safer2(kind):
     options = {"kernel": "logistic", "bandwidth": 0.4, "quantile_steps": 7, "quantile_sample": 0.6}
     model = kind(unobserved_weight=0.5, regularization=0.02, tail=0.2, tolerance=1e-5, **options)
-    loss, ridge, risk, solver = model._compose()
+    loss, ridge, risk, solver = model.compose()
     assert (loss, ridge) == (Loss(0.5), Ridge(0.02))
     assert risk == SmoothedCVaR(0.2, KERNELS["logistic"], 0.4, steps=7, sample=0.6)
     assert solver == (SpectralCG(1e-5) if kind is SAFER2 else CG(5, 1e-5))
@@ -42,13 +42,13 @@ def test_cvar_mf(name, optimizer):
         unobserved_weight=0.5, regularization=0.02, tail=0.2, step_size=0.7, optimizer=name
     )
     parts = Loss(0.5), Ridge(0.02), CVaR(0.2), Gradient(0.7, optimizer)
-    assert model._compose() == parts
+    assert model.compose() == parts
     with pytest.raises(TypeError):
         CVaRMF(solver="exact")
 
 
 def test_safer2_cg_is_the_papers():
-    assert SAFER2CG()._compose().solver == CG(max_iterations=5, tolerance=1e-4)
+    assert SAFER2CG().compose().solver == CG(max_iterations=5, tolerance=1e-4)
     with pytest.raises(TypeError):
         SAFER2CG(solver="exact")
 
@@ -56,8 +56,8 @@ def test_safer2_cg_is_the_papers():
 @pytest.mark.parametrize("kind", [ERMMF, SAFER2, SAFER2CG, SAFER2PP, CVaRMF])
 def test_the_normalisation_reaches_the_model(kind):
     model = kind(normalisation=0.8, unobserved_weight=0.5)
-    assert model._compose().loss == Loss(0.5, 0.8)
-    assert kind(unobserved_weight=0.5)._compose().loss == Loss(0.5, 1.0)
+    assert model.compose().loss == Loss(0.5, 0.8)
+    assert kind(unobserved_weight=0.5).compose().loss == Loss(0.5, 1.0)
 
 
 @pytest.mark.parametrize("solver", ["exact", "cg", "spectral-cg"])
@@ -70,7 +70,9 @@ def test_safer2_without_normalisation_and_everybody_in_the_tail_is_ials(solver, 
     for bandwidth in (0.3, 5.0):
         safer = SAFER2(5, normalisation=0, tail=1, bandwidth=bandwidth, **common)
         safer.fit(matrix, show_progress=False)
-        found, expected = (unturned(each.user_factors, each.item_factors) for each in (safer, ials))
+        found, expected = (
+            rotation_free(each.user_factors, each.item_factors) for each in (safer, ials)
+        )
         np.testing.assert_allclose(found, expected, atol=close)
         np.testing.assert_allclose(safer.user_weights, 1, rtol=1e-12)
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from safecf import IALS, SAFER2, FileFormatError
 from tests.models.runs import OPTIONS, assert_same, fit, held, make
-from tests.problems import unturned
+from tests.problems import rotation_free
 
 
 @pytest.mark.parametrize("backend", ["cpu", "numpy"])
@@ -41,8 +41,8 @@ def test_what_may_differ_when_resuming(data, tmp_path):
         assert len(model.history) == options.get("iterations", 5)
         same = fit(make(iterations=model.iterations, tolerance=1e-6), data)
         np.testing.assert_allclose(
-            unturned(model.user_factors, model.item_factors),
-            unturned(same.user_factors, same.item_factors),
+            rotation_free(model.user_factors, model.item_factors),
+            rotation_free(same.user_factors, same.item_factors),
             rtol=1e-3,
             atol=1e-4,
         )

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 import safecf
 from safecf import FileFormatError, MultVAE
-from safecf.vae.encoder import Encoder
-from safecf.vae.history import VAEEpoch
+from safecf.models.vae.encoder import Encoder
+from safecf.models.vae.history import VAEEpoch
 from tests.models.runs import held
 from tests.models.saved import put_together, saved, taken_apart
 
@@ -76,7 +76,7 @@ def test_items_cannot_be_folded_in():
 
 def test_training_without_torch_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "safecf.vae.training", raising=False)
+    monkeypatch.delitem(sys.modules, "safecf.models.vae.training", raising=False)
     model = by_hand()
     state = shown(model)
     with pytest.raises(ImportError, match=r"not installed; try pip install 'safecf\[torch\]'"):

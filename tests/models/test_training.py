@@ -70,7 +70,7 @@ def test_history(data):
     model = fit(make(), data)
     last = model.history[-1]
     assert last.epoch == 5
-    assert last.seconds.keys() == {"losses", "quantile", "users", "items", "turn"}
+    assert last.seconds.keys() == {"losses", "quantile", "users", "items", "rotate"}
     assert last.mean_loss < last.var < last.cvar
     assert last.mean_weight == pytest.approx(np.mean(model.user_weights))
     assert last.residual_items < model.history[0].residual_items

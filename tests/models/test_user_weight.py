@@ -9,11 +9,11 @@ import scipy.sparse as sp
 import safecf
 from safecf import Interactions
 from safecf.als.loop import Training
-from safecf.als.sweeps import State
+from safecf.als.state import State
 from safecf.models import MODELS
 from safecf.models.als import ALSModel
 from tests.models.runs import assert_same, fit, held, make
-from tests.problems import gradient, unturned
+from tests.problems import gradient, rotation_free
 
 WEIGHTS = np.arange(30) % 4
 ALS_MODELS = [name for name, kind in MODELS.items() if issubclass(kind, ALSModel)]
@@ -58,8 +58,8 @@ def test_users_of_weight_two_are_two_users(data, start_by_history, name, backend
     one = fit(build(name, backend), data, user_weight=WEIGHTS)
     other = fit(build(name, backend), data[places])
     close = {"rtol": 0, "atol": 1e-6 if backend == "numpy" else 1e-3}
-    found = unturned(one.user_factors[places], one.item_factors)
-    expected = unturned(other.user_factors, other.item_factors)
+    found = rotation_free(one.user_factors[places], one.item_factors)
+    expected = rotation_free(other.user_factors, other.item_factors)
     np.testing.assert_allclose(found, expected, **close)
     np.testing.assert_allclose(one.user_weights[places], other.user_weights, **close)
     assert (one.num_users, one.num_items) == (other.num_users, other.num_items)
@@ -69,8 +69,8 @@ def test_users_of_weight_two_are_two_users(data, start_by_history, name, backend
             assert getattr(ours, number) == pytest.approx(expected, rel=10 * close["atol"])
     items = np.arange(20)
     np.testing.assert_allclose(
-        unturned(one.recalculate_item(items, data.T.tocsr()), one.item_factors),
-        unturned(other.recalculate_item(items, data[places].T.tocsr()), other.item_factors),
+        rotation_free(one.recalculate_item(items, data.T.tocsr()), one.item_factors),
+        rotation_free(other.recalculate_item(items, data[places].T.tocsr()), other.item_factors),
         **close,
     )
 
@@ -87,8 +87,8 @@ def test_users_of_weight_zero_are_not_there_but_get_recommendations(
     assert not one.user_weights[:5].any()
     np.testing.assert_array_equal(one.user_factors[:5], one.fold_in(data[:5]))
     np.testing.assert_allclose(
-        unturned(one.user_factors[:5], one.item_factors),
-        unturned(other.fold_in(data[:5]), other.item_factors),
+        rotation_free(one.user_factors[:5], one.item_factors),
+        rotation_free(other.fold_in(data[:5]), other.item_factors),
         **close,
     )
     assert one.user_factors[:5].any(axis=1).all()
@@ -100,7 +100,7 @@ def test_users_of_weight_zero_are_not_there_but_get_recommendations(
 def test_only_the_proportions_matter(data, name):
     """Those of CVaR-MF scale the gradients of the items, whose step is of a fixed size."""
     one, other = (fit(build(name), data, user_weight=WEIGHTS * scale) for scale in (1, 3.7))
-    found, expected = (unturned(each.user_factors, each.item_factors) for each in (other, one))
+    found, expected = (rotation_free(each.user_factors, each.item_factors) for each in (other, one))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
     assert other.history[-1].objective == pytest.approx(one.history[-1].objective, rel=1e-6)
     assert other.num_users == pytest.approx(3.7 * one.num_users)
@@ -132,7 +132,7 @@ def test_a_recalculated_item_minimises_the_weighted_objective(data, name):
     model = fit(build(name), data, user_weight=WEIGHTS)
     new = data[[3, 7]]
     model.partial_fit_users([30, 31], new)
-    parts, users = model._compose(), sp.vstack([data, new]).tocsr()
+    parts, users = model.compose(), sp.vstack([data, new]).tocsr()
     counts = np.append(WEIGHTS, [1, 1])
     mass = np.asarray(users.sum(axis=1)).ravel()
     pairs, b = counts * parts.loss.pair_weight(mass), parts.loss.unobserved_weight

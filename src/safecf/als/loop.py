@@ -1,5 +1,6 @@
-"""The one loop: losses -> xi -> weights -> a sweep over users and items."""
+"""The one loop: rotate -> losses -> xi -> weights -> a sweep over users and items."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,13 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from safecf.als.quantile import conditional_value_at_risk, value_at_risk
+from safecf.als.backend import HalfSteps, RowReport
+from safecf.als.population import Population, conditional_value_at_risk, value_at_risk
 from safecf.als.risk import Risk
 from safecf.als.rows import Problem
 from safecf.als.solvers import Solver
-from safecf.als.sweeps import State, Sweep, make_sweep
-from safecf.backends.base import Backend
-from safecf.backends.memory import as_aligned
+from safecf.als.state import State
+from safecf.als.sweeps import Sweep, make_sweep
 from safecf.errors import ConvergenceWarning, DivergenceError, warn
 
 # Share of vanishing users that is taken for a collapse: on MovieLens-1M they are 35 % to 60 % at
@@ -50,7 +51,7 @@ class Training:
     problem: Problem
     risk: Risk
     solver: Solver
-    backend: Backend
+    backend: HalfSteps
     seed: int
 
     def start(self, factors: int, init_std: float) -> State:
@@ -61,7 +62,7 @@ class Training:
             side = rng.standard_normal((active.size, factors), dtype=np.float32)
             side *= np.float32(init_std / np.sqrt(factors))
             side[~active] = 0
-            sides.append(as_aligned(side, self.backend.dtype))
+            sides.append(self.backend.place(side))
         weights = self.risk.tail * self.problem.active_users.astype(np.float64)
         return State(users=sides[0], items=sides[1], weights=weights)
 
@@ -72,51 +73,64 @@ class Training:
         they were before it, to which `state.users` need not belong. One that diverges ends
         training with a warning, or, if there is no earlier one to stay with, with an error.
         """
-        problem, risk = self.problem, self.risk
-        active, clock = problem.active_users, _Clock()
+        problem, risk, clock = self.problem, self.risk, _Clock()
+        active, sums = problem.active_users, self.backend.loss_sums
         sweep = make_sweep(problem, self.backend, self.solver)
-        warned = not sweep.forgets
+        collapse = _Collapse(risk.tail, warned=not sweep.forgets)
+
+        def population() -> Population:
+            sweep.prepare(state, clock)
+            return problem.population(sweep.losses(state, clock), sums)
 
         with _undone_on_error(sweep, state):
-            population = problem.population(sweep.losses(state, clock))
-
+            users = population()
         while state.epoch < iterations:
             try:
                 with _undone_on_error(sweep, state):
                     with clock("quantile"):
                         rng = np.random.default_rng([self.seed, state.epoch])
-                        start = risk.start(population) if state.xi is None else state.xi
-                        xi = risk.quantile(population, start, rng)
+                        start = risk.start(users) if state.xi is None else state.xi
+                        xi = risk.quantile(users, start, rng)
                         weights = np.zeros_like(state.weights)
-                        weights[active] = risk.weights(population, xi)
-                    users, items = sweep.run(state, weights, clock)
-                    population = problem.population(sweep.losses(state, clock))
-                    ranked = risk.ranked(population)
-                    remembered = sweep.remember(state, weights)
-                    ridge = problem.counted(problem.unit_user_rows.ridge) @ users.norm
-                    ridge += problem.unit_item_rows.ridge @ items.norm
-                    scale = risk.tail * population.size
+                        weights[active] = risk.weights(users, xi)
+                    solved = sweep.run(state, weights, clock)
+                    users = population()
+                    with clock("quantile"):
+                        kept = sweep.kept_weights(state, weights)
+                        moved = float(np.linalg.norm(kept - state.weights))
+                        mean_weight = users.mean(weights[active])
+                        found = self._measures(users, xi, solved)
                     record = Epoch(
                         epoch=state.epoch + 1,
-                        objective=float(risk.total(population, xi) + ridge / 2) / scale,
-                        mean_loss=population.mean(population.losses),
-                        var=value_at_risk(ranked, risk.tail),
-                        cvar=conditional_value_at_risk(ranked, risk.tail),
                         xi=xi,
-                        mean_weight=population.mean(weights[active]),
-                        residual_users=float(np.sqrt(users.change.sum())),
-                        residual_items=float(np.sqrt(items.change.sum())),
-                        residual_weights=float(np.linalg.norm(remembered - state.weights)),
+                        mean_weight=mean_weight,
+                        residual_weights=moved,
                         seconds=clock.lap(),
+                        **found,
                     )
-                    norms = users.norm[active]
-                    vanished = population.mean(norms <= 1e-4 * norms.max())
-                    warned = warned or _warn_if_collapsed(record, vanished, risk.tail)
+                    collapse.watch(record, solved[0].vanished(problem.counts))
             except DivergenceError as problem_found:
                 _end_diverging(state.epoch, problem_found)
                 return
-            state.weights, state.xi, state.epoch = remembered, xi, record.epoch
+            state.weights, state.xi, state.epoch = kept, xi, record.epoch
             yield record
+
+    def _measures(
+        self, users: Population, xi: float, solved: tuple[RowReport, RowReport]
+    ) -> dict[str, float]:
+        """Return the fields of `Epoch` that follow from the losses and the row reports."""
+        problem, risk = self.problem, self.risk
+        ridge = solved[0].penalty(problem.counted(problem.unit_user_rows.ridge))
+        ridge += solved[1].penalty(problem.unit_item_rows.ridge)
+        ranked = risk.ranked(users)
+        return {
+            "objective": (risk.total(users, xi) + ridge / 2) / (risk.tail * users.size),
+            "mean_loss": users.mean_loss,
+            "var": value_at_risk(ranked, risk.tail),
+            "cvar": conditional_value_at_risk(ranked, risk.tail),
+            "residual_users": math.sqrt(solved[0].change()),
+            "residual_items": math.sqrt(solved[1].change()),
+        }
 
 
 @contextmanager
@@ -138,21 +152,34 @@ def _end_diverging(epochs: int, problem: DivergenceError) -> None:
     warn(f"{message}. The model is that of epoch {epochs}", ConvergenceWarning)
 
 
-def _warn_if_collapsed(record: Epoch, vanished: float, tail: float) -> bool:
-    """Tell of factors that vanish: too much regularization, or a bandwidth that is too small.
+@dataclass
+class _Collapse:
+    """Warns, once, of factors that vanish: too much regularization, or too small a bandwidth.
 
     With the latter, users of weight zero get factors of zero, come back as the worst losses, and
-    so on: every epoch forgets what the last one did.
+    so on: every epoch forgets what the last one did. One epoch may overshoot; it takes two in a
+    row.
     """
-    if vanished <= VANISHED and abs(record.mean_weight - tail) <= tail / 2:
-        return False
-    warn(
-        f"training collapses at epoch {record.epoch}: {vanished:.0%} of the users have vanishing "
-        f"factors, the mean weight is {record.mean_weight:.2g} where {tail:.2g} is wanted; lower "
-        "regularization, or, with a smoothed CVaR, raise bandwidth or quantile_sample",
-        ConvergenceWarning,
-    )
-    return True
+
+    tail: float
+    warned: bool
+    suspected: bool = False
+
+    def watch(self, record: Epoch, vanished: float) -> None:
+        """Look at an epoch, and at the share of users whose factors have vanished."""
+        before = self.suspected
+        off = abs(record.mean_weight - self.tail) > self.tail / 2
+        self.suspected = vanished > VANISHED or off
+        if self.warned or not (before and self.suspected):
+            return
+        self.warned = True
+        warn(
+            f"training collapses at epoch {record.epoch}: {vanished:.0%} of the users have "
+            f"vanishing factors, the mean weight is {record.mean_weight:.2g} where {self.tail:.2g} "
+            "is wanted; lower regularization, or, with a smoothed CVaR, raise bandwidth or "
+            "quantile_sample",
+            ConvergenceWarning,
+        )
 
 
 class _Clock:

@@ -1,6 +1,7 @@
 """Optimizers: which way a gradient step goes."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -16,9 +17,9 @@ class Moments(NamedTuple):
     mean: Factors
     square: Factors
 
-    def cast(self, dtype: np.dtype[Any]) -> "Moments":
-        """Return them in this type of numbers."""
-        return Moments(*(moment.astype(dtype, copy=False) for moment in self))
+    def map(self, move: Callable[[Factors], Factors]) -> "Moments":
+        """Return both with `move` applied."""
+        return Moments(move(self.mean), move(self.square))
 
 
 class Optimizer(Protocol):

@@ -1,61 +1,26 @@
 """The quantile step: xi, the smoothed (1 - tail) quantile of the losses, and its exact limits."""
 
-import math
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from safecf.als.kernels import Floats, Kernel
+from safecf.als.kernels import Floats
+from safecf.als.population import Population, Smoothing
 
 ARMIJO = 1e-4
 HALVINGS = 10
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
-@dataclass(frozen=True, eq=False)
-class Population:
-    """The losses of users, each of whom stands for count_u > 0 users; without `counts` for one.
+class Point(NamedTuple):
+    """Psi at xi: its value, slope and curvature, and a bound on the value's rounding error."""
 
-    All that is computed from it is what the population has in which the users are repeated; the
-    counts need not be whole, though.
-    """
-
-    losses: Floats
-    counts: Floats | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "losses", np.asarray(self.losses, dtype=np.float64))
-
-    @cached_property
-    def size(self) -> float:
-        """N = sum_u count_u."""
-        return float(self.losses.size if self.counts is None else np.sum(self.counts))
-
-    def counted(self, values: Floats) -> Floats:
-        """count_u v_u: what stands in a sum over users."""
-        return values if self.counts is None else self.counts * values
-
-    def sum(self, values: Floats) -> float:
-        """sum_u count_u v_u."""
-        return float(np.sum(self.counted(values)))
-
-    def mean(self, values: Floats) -> float:
-        """1/n sum_u count_u v_u."""
-        return self.sum(values) / self.size
-
-    def draw(self, users: int, rng: np.random.Generator) -> "Population":
-        """Return this number of users, drawn without replacement, with their counts."""
-        drawn = rng.choice(self.losses.size, users, replace=False, shuffle=False)
-        return Population(self.losses[drawn], None if self.counts is None else self.counts[drawn])
-
-    def worst_first(self) -> tuple[Floats, Floats, Floats | float]:
-        """Return the losses in falling order, the number of users before each, and their counts."""
-        if self.counts is None:
-            return np.sort(self.losses)[::-1], np.arange(self.size), 1.0
-        order = np.argsort(self.losses)
-        counts = self.counts[order][::-1]
-        return self.losses[order][::-1], np.cumsum(counts) - counts, counts
+    xi: float
+    value: float
+    slope: float
+    curvature: float
+    noise: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,50 +28,44 @@ class Psi:
     """Psi(xi) = xi + 1/(tail n) sum_u (rho_1 * k_h)(loss_u - xi), convex in xi.
 
     Its minimum over xi is the smoothed CVaR. There the mean weight is the tail:
-    1/n sum_u w_u(xi) = tail, w_u(xi) = 1 - K((xi - loss_u) / h). Sums are those of `Population`.
+    1/n sum_u w_u(xi) = tail, w_u(xi) = 1 - K((xi - loss_u) / h).
     """
 
     population: Population
-    tail: float
-    kernel: Kernel
-    bandwidth: float
+    smoothing: Smoothing
 
     def weights(self, xi: float) -> Floats:
-        """w_u = 1 - K((xi - loss_u) / h) = K((loss_u - xi) / h), which keeps small ones exact."""
-        return self.kernel.cdf((self.population.losses - xi) / self.bandwidth)
+        """w_u = 1 - K((xi - loss_u) / h)."""
+        return self.population.passes.weights(self.population.losses, self.smoothing, xi)
 
-    def value(self, xi: float) -> float:
-        """Psi(xi) = 1/n sum_u loss_u + 1/(tail n) sum_u (rho_{1-tail} * k_h)(loss_u - xi).
+    def at(self, xi: float) -> Point:
+        """Evaluate Psi at xi, in one pass over the users.
 
-        This is the ERM-QE decomposition: unlike the definition, it sums terms of one sign.
+            Psi   = 1/n sum_u loss_u + 1/(tail n) sum_u (rho_{1-tail} * k_h)(loss_u - xi)
+            Psi'  = 1 - 1/(tail n) sum_u [1 - K((xi - loss_u) / h)]
+            Psi'' = 1/(tail n) sum_u k_h(xi - loss_u)
+
+        The value is the ERM-QE decomposition: unlike the definition, it sums terms of one sign.
         """
-        losses, mean = self.population.losses, self.population.mean
-        check = self.kernel.smoothed_check(losses - xi, self.bandwidth, 1 - self.tail)
-        return mean(losses) + mean(check) / self.tail
-
-    def slope(self, xi: float) -> float:
-        """Psi'(xi) = 1 - 1/(tail n) sum_u [1 - K((xi - loss_u) / h)]."""
-        return 1 - self.population.mean(self.weights(xi)) / self.tail
-
-    def curvature(self, xi: float) -> float:
-        """Psi''(xi) = 1/(tail n) sum_u k_h(xi - loss_u)."""
-        density = self.kernel.density((xi - self.population.losses) / self.bandwidth)
-        return self.population.mean(density) / self.bandwidth / self.tail
-
-    def noise(self, xi: float) -> float:
-        """Bound the rounding error of `value(xi)`."""
-        spread = self.bandwidth + self.population.mean(np.abs(self.population.losses - xi))
-        return ROUNDING * (abs(xi) + spread / self.tail)
+        users, (tail, _, bandwidth) = self.population, self.smoothing
+        sums, size = users.passes.sums(users.losses, users.counts, self.smoothing, xi), users.size
+        return Point(
+            xi=xi,
+            value=users.mean_loss + sums.check / size / tail,
+            slope=1 - sums.weight / size / tail,
+            curvature=sums.density / size / bandwidth / tail,
+            noise=ROUNDING * (abs(xi) + (bandwidth + sums.distance / size) / tail),
+        )
 
     def bracket(self) -> tuple[float, float]:
         """[min loss + h q, max loss + h q], q = K^-1(1 - tail) = -K^-1(tail): the minimum is here.
 
         Each end is moved outwards by one ulp, so that rounding cannot shut the minimum out.
         """
+        tail, kernel, bandwidth = self.smoothing
         below_one = np.nextafter(1.0, 0.0)
-        q = -self.kernel.quantile(np.array(min(self.tail, below_one)))
-        losses = self.population.losses
-        ends = np.array([np.min(losses), np.max(losses)]) + self.bandwidth * q
+        q = -kernel.quantile(np.array(min(tail, below_one)))
+        ends = np.array([self.population.totals.low, self.population.totals.high]) + bandwidth * q
         lower, upper = np.nan_to_num(np.nextafter(ends, [-np.inf, np.inf]))
         return float(lower), float(upper)
 
@@ -114,9 +73,7 @@ class Psi:
 @np.errstate(over="ignore", invalid="ignore")
 def smoothed_quantile(
     population: Population,
-    tail: float,
-    kernel: Kernel,
-    bandwidth: float,
+    smoothing: Smoothing,
     *,
     start: float,
     steps: int,
@@ -138,27 +95,25 @@ def smoothed_quantile(
     size = max(1, round(sample * users))
     if size < users and rng is None:
         raise ValueError(f"sample={sample:g} draws users at random: pass rng, or use sample=1")
-    if tail == 1:
-        return Psi(population, tail, kernel, bandwidth).bracket()[0]
-    xi = start
+    if smoothing.tail == 1:
+        return Psi(population, smoothing).bracket()[0]
+    psi, point, xi = Psi(population, smoothing), None, start
     for _ in range(steps):
-        batch = population
         if size < users and rng is not None:
-            batch = population.draw(size, rng)
-        psi = Psi(batch, tail, kernel, bandwidth)
+            psi, point = Psi(population.draw(size, rng), smoothing), None
         lower, upper = psi.bracket()
-        before = min(max(xi, lower), upper)
-        after = newton_step(psi, before, lower, upper)
-        if after is None:
+        before = point or psi.at(min(max(xi, lower), upper))
+        point = newton_step(psi, before, lower, upper)
+        if point is None:
             return bisection(psi, lower, upper)
-        xi = after
-        if xi == before and size == users:
+        xi = point.xi
+        if xi == before.xi and size == users:
             break
     return xi
 
 
-def newton_step(psi: Psi, xi: float, lower: float, upper: float) -> float | None:
-    """Return xi - gamma d, d = Psi'(xi) / Psi''(xi), for the largest usable gamma of 1, 1/2, 1/4...
+def newton_step(psi: Psi, here: Point, lower: float, upper: float) -> Point | None:
+    """Return Psi at xi - gamma d, d = Psi' / Psi'', for the largest usable gamma of 1, 1/2, 1/4...
 
     A gamma is usable if it stays in the bracket and decreases Psi enough (Armijo),
 
@@ -168,55 +123,28 @@ def newton_step(psi: Psi, xi: float, lower: float, upper: float) -> float | None
     that of the current point: with that of the trial point, as in the paper's text, a step across
     the minimum might increase Psi.
 
-    The result is xi itself where Psi'(xi) = 0 up to rounding, and None where no gamma is usable.
+    The result is `here` where Psi'(xi) = 0 up to rounding, and None where no gamma is usable.
     """
-    slope = psi.slope(xi)
-    if abs(slope) <= ROUNDING:
-        return xi
-    curvature = psi.curvature(xi)
-    if not curvature > 0:
+    if abs(here.slope) <= ROUNDING:
+        return here
+    if not here.curvature > 0:
         return None
-    d = slope / curvature
-    value = psi.value(xi) + psi.noise(xi)
+    d = here.slope / here.curvature
+    value = here.value + here.noise
     for gamma in (0.5**halving for halving in range(HALVINGS)):
-        trial = xi - gamma * d
-        if lower <= trial <= upper and psi.value(trial) <= value - ARMIJO * gamma * d * slope:
-            return trial
+        xi = here.xi - gamma * d
+        if lower <= xi <= upper:
+            there = psi.at(xi)
+            if there.value <= value - ARMIJO * gamma * d * here.slope:
+                return there
     return None
 
 
 def bisection(psi: Psi, lower: float, upper: float) -> float:
     """Solve Psi'(xi) = 0, that is mean weight = tail, to the last bit of xi if need be."""
     while lower < (xi := lower / 2 + upper / 2) < upper:
-        slope = psi.slope(xi)
+        slope = psi.at(xi).slope
         if abs(slope) <= ROUNDING:
             break
         lower, upper = (xi, upper) if slope < 0 else (lower, xi)
     return xi
-
-
-def value_at_risk(population: Population, tail: float) -> float:
-    """Return the exact (1 - tail) quantile: the ceil(tail n)-th largest loss.
-
-    Where tail n is whole, every value down to the next smaller loss is a quantile too; this one is
-    reached or exceeded by tail n losses, ties aside.
-    """
-    count = tail * population.size * (1 - ROUNDING)
-    if population.counts is None:
-        position = population.losses.size - math.ceil(count)
-        return float(np.partition(population.losses, position)[position])
-    worst_first, before, counts = population.worst_first()
-    last = np.searchsorted((before + counts)[:-1], count)
-    return float(worst_first[last])
-
-
-def conditional_value_at_risk(population: Population, tail: float) -> float:
-    """Return 1/(tail n) sum_r clip(tail n - (r - 1), 0, 1) loss_(r), the worst loss first.
-
-    That is the mean of the worst tail n losses, with the boundary one counted by the fraction that
-    remains; tail = 1 is the mean.
-    """
-    worst_first, before, counts = population.worst_first()
-    count = tail * population.size
-    share = np.clip(count - before, 0.0, counts)
-    return float(share @ worst_first / count)

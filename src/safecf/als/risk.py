@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from safecf.als.kernels import Floats, Kernel
-from safecf.als.quantile import Population, Psi, smoothed_quantile, value_at_risk
+from safecf.als.population import Population, Smoothing, value_at_risk
+from safecf.als.quantile import Psi, smoothed_quantile
 
 
 class Risk(Protocol):
@@ -63,7 +65,7 @@ class Mean:
 
     def start(self, population: Population) -> float:
         """Return xi = 1/n sum_u loss_u."""
-        return population.mean(population.losses)
+        return population.mean_loss
 
     def quantile(self, population: Population, xi: float, rng: np.random.Generator | None) -> float:
         """Return xi = 1/n sum_u loss_u; nothing depends on it."""
@@ -110,7 +112,7 @@ class SmoothedCVaR:
 
     def start(self, population: Population) -> float:
         """Return xi = 1/n sum_u loss_u."""
-        return population.mean(population.losses)
+        return population.mean_loss
 
     def quantile(self, population: Population, xi: float, rng: np.random.Generator | None) -> float:
         """Return xi = argmin Psi, by a few Newton-Raphson steps from the given xi."""
@@ -118,9 +120,7 @@ class SmoothedCVaR:
             return Mean(self.tail).quantile(population, xi, rng)
         return smoothed_quantile(
             population,
-            self.tail,
-            self.kernel,
-            self.bandwidth,
+            self.smoothing,
             start=xi,
             steps=self.steps,
             sample=self.sample,
@@ -132,7 +132,7 @@ class SmoothedCVaR:
         """w_u = 1 - K((xi - loss_u) / h): how far user u is inside the tail, from 0 to 1."""
         if math.isinf(self.bandwidth):
             return Mean(self.tail).weights(population, xi)
-        return self._psi(population).weights(xi)
+        return Psi(population, self.smoothing).weights(xi)
 
     @np.errstate(over="ignore")
     def total(self, population: Population, xi: float) -> float:
@@ -144,10 +144,16 @@ class SmoothedCVaR:
         """
         if math.isinf(self.bandwidth):
             return Mean(self.tail).total(population, xi)
-        return self.tail * population.size * self._psi(population).value(xi)
+        return self.tail * population.size * Psi(population, self.smoothing).at(xi).value
 
-    def _psi(self, population: Population) -> Psi:
-        return Psi(population, self.tail, self.kernel, self.bandwidth)
+    @property
+    def smoothing(self) -> Smoothing:
+        """Tail, kernel and bandwidth."""
+        return Smoothing(self.tail, self.kernel, self.bandwidth)
+
+    def grouped(self, labels: NDArray[Any]) -> "GroupCVaR":
+        """Return the same risk of groups of users, given the label of every user that counts."""
+        return GroupCVaR.of(self, labels)
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,7 @@ class CVaR:
 
     def start(self, population: Population) -> float:
         """Return xi = 1/n sum_u loss_u."""
-        return population.mean(population.losses)
+        return population.mean_loss
 
     def quantile(self, population: Population, xi: float, rng: np.random.Generator | None) -> float:
         """Return xi = the exact (1 - tail) quantile of the losses, whatever it was before."""
@@ -180,3 +186,70 @@ class CVaR:
         """Return tail n xi + sum_u max(0, loss_u - xi)."""
         ramps = np.maximum(population.losses - xi, 0)
         return self.tail * population.size * xi + population.sum(ramps)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCVaR:
+    """The mean loss of the worst-off share `tail` of the groups, each of which counts the same.
+
+        L_g = 1/N_g sum_{u in g} count_u loss_u ,   N_g = sum_{u in g} count_u
+        total = N/G total_groups(L) = tail N Psi(L) ,   w_u = N z_g / (G N_g) ,
+
+    with the weights z_g that `risk` gives to the G groups. The mean of w_u over the N users is
+    the mean of z_g over the groups, the tail. `names` are the groups, and `group[u]` is the place
+    among them of the population's user u.
+    """
+
+    risk: SmoothedCVaR
+    names: NDArray[Any]
+    group: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, risk: SmoothedCVaR, labels: NDArray[Any]) -> Self:
+        """Return the risk of the users that have these labels."""
+        names, group = np.unique(labels, return_inverse=True)
+        return cls(risk, names, group)
+
+    @property
+    def tail(self) -> float:
+        """The share of groups that is protected."""
+        return self.risk.tail
+
+    def ranked(self, population: Population) -> Population:
+        """L_g, with every group counted once."""
+        losses = self._sums(population.counted(population.losses)) / self._sizes(population)
+        return Population(losses, passes=population.passes)
+
+    def start(self, population: Population) -> float:
+        """Return xi = 1/G sum_g L_g."""
+        return self.risk.start(self.ranked(population))
+
+    def quantile(self, population: Population, xi: float, rng: np.random.Generator | None) -> float:
+        """Return a better xi for the groups; sub-samples are drawn among them."""
+        return self.risk.quantile(self.ranked(population), xi, rng)
+
+    def weights(self, population: Population, xi: float) -> Floats:
+        """w_u = N z_g / (G N_g): above 1 where a group in the tail is smaller than most."""
+        inside = self.risk.weights(self.ranked(population), xi)
+        return np.asarray((inside * self._shares(population))[self.group])
+
+    def total(self, population: Population, xi: float) -> float:
+        """Return N/G times the total of the groups."""
+        return self.risk.total(self.ranked(population), xi) * (population.size / len(self.names))
+
+    def group_weights(self, weights: Population) -> dict[str | int, float]:
+        """Return z_g = w_u G N_g / N by name, given w_u in the place of the losses."""
+        inside = self.ranked(weights).losses / self._shares(weights)
+        return dict(zip(self.names.tolist(), inside.tolist(), strict=True))
+
+    def _sizes(self, population: Population) -> Floats:
+        """N_g."""
+        return self._sums(population.counts)
+
+    def _shares(self, population: Population) -> Floats:
+        """N / (G N_g)."""
+        return population.size / (len(self.names) * self._sizes(population))
+
+    def _sums(self, values: Floats | None) -> Floats:
+        """sum_{u in g} v_u, v_u = 1 if there are none; the sums over parts of the users add up."""
+        return np.bincount(self.group, values, len(self.names)).astype(np.float64)

@@ -6,64 +6,77 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf import _core
+from safecf.als.backend import HalfSteps, Matrix
 from safecf.als.loss import Loss, Ridge, Vector
-from safecf.als.quantile import Population
+from safecf.als.population import NUMPY, LossSums, Population
 from safecf.data.matrices.interactions import Interactions
-from safecf.data.matrices.matrix import Csr
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Rows:
-    """One half-step: a linear system for every row r of `matrix`, with its confidences c_rj.
+    """One half-step, or a part of one: a linear system for every row r of `matrix`.
 
         ( g_r G + sum_j p_rj y_j y_j' + ridge_r I ) x_r = sum_j p_rj y_j ,
-        p_rj = row_weight_r col_weight_j c_rj .
+        p_rj = row_weight_r col_weight_j c_rj ,   c_rj the confidences in the matrix .
 
-    G and the fixed factors y_j are what the backend's `prepare` returns. From here on nothing
-    knows users from items.
+    G and the fixed factors y_j are what the backend's `fix` returns, and `matrix` is what its
+    `place_matrix` does. The first row is row number `first` of the whole half-step. From here on
+    nothing knows users from items.
     """
 
-    matrix: Csr
+    matrix: Matrix
     row_weight: Vector
     col_weight: Vector
     gram_weight: Vector
     ridge: Vector
+    first: int = 0
+
+    def part(self, matrix: Matrix, start: int, stop: int) -> "Rows":
+        """Return the rows `start` to `stop` - 1, given their part of the matrix."""
+        rows = slice(start, stop)
+        return replace(
+            self,
+            matrix=matrix,
+            row_weight=self.row_weight[rows],
+            gram_weight=self.gram_weight[rows],
+            ridge=self.ridge[rows],
+            first=self.first + start,
+        )
 
 
-def user_rows(history: Csr, weight: Vector, loss: Loss, ridge: Ridge, num_items: int) -> Rows:
-    """Users: row_weight = w a, col_weight = 1, g = w, to be solved with G = b Y'Y."""
-    mass = history.row_mass()
+def user_rows(
+    matrix: Matrix, mass: Vector, weight: Vector, loss: Loss, ridge: Ridge, items: tuple[int, int]
+) -> Rows:
+    """Users: row_weight = w a, col_weight = 1, g = w, to be solved with G = b Y'Y.
+
+    `mass` is m_u, the sum of the row; `items` are the number of columns, and |V|.
+    """
     pair_weight = loss.pair_weight(mass)
+    columns, num_items = items
     return Rows(
-        matrix=history,
+        matrix=matrix,
         row_weight=weight * pair_weight,
-        col_weight=np.ones(history.num_columns),
+        col_weight=np.ones(columns),
         gram_weight=weight,
         ridge=ridge.weights(pair_weight * mass, loss.unobserved_weight * num_items),
     )
 
 
 def item_rows(
-    audience: Csr,
-    weight: Vector,
-    pair_weight: Vector,
-    loss: Loss,
-    ridge: Ridge,
-    total_weight: float,
+    matrix: Matrix, mass: Vector, col_weight: Vector, loss: Loss, ridge: Ridge, total_weight: float
 ) -> Rows:
     """Items: row_weight = 1, col_weight = w a, g = 1, to be solved with G = b X' diag(w) X.
 
-    Where users count more than once, `pair_weight` is count a, and G = b X' diag(count w) X.
+    `mass` is the sum of the row, each user weighted by a. Where users count more than once, read
+    count a for a, and G = b X' diag(count w) X.
     """
-    ones = np.ones(audience.num_rows)
-    mass = audience.row_mass(pair_weight)
+    ones = np.ones(mass.size)
     return Rows(
-        matrix=audience,
+        matrix=matrix,
         row_weight=ones,
-        col_weight=weight * pair_weight,
+        col_weight=col_weight,
         gram_weight=ones,
         ridge=ridge.weights(mass, loss.unobserved_weight * total_weight),
     )
@@ -85,6 +98,22 @@ class Problem:
     ridge: Ridge
     tail: float
     user_count: Vector | None = None
+    placed: tuple[Matrix, Matrix] | None = None
+
+    def place(self, backend: HalfSteps) -> "Problem":
+        """Return the problem with its interactions, by user and by item, given to a backend."""
+        users = backend.place_matrix(self.interactions.users)
+        return replace(self, placed=(users, backend.place_matrix(self.interactions.items)))
+
+    @property
+    def users(self) -> Matrix:
+        """The interactions by user, as the backend has them."""
+        return self.interactions.users if self.placed is None else self.placed[0]
+
+    @property
+    def items(self) -> Matrix:
+        """The interactions by item, as the backend has them."""
+        return self.interactions.items if self.placed is None else self.placed[1]
 
     @cached_property
     def active_users(self) -> Mask:
@@ -116,10 +145,15 @@ class Problem:
         """count_u v_u: what stands in a sum over users."""
         return values if self.user_count is None else self.user_count * values
 
-    def population(self, losses: Vector) -> Population:
-        """Return the users that count, with their losses."""
+    @cached_property
+    def counts(self) -> Vector:
+        """count_u of the users that count, and 0 for the others."""
+        return self.counted(self.active_users.astype(np.float64))
+
+    def population(self, losses: Vector, sums: LossSums = NUMPY) -> Population:
+        """Return the users that count, with their losses, and who sums over them."""
         counts = None if self.user_count is None else self.user_count[self.active_users]
-        return Population(losses[self.active_users], counts)
+        return Population(losses[self.active_users], counts, sums)
 
     @cached_property
     def pair_weight(self) -> Vector:
@@ -127,31 +161,18 @@ class Problem:
         return self.loss.pair_weight(self.interactions.users.row_mass())
 
     @cached_property
-    def positions(self) -> NDArray[np.uint32]:
-        """Where the items' interactions, in their order, stand among those of the users."""
-        users = self.interactions.users
-        if users.nnz > np.iinfo(np.uint32).max:
-            raise ValueError(
-                f"{users.nnz} interactions are too many for the subspace solver; try another one"
-            )
-        places = np.empty(users.nnz, dtype=np.uint32)
-        _core.positions(users.indptr, users.indices, users.num_columns, places)
-        return places
-
-    @cached_property
     def unit_user_rows(self) -> Rows:
         """The users' half-step with w = 1: what the fold-in of the training users solves."""
-        unit = np.ones(self.interactions.num_users)
-        return user_rows(self.interactions.users, unit, self.loss, self.ridge, self.num_items)
+        users = self.interactions.users
+        unit, items = np.ones(users.num_rows), (users.num_columns, self.num_items)
+        return user_rows(self.users, users.row_mass(), unit, self.loss, self.ridge, items)
 
     @cached_property
     def unit_item_rows(self) -> Rows:
         """The items' half-step with w = 1, ridges for weights of mean alpha."""
-        unit = np.ones(self.interactions.num_users)
         pair_weight, total_weight = self.counted(self.pair_weight), self.tail * self.num_users
-        return item_rows(
-            self.interactions.items, unit, pair_weight, self.loss, self.ridge, total_weight
-        )
+        mass = self.interactions.items.row_mass(pair_weight)
+        return item_rows(self.items, mass, pair_weight, self.loss, self.ridge, total_weight)
 
     def user_rows(self, weight: Vector) -> Rows:
         """Return the users' half-step at the weights w_u."""

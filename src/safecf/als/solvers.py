@@ -1,5 +1,6 @@
 """Solvers: frozen records of options; the backends carry them out, one method each."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,7 +19,7 @@ class Exact:
     """
 
     name: ClassVar[str] = "exact"
-    rough: ClassVar[bool] = False
+    sweep: ClassVar[str] = "alternating"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class CG:
     max_iterations: int = 5
     tolerance: float = 1e-4
     name: ClassVar[str] = "cg"
-    rough: ClassVar[bool] = False
+    sweep: ClassVar[str] = "alternating"
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,7 @@ class SpectralCG:
     tolerance: float = 1e-3
     max_iterations: int = 50
     name: ClassVar[str] = "spectral-cg"
-
-    @property
-    def rough(self) -> bool:
-        """Whether the fixed factors may be off by 2^-8 each, which averages out to about 1e-3."""
-        return self.tolerance >= 2**-10
+    sweep: ClassVar[str] = "alternating"
 
 
 @dataclass(frozen=True)
@@ -69,6 +66,7 @@ class Subspace:
 
     block_size: int
     name: ClassVar[str] = "subspace"
+    sweep: ClassVar[str] = "cyclic"
 
 
 @dataclass(frozen=True)
@@ -84,14 +82,16 @@ class Gradient:
     step_size: float
     optimizer: Optimizer
     name: ClassVar[str] = "gradient"
+    sweep: ClassVar[str] = "simultaneous"
 
 
 RowSolver = Exact | CG | SpectralCG
 Solver = RowSolver | Subspace | Gradient
 
-SOLVERS: dict[str, type[RowSolver]] = {
-    "auto": SpectralCG,
-    "exact": Exact,
-    "cg": CG,
-    "spectral-cg": SpectralCG,
+# By name: the row solver that stops at a relative residual, if it iterates.
+SOLVERS: dict[str, Callable[[float], RowSolver]] = {
+    "auto": lambda tolerance: SpectralCG(tolerance=tolerance),
+    "exact": lambda tolerance: Exact(),
+    "cg": lambda tolerance: CG(tolerance=tolerance),
+    "spectral-cg": lambda tolerance: SpectralCG(tolerance=tolerance),
 }

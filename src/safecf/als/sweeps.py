@@ -8,13 +8,23 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from safecf.als.backend import (
+    Blocks,
+    Factors,
+    Fixed,
+    Gradients,
+    Gram,
+    HalfSteps,
+    PairScores,
+    Positions,
+    RowReport,
+)
 from safecf.als.loss import Vector
 from safecf.als.optimizers import Moments
 from safecf.als.rows import Problem, Rows
 from safecf.als.solvers import Gradient, RowSolver, Solver, Subspace
-from safecf.backends.base import Backend, Factors, Solved
-from safecf.backends.memory import as_aligned
-from safecf.errors import DivergenceError, SolveError
+from safecf.als.state import State
+from safecf.errors import DivergenceError, SolveError, choose
 
 # Gradient steps diverge when the mean loss is this many times that of factors of zero, which is
 # what training improves on.
@@ -25,34 +35,10 @@ LARGEST = 1e30
 Timer = Callable[[str], AbstractContextManager[None]]
 
 
-@dataclass
-class State:
-    """What an epoch starts from; enough to go on with the same bits.
-
-    `spectrum` are the eigenvalues of b Y'Y, if both sides are in its eigenbasis.
-    """
-
-    users: Factors
-    items: Factors
-    weights: Vector
-    xi: float | None = None
-    epoch: int = 0
-    moments: tuple[Moments | None, Moments | None] = (None, None)
-    spectrum: Vector | None = None
-
-    def cast(self, dtype: np.dtype[Any]) -> None:
-        """Be in the type of numbers that a backend works with."""
-        self.users, self.items = (as_aligned(side, dtype) for side in (self.users, self.items))
-        of_users, of_items = self.moments
-        self.moments = of_users and of_users.cast(dtype), of_items and of_items.cast(dtype)
-
-    def restore(self, kept: "State") -> None:
-        """Be what a sweep's `backup` has kept."""
-        vars(self).update(vars(kept))
-
-
 class Sweep(Protocol):
     """How users and items are updated, once each, at fixed weights w_u."""
+
+    needs: ClassVar[type]  # the capability of the backend
 
     @property
     def forgets(self) -> bool:
@@ -61,67 +47,76 @@ class Sweep(Protocol):
     def backup(self, state: State) -> State:
         """Return what `state` has to be restored to if an epoch does not end."""
 
-    def remember(self, state: State, weights: Vector) -> Vector:
-        """Return how users have counted up to this epoch, given its weights."""
+    def kept_weights(self, state: State, weights: Vector) -> Vector:
+        """Return the weights that the items' fold-in uses: the last w, or their running mean."""
+
+    def prepare(self, state: State, timer: Timer) -> None:
+        """Get ready for the losses and the next `run`; may rotate both sides of `state`."""
 
     def losses(self, state: State, timer: Timer) -> Vector:
-        """Return loss_u of every user; what it finds out on the way serves the next `run`."""
+        """Return loss_u of every user, after `prepare`."""
 
-    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
-        """Update both sides of `state`, and report on users and items."""
+    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[RowReport, RowReport]:
+        """Update both sides of `state`, after `prepare`, and report on users and items."""
 
 
-class Solving:
-    """What sweeps share that solve for one side given the other, in place."""
+class InPlace:
+    """What the sweeps share that solve for one side given the other, in place."""
 
     forgets: ClassVar[bool] = True
+    backend: HalfSteps
 
     def backup(self, state: State) -> State:
         """Keep the items; users are folded in anew before anybody sees them."""
-        return replace(state, items=state.items.copy())
+        return replace(state, items=self.backend.copy(state.items))
 
-    def remember(self, state: State, weights: Vector) -> Vector:
+    def kept_weights(self, state: State, weights: Vector) -> Vector:
         """w_u: the factors follow from the last weights alone."""
         return weights
 
 
 @dataclass
-class Alternating(Solving):
+class Alternating(InPlace):
     """All users given the items, then all items given the new users: ALS.
 
-    Before each half-step both sides are turned into the eigenbasis of its G, in which they stay.
+    Before each half-step both sides are rotated into the eigenbasis of its G, in which they stay.
     """
 
     problem: Problem
-    backend: Backend
+    backend: HalfSteps
     solver: RowSolver
-    _items: Any = field(default=None, init=False)
+    needs: ClassVar[type] = HalfSteps
+    _items: Fixed = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        known = dict.fromkeys(self.backend.row_solvers)
+        choose(f"solver of backend {self.backend.name!r}:", self.solver.name, known)
+
+    def prepare(self, state: State, timer: Timer) -> None:
+        """Rotate into the eigenbasis of b Y'Y, that of the users' half-step."""
+        with timer("rotate"):
+            if state.spectrum is None:
+                gram = gramian(self.problem, self.backend, state.items)
+                state.spectrum = self.backend.rotate(state.items, state.users, gram)
+            self._items = self.backend.fix_rotated(state.items, state.spectrum, self.solver)
 
     def losses(self, state: State, timer: Timer) -> Vector:
-        """loss_u in the eigenbasis of b Y'Y, which is that of the users' half-step."""
-        problem, backend = self.problem, self.backend
-        with timer("turn"):
-            if state.spectrum is None:
-                gram = gramian(problem, backend, state.items)
-                state.spectrum = backend.turn(state.items, state.users, gram)
-            self._items = backend.prepare_turned(
-                state.items, state.spectrum, rough=self.solver.rough
-            )
+        """loss_u in the eigenbasis of b Y'Y."""
+        problem = self.problem
         with timer("losses"):
-            matrix = problem.interactions.users
-            return backend.losses(matrix, problem.pair_weight, state.users, self._items)
+            return self.backend.losses(problem.users, problem.pair_weight, state.users, self._items)
 
-    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
+    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[RowReport, RowReport]:
         """X from Y by G = b Y'Y, then Y from X by G = b X' diag(count w) X."""
         problem, backend, solver = self.problem, self.backend, self.solver
         with timer("users"), naming("user"):
             rows = problem.user_rows(weights)
             users = backend.solve_rows(rows, self._items, state.users, solver)
-        self._items = state.spectrum = None  # the items' memory goes to the users, made ready
-        with timer("turn"), naming("item"):
+        self._items = state.spectrum = None  # free this before the users are fixed
+        with timer("rotate"), naming("item"):
             gram = gramian(problem, backend, state.users, problem.counted(weights))
-            values = backend.turn(state.users, state.items, gram)
-            fixed = backend.prepare_turned(state.users, values, rough=solver.rough)
+            spectrum = backend.rotate(state.users, state.items, gram)
+            fixed = backend.fix_rotated(state.users, spectrum, solver)
         with timer("items"), naming("item"):
             rows = problem.item_rows(weights)
             items = backend.solve_rows(rows, fixed, state.items, solver)
@@ -129,7 +124,7 @@ class Alternating(Solving):
 
 
 @dataclass
-class Cyclic(Solving):
+class Cyclic(InPlace):
     """Block by block of coordinates, users then items: iALS++ and SAFER2++.
 
     The scores x_u.y_i of the observed pairs are kept up to date, so that a block of size B costs
@@ -139,83 +134,96 @@ class Cyclic(Solving):
     """
 
     problem: Problem
-    backend: Backend
+    backend: Blocks
     solver: Subspace
-    _scores: Any = field(default=None, init=False)
+    needs: ClassVar[type] = Blocks
+    _scores: PairScores = field(default=None, init=False)
+
+    @cached_property
+    def _positions(self) -> Positions:
+        return self.backend.positions(self.problem.users)
+
+    def prepare(self, state: State, timer: Timer) -> None:
+        """Score the observed pairs."""
+        self._scores = None  # free this before there are new ones
+        with timer("losses"):
+            self._scores = self.backend.scores(self.problem.users, state.users, state.items)
 
     def losses(self, state: State, timer: Timer) -> Vector:
-        """loss_u from the scores of the observed pairs, which the blocks need as well."""
-        problem, backend, weight = self.problem, self.backend, self.problem.pair_weight
-        users = problem.interactions.users
-        self._scores = None  # its memory goes to the new ones
-        with timer("losses"):
-            self._scores = backend.scores(users, state.users, state.items)
-            gram = gramian(problem, backend, state.items)
-            return backend.scored_losses(users, weight, self._scores, state.users, gram)
-
-    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
-        """One Newton step for each block of coordinates, which solves it given all the others."""
+        """loss_u from the scores of the observed pairs."""
         problem, backend = self.problem, self.backend
-        scores = self._scores
+        with timer("losses"):
+            gram = gramian(problem, backend, state.items)
+            return backend.scored_losses(
+                problem.users, problem.pair_weight, self._scores, state.users, gram
+            )
+
+    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[RowReport, RowReport]:
+        """One Newton step for each block of coordinates, which solves it given all the others."""
+        problem, backend, scores = self.problem, self.backend, self._scores
         user_rows, item_rows = problem.user_rows(weights), problem.item_rows(weights)
         counted = problem.counted(weights)
-        found: tuple[list[Solved], list[Solved]] = [], []
+        reports: tuple[list[RowReport], list[RowReport]] = [], []
         for block in blocks(state.users.shape[1], self.solver.block_size):
             with timer("users"), naming("user"):
                 gram = gramian(problem, backend, state.items, None, block)
-                found[0].append(
+                reports[0].append(
                     backend.update_block(user_rows, block, state.items, gram, state.users, scores)
                 )
             with timer("items"), naming("item"):
                 gram = gramian(problem, backend, state.users, counted, block)
-                found[1].append(
+                reports[1].append(
                     backend.update_block(
-                        item_rows, block, state.users, gram, state.items, scores, problem.positions
+                        item_rows, block, state.users, gram, state.items, scores, self._positions
                     )
                 )
-        return _whole(found[0]), _whole(found[1])
+        return _joined(reports[0]), _joined(reports[1])
 
 
 @dataclass
 class Simultaneous:
     """One gradient step for users and items, both from the old factors: CVaR-MF.
 
-    The new factors are made aside, and are the state's only once all of them are there and
-    finite: what an epoch starts from is never changed.
+    The new factors replace the state's only once both sides are there and finite: what an epoch
+    starts from is never changed.
     """
 
     problem: Problem
-    backend: Backend
+    backend: Gradients
     solver: Gradient
+    needs: ClassVar[type] = Gradients
     forgets: ClassVar[bool] = False
-    _items: Any = field(default=None, init=False)
+    _items: Fixed = field(default=None, init=False)
 
     def backup(self, state: State) -> State:
         """Keep everything, which costs nothing."""
         return replace(state)
 
-    def remember(self, state: State, weights: Vector) -> Vector:
+    def kept_weights(self, state: State, weights: Vector) -> Vector:
         """1/t sum_t w_u: who counts changes from step to step, the factors follow from them all."""
         return state.weights + (weights - state.weights) / (state.epoch + 1)
 
-    def losses(self, state: State, timer: Timer) -> Vector:
-        """loss_u in the eigenbasis of b Y'Y, which the users' gradients need as well."""
-        with timer("turn"):
+    def prepare(self, state: State, timer: Timer) -> None:
+        """Fix the items with G = b Y'Y."""
+        with timer("rotate"):
             gram = gramian(self.problem, self.backend, state.items)
-            self._items = self.backend.prepare(state.items, gram)
+            self._items = self.backend.fix(state.items, gram)
+
+    def losses(self, state: State, timer: Timer) -> Vector:
+        """loss_u; an error where they show that the steps diverge."""
+        problem = self.problem
         with timer("losses"):
-            matrix, weight = self.problem.interactions.users, self.problem.pair_weight
-            losses = self.backend.losses(matrix, weight, state.users, self._items)
-        population = self.problem.population(losses)
-        mean = population.mean(population.losses)
-        if not mean <= HOPELESS * self._loss_of_zero:
-            zero = self._loss_of_zero
+            losses = self.backend.losses(
+                problem.users, problem.pair_weight, state.users, self._items
+            )
+        mean, zero = problem.population(losses).mean_loss, self._loss_of_zero
+        if not mean <= HOPELESS * zero:
             raise self._diverges(
                 f"the mean loss is {mean:.2g}, where factors of zero have {zero:.2g}"
             )
         return losses
 
-    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[Solved, Solved]:
+    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[RowReport, RowReport]:
         """X by G = b Y'Y, and Y by G = b X' diag(count w) X of the old X."""
         problem, backend, epoch = self.problem, self.backend, state.epoch + 1
         of_users, of_items = state.moments
@@ -224,34 +232,28 @@ class Simultaneous:
             users, of_users, about_users = self._step(
                 rows, self._items, state.users, of_users, epoch
             )
-        self._items = None  # its memory goes to the rotated users
+        self._items = None  # free this before the users are fixed
         with timer("items"):
             gram = gramian(problem, backend, state.users, problem.counted(weights))
-            rows, fixed = problem.item_rows(weights), backend.prepare(state.users, gram)
+            rows, fixed = problem.item_rows(weights), backend.fix(state.users, gram)
             items, of_items, about_items = self._step(rows, fixed, state.items, of_items, epoch)
         state.users, state.items, state.moments = users, items, (of_users, of_items)
         return about_users, about_items
 
-    @np.errstate(all="ignore")
     def _step(
-        self, rows: Rows, fixed: Any, factors: Factors, moments: Moments | None, epoch: int
-    ) -> tuple[Factors, Moments | None, Solved]:
-        """Return the new factors of a side, its new moments, and what there is to report."""
-        gradient = self.backend.gradients(rows, fixed, factors)
-        step, moments = self.solver.optimizer.direction(gradient, moments, epoch)
-        step *= -self.solver.step_size
-        new = factors + step
-        solved = Solved(_squares(step), _squares(new))
-        if not solved.norm.sum() <= LARGEST:
+        self, rows: Rows, fixed: Fixed, factors: Factors, moments: Moments | None, epoch: int
+    ) -> tuple[Factors, Moments | None, RowReport]:
+        """Return the new factors of a side, its new moments, and the report."""
+        found = self.backend.descend(rows, fixed, factors, moments, self.solver, epoch)
+        if not found[2].penalty(np.ones_like(rows.ridge)) <= LARGEST:
             raise self._diverges("the factors are beyond float32")
-        return new, moments, solved
+        return found
 
     @cached_property
     def _loss_of_zero(self) -> float:
         """The mean of loss_u = a_u/2 m_u, that of x_u = 0."""
         mass = self.problem.interactions.users.row_mass()
-        population = self.problem.population(self.problem.pair_weight * mass / 2)
-        return population.mean(population.losses)
+        return self.problem.population(self.problem.pair_weight * mass / 2).mean_loss
 
     def _diverges(self, what: str) -> DivergenceError:
         remedy = f"lower step_size, e.g. step_size={self.solver.step_size / 2:g}, or init_std"
@@ -261,25 +263,21 @@ class Simultaneous:
 @np.errstate(over="ignore")
 def gramian(
     problem: Problem,
-    backend: Backend,
+    backend: HalfSteps,
     factors: Factors,
     weight: Vector | None = None,
     block: slice | None = None,
-) -> Factors:
+) -> Gram:
     """G = b F' diag(weight) F, or its columns `block`."""
-    gram: Factors = problem.loss.unobserved_weight * backend.gram(factors, weight, block)
-    return gram
+    return problem.loss.unobserved_weight * backend.gram(factors, weight, block)
 
 
-def _squares(rows: Factors) -> Vector:
-    """|x_r|^2."""
-    return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-
-
-def _whole(reports: list[Solved]) -> Solved:
+def _joined(reports: list[RowReport]) -> RowReport:
     """Add up the reports on the blocks."""
-    change, norm = np.sum(reports, axis=0)
-    return Solved(change, norm)
+    whole = reports[0]
+    for report in reports[1:]:
+        whole = whole + report
+    return whole
 
 
 def blocks(factors: int, size: int) -> Iterator[slice]:
@@ -290,7 +288,7 @@ def blocks(factors: int, size: int) -> Iterator[slice]:
 
 @contextmanager
 def naming(side: str) -> Iterator[None]:
-    """Say whose row it was that could not be solved."""
+    """Say whether it was a user or an item whose row could not be solved."""
     try:
         yield
     except SolveError as problem:
@@ -298,10 +296,21 @@ def naming(side: str) -> Iterator[None]:
         raise SolveError(f"{where}{problem}") from None
 
 
-def make_sweep(problem: Problem, backend: Backend, solver: Solver) -> Sweep:
+# By the name that a solver gives as its `sweep`.
+SWEEPS: dict[str, type[Any]] = {
+    "alternating": Alternating,
+    "cyclic": Cyclic,
+    "simultaneous": Simultaneous,
+}
+
+
+def make_sweep(problem: Problem, backend: HalfSteps, solver: Solver) -> Sweep:
     """Return the sweep that the solver belongs to."""
-    if isinstance(solver, Subspace):
-        return Cyclic(problem, backend, solver)
-    if isinstance(solver, Gradient):
-        return Simultaneous(problem, backend, solver)
-    return Alternating(problem, backend, solver)
+    sweep: Sweep = SWEEPS[solver.sweep](problem, backend, solver)
+    return sweep
+
+
+def capability_for(solver: Solver) -> type:
+    """Return the capability that the solver's sweep needs of a backend."""
+    capability: type = SWEEPS[solver.sweep].needs
+    return capability

@@ -21,7 +21,7 @@ from safecf.evaluation.users import UserProfile
 from safecf.measures.hits import PADDING, find_hits
 from safecf.measures.metrics import METRICS
 from safecf.measures.tails import check_level
-from safecf.models.fold_in import FoldIn
+from safecf.models.als import ALSModel
 
 PARTS = ("test", "validation")
 TAILS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -173,7 +173,7 @@ def _rankings(
                 "train it again with more regularization"
             )
     foreign = None if alignment is None else alignment.foreign
-    answer = _folded_in if isinstance(model, FoldIn) else _asked
+    answer = _folded_in if isinstance(model, ALSModel) else _asked
     for start in range(0, history.shape[0], batch):
         rows = slice(start, min(start + batch, history.shape[0]))
         shown = known = history[rows]
@@ -186,7 +186,7 @@ def _rankings(
 
 
 def _folded_in(
-    model: FoldIn, rows: slice, shown: Any, count: int, foreign: Any
+    model: ALSModel, rows: slice, shown: Any, count: int, foreign: Any
 ) -> tuple[Any, Any, Floats | None]:
     """Return rankings, scores and losses of users that are folded in once for all of them."""
     folded = model.fold_in(shown)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.als.quantile import Population, conditional_value_at_risk, value_at_risk
+from safecf.als.population import Population, conditional_value_at_risk, value_at_risk
 from safecf.data.matrices.matrix import Csr
 from safecf.evaluation.json_records import options_to_json, to_json
-from safecf.models.fold_in import FoldIn
+from safecf.models.als import ALSModel
 from safecf.models.recommender import Recommender
 
 Floats = NDArray[np.float64]
@@ -22,7 +22,7 @@ def user_weights(model: Any, losses: Floats | None) -> Floats | None:
     """
     if losses is None or not getattr(model, "history", []) or model.group_weights is not None:
         return None
-    weights: Floats = model._compose().risk.weights(Population(losses), model.history[-1].xi)
+    weights: Floats = model.compose().risk.weights(Population(losses), model.history[-1].xi)
     return weights
 
 
@@ -45,9 +45,9 @@ def describe_training(model: Any, train: Csr) -> dict[str, Any]:
         "losses": None,
         "weights": None,
     }
-    if not isinstance(model, FoldIn):
+    if not isinstance(model, ALSModel):
         return found
-    found["tail"] = tail = min(float(model._compose().risk.tail), 1.0)
+    found["tail"] = tail = min(float(model.compose().risk.tail), 1.0)
     users = model.user_factors
     if users is not None and len(users) == train.num_rows:
         has_some = np.diff(train.indptr) > 0

@@ -1,43 +1,50 @@
-"""`ALSModel`: from options to a trained model, by the one loop."""
+"""`ALSModel`: options, training by the one loop, fold-in, and files of all ALS models."""
 
-import numbers
-import os
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from safecf.als.group_risk import GroupCVaR
-from safecf.als.loop import Epoch, Training
-from safecf.als.rows import Problem
-from safecf.als.solvers import SOLVERS, Exact, Solver
-from safecf.als.sweeps import State, naming
-from safecf.data.matrices.ids import IdArray
-from safecf.data.matrices.interactions import Interactions
-from safecf.errors import choose
-from safecf.models import files
-from safecf.models.checkpoint import Run, fingerprints, read_checkpoint, write_checkpoint
-from safecf.models.options import check_options, draw_seed
-from safecf.models.per_user import check_user_groups, check_user_weight
-from safecf.models.recommender import Callback, asked_to_stop, check_callback
-from safecf.models.stored import Stored
-from safecf.progress import EPOCHS, progress_bar
-
-Path = str | os.PathLike[str]
-
-
-class Plan(NamedTuple):
-    """What training needs, all of it checked, and where it starts."""
-
-    run: Run
-    training: Training
-    groups: GroupCVaR | None
-    state: State
-    history: list[Epoch]
+from safecf.als.backend import Fixed, HalfSteps
+from safecf.als.loop import Epoch
+from safecf.als.loss import Loss, Ridge, Vector
+from safecf.als.risk import Risk
+from safecf.als.rows import Rows, item_rows, user_rows
+from safecf.als.solvers import Exact, Solver
+from safecf.als.sweeps import naming
+from safecf.backends import BACKENDS
+from safecf.data.matrices.matrix import Csr
+from safecf.models import stored
+from safecf.models.factorization import Factors32, MatrixFactorization, grown
+from safecf.models.files import Arrays
+from safecf.models.options import (
+    NONNEGATIVE,
+    POSITIVE_INTEGER,
+    Integer,
+    Name,
+    Number,
+    check_random_state,
+    option,
+)
+from safecf.models.queries import check_new_ids
+from safecf.models.recommender import Callback, check_callback
+from safecf.models.training import Path, Plan, Watcher, make_plan
+from safecf.progress import epoch_bar
 
 
-class ALSModel(Stored):
+class Parts(NamedTuple):
+    """What a named model is composed of."""
+
+    loss: Loss
+    ridge: Ridge
+    risk: Risk
+    solver: Solver
+
+
+@dataclass(eq=False, repr=False)
+class ALSModel(MatrixFactorization):
     """sum_u w_u loss_u + 1/2 sum_u ridge_u |x_u|^2 + 1/2 sum_i ridge_i |y_i|^2 -> min.
 
     The risk says how much each user counts, w_u; loss and ridge say what for. After training the
@@ -92,20 +99,39 @@ class ALSModel(Stored):
         The integer that all chance came from.
     """
 
-    factors: int
-    iterations: int
-    solver: str
-    tolerance: float
-    init_std: float
-    random_state: Any
+    factors: int = option(64, POSITIVE_INTEGER)
+    _: KW_ONLY
+    iterations: int = option(30, POSITIVE_INTEGER)
+    regularization: float = option(0.004, NONNEGATIVE)
+    unobserved_weight: float = option(0.004, NONNEGATIVE)
+    init_std: float = option(0.1, Number(0, 1e6, "(]"))
+    random_state: Any = option(None, check_random_state)
+    num_threads: int = option(0, Integer(0))
+    backend: str = option("auto", Name(BACKENDS))
 
     def __post_init__(self) -> None:
-        self.history = []
+        self.history: list[Epoch] = []
+        self.group_weights: dict[str | int, float] | None = None
 
-    def _make_solver(self) -> Solver:
-        """Return the solver of that name, with the tolerance if it has one."""
-        kind = choose("solver", self.solver, SOLVERS)
-        return Exact() if issubclass(kind, Exact) else kind(tolerance=float(self.tolerance))
+    @abstractmethod
+    def make_loss(self) -> Loss:
+        """Return the loss that the options describe."""
+
+    @abstractmethod
+    def make_ridge(self) -> Ridge:
+        """Return the ridge that the options describe."""
+
+    @abstractmethod
+    def make_risk(self) -> Risk:
+        """Return the risk that the options describe."""
+
+    @abstractmethod
+    def make_solver(self) -> Solver:
+        """Return the solver that the options describe."""
+
+    def compose(self) -> Parts:
+        """Return what the model is composed of; its options have to be good ones."""
+        return Parts(self.make_loss(), self.make_ridge(), self.make_risk(), self.make_solver())
 
     def fit(
         self,
@@ -143,110 +169,41 @@ class ALSModel(Stored):
         >>> SAFER2(random_state=0).fit(user_items, resume="run.safetensors")
         """
         check_callback(callback)
-        if checkpoint is not None:
-            files.check_target(checkpoint)
-        plan = self._plan(user_items, user_weight, user_groups, checkpoint, resume)
-        run, training, _, state, history = plan
-
-        def save(record: Epoch) -> None:
-            if checkpoint is not None:
-                write_checkpoint(checkpoint, run, state, history)
-
-        def ask(record: Epoch) -> object:
-            if callback is None:
-                return None
-            seconds = sum(record.seconds.values())
-            return callback(record.epoch - 1, seconds, record.objective)
-
+        plan = make_plan(self, user_items, user_weight, user_groups, checkpoint, resume)
+        done, epochs = plan.state.epoch, int(self.iterations)
         with (
             self._restored_on_error(),
-            progress_bar(
-                run.model, state.epoch, self.iterations, *EPOCHS, show=show_progress, numbers=""
-            ) as draw,
+            epoch_bar(plan.run.model, done, epochs, show=show_progress) as draw,
         ):
-
-            def show(record: Epoch) -> None:
-                numbers = f"objective {record.objective:.4g}  CVaR {record.cvar:.4g}"
-                draw(record.epoch, numbers=numbers)
-
-            self._remember(plan)
-            interrupt = self._train(plan, (save, show, ask))
+            self._adopt(plan)
+            watchers: list[Watcher] = [] if checkpoint is None else [plan.checkpoint(checkpoint)]
+            watchers.append(lambda record: draw(record.epoch, numbers=_numbers(record)))
+            if callback is not None:
+                watchers.append(self._asking(callback, plan))
+            interrupt = plan.train(epochs, watchers)
             self._publish(plan)
             try:
                 with naming("user"):
-                    self.user_factors = self._solve_users(training.problem.unit_user_rows)
+                    rows = plan.training.problem.unit_user_rows
+                    self.user_factors = self._solve(rows, "items", self.shape[0])
             except KeyboardInterrupt as another:
                 self.user_factors = np.zeros_like(self.user_factors)
                 interrupt = another
-            self._forget()  # what the fold-in has made ready: nobody may ask for it again
+            self.derived.clear()  # what the fold-in has prepared: nobody may ask for it again
         if interrupt is not None:
             raise interrupt
         return self
 
-    def _plan(
-        self,
-        user_items: Any,
-        user_weight: ArrayLike | None,
-        user_groups: ArrayLike | None,
-        checkpoint: Path | None,
-        resume: Path | None,
-    ) -> Plan:
-        """Check everything, and return where training starts."""
-        options = self.get_params()
-        check_options(options, type(self))
-        loss, ridge, risk, solver = self._compose()
-        if resume is not None and resume == checkpoint and not files.located(resume).is_file():
-            resume = None
-        earlier = None if resume is None else read_checkpoint(resume)
-        if not isinstance(user_items, Interactions):
-            user_items = Interactions.from_csr(user_items)
-        if earlier is None or isinstance(self.random_state, numbers.Integral):
-            seed = draw_seed(self.random_state)
-        else:
-            seed = earlier[0].seed
-        count = check_user_weight(user_weight, user_items.users)
-        problem = Problem(user_items, loss, ridge, risk.tail, count)
-        groups = labels = None
-        if user_groups is not None:
-            labels = check_user_groups(user_groups, problem.active_users)
-            groups = self._group_risk(labels[problem.active_users])
-        data = {} if checkpoint is None and resume is None else fingerprints(problem, labels)
-        run = Run(type(self).__name__, options, data, seed)
-        training = Training(problem, groups or risk, solver, self._make_backend(), seed)
-        if earlier is None:
-            start = training.start(self.factors, self.init_std)
-            return Plan(run, training, groups, start, [])
-        before, state, history = earlier
-        shape = (user_items.num_users, user_items.num_items, self.factors)
-        run.check_continues(before, state, shape)
-        state.cast(training.backend.dtype)
-        return Plan(run, training, groups, state, history)
+    def _asking(self, callback: Callback, plan: Plan) -> Watcher:
+        """Return a watcher that publishes the epoch's factors, and calls the callback."""
 
-    def _group_risk(self, labels: IdArray) -> GroupCVaR:
-        """Return the risk of groups, given the labels of the users that count."""
-        raise TypeError(
-            f"user_groups needs a smoothed CVaR, which {type(self).__name__} does not have; leave "
-            "it out, or try SAFER2, SAFER2CG or SAFER2PP"
-        )
+        def ask(record: Epoch) -> object:
+            self._publish(plan)
+            return callback(record.epoch - 1, sum(record.seconds.values()), record.objective)
 
-    def _train(
-        self, plan: Plan, reports: Iterable[Callable[[Epoch], object]]
-    ) -> KeyboardInterrupt | None:
-        """Run the loop until it ends, a report returns True, or Ctrl-C is pressed: return that."""
-        try:
-            for record in plan.training.epochs(plan.state, self.iterations):
-                self.history.append(record)
-                self._publish(plan)
-                answers = [report(record) for report in reports]
-                if asked_to_stop(answers):
-                    break
-        except KeyboardInterrupt as interrupt:
-            if not self.history:
-                raise
-            return interrupt
-        return None
+        return ask
 
-    def _remember(self, plan: Plan) -> None:
+    def _adopt(self, plan: Plan) -> None:
         """Keep what fold-in, partial fits and files need of the data."""
         problem = plan.training.problem
         interactions = problem.interactions
@@ -256,16 +213,94 @@ class ALSModel(Stored):
         self.user_ids, self.item_ids = interactions.user_ids, interactions.item_ids
         self.user_mass = interactions.users.row_mass()
         self.user_counts = problem.counted(np.ones(interactions.num_users))
-        self.group_weights = None
 
     def _publish(self, plan: Plan) -> None:
         """Show the factors of a state as the model's own."""
-        state, groups = plan.state, plan.groups
+        state, fetch = plan.state, plan.training.backend.fetch
         # views: training goes on in the state's own arrays, whatever happens to the model's
-        self.user_factors = np.ascontiguousarray(state.users, dtype=np.float32).view()
-        self.item_factors = np.ascontiguousarray(state.items, dtype=np.float32).view()
-        self.user_weights = state.weights
-        if groups is not None:
-            weights = plan.training.problem.population(state.weights)
-            self.group_weights = groups.group_weights(weights)
-        self._forget()
+        self.user_factors, self.item_factors = (
+            np.ascontiguousarray(fetch(side), dtype=np.float32).view()
+            for side in (state.users, state.items)
+        )
+        self.user_weights, self.group_weights = state.weights, plan.group_weights()
+        self.derived.clear()
+
+    def user_losses(self, history: Csr, factors: Factors32) -> Vector:
+        """loss_u = a_u/2 sum_{i in V_u} c_ui (1 - x_u.y_i)^2 + b/2 x_u' (Y'Y) x_u, by row."""
+        backend, loss = self._half_steps(), self.compose().loss
+        matrix, users = backend.place_matrix(history), backend.place(np.asarray(factors))
+        pair_weight = loss.pair_weight(history.row_mass())
+        return backend.losses(matrix, pair_weight, users, self._fixed(backend, "items"))
+
+    def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> None:
+        """Store the fold-in of these users; ids beyond the last one add users.
+
+        A user without a history so far counts, for items that are added later, with the mean
+        weight, and a new one as one user.
+        """
+        users, _ = self.both_factors()
+        ids = check_new_ids(userids, "userids")
+        history = self._check_user_items(user_items, ids.size)
+        factors, mass = self._fold_in_users(history), history.row_mass()
+        self.derived.clear()
+        size = max(len(users), int(ids.max(initial=-1)) + 1)
+        users, weights = grown(users, size), grown(self.user_weights, size)
+        masses, counts = grown(self.user_mass, size), grown(self.user_counts, size)
+        counts[len(self.user_counts) :] = 1
+        weights[ids] = np.where(masses[ids] > 0, weights[ids], self.compose().risk.tail)
+        users[ids], masses[ids] = factors, mass
+        self.user_factors, self.user_weights = users, weights
+        self.user_mass, self.user_counts = masses, counts
+
+    def _fold_in_users(self, history: Csr) -> Factors32:
+        """x_u = argmin loss_u + ridge_u/2 |x_u|^2, each row by itself and exactly."""
+        loss, ridge, _, _ = self.compose()
+        weight, items = np.ones(history.num_rows), (history.num_columns, self.num_items)
+        matrix = self._half_steps().place_matrix(history)
+        rows = user_rows(matrix, history.row_mass(), weight, loss, ridge, items)
+        return self._solve(rows, "items", history.num_rows)
+
+    def _fold_in_items(self, audience: Csr) -> Factors32:
+        """The same for items, with users that count as in the last epoch."""
+        loss, ridge, risk, _ = self.compose()
+        pair_weight = self.user_counts * loss.pair_weight(self.user_mass)
+        matrix, mass = self._half_steps().place_matrix(audience), audience.row_mass(pair_weight)
+        total, col_weight = risk.tail * self.num_users, self.user_weights * pair_weight
+        rows = item_rows(matrix, mass, col_weight, loss, ridge, total)
+        return self._solve(rows, "users", audience.num_rows)
+
+    def _solve(self, rows: Rows, side: str, count: int) -> Factors32:
+        """Solve rows exactly, given the factors of the other side."""
+        backend, solver = self._half_steps(), Exact()
+        factors = backend.zeros(count, len(self.both_factors()[0].T))
+        if count:
+            backend.solve_rows(rows, self._fixed(backend, side), factors, solver)
+        return backend.fetch(factors).astype(np.float32, copy=False)
+
+    def _fixed(self, backend: HalfSteps, side: str) -> Fixed:
+        """Return the fixed side, ready for the backend; it is kept until the factors change."""
+        users, items = self.both_factors()
+        unobserved_weight = self.compose().loss.unobserved_weight
+        fixed, weight = items, None
+        if side == "users":
+            fixed, weight = users, self.user_counts * self.user_weights
+
+        def fix() -> Fixed:
+            factors = backend.place(fixed)
+            return backend.fix(factors, unobserved_weight * backend.gram(factors, weight))
+
+        return self.derived.get((side, backend.name, unobserved_weight), fixed, fix)
+
+    def _half_steps(self) -> HalfSteps:
+        backend: HalfSteps = self._make_backend({HalfSteps: type(self).__name__})
+        return backend
+
+    def _pack(self) -> tuple[dict[str, Any], Arrays]:
+        return stored.pack(self)
+
+    def _unpack(self, fitted: dict[str, Any], arrays: Arrays) -> None:
+        stored.unpack(self, fitted, arrays)
+
+
+def _numbers(record: Epoch) -> str:
+    return f"objective {record.objective:.4g}  CVaR {record.cvar:.4g}"

@@ -1,26 +1,164 @@
-"""The catalogue: named models, each nothing but a composition of loss, ridge, risk and solver."""
+"""The catalogue: named models, each nothing but a composition of loss, ridge, risk and solver.
 
-from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+A model is a loss, a risk and a solver side by side, `class SAFER2(Rowwise, SmoothedTail,
+NormalisedLoss)`: each of them brings its options and makes its part. Defaults that differ from
+`ALSModel`'s stand in the named model.
+"""
 
-from safecf.als.group_risk import GroupCVaR
+import math
+from dataclasses import dataclass
+
 from safecf.als.kernels import KERNELS
 from safecf.als.loss import Loss, Ridge
 from safecf.als.optimizers import OPTIMIZERS
 from safecf.als.risk import CVaR, Mean, SmoothedCVaR
-from safecf.als.solvers import Gradient, Solver, Subspace
-from safecf.data.matrices.ids import IdArray
-from safecf.errors import choose
+from safecf.als.solvers import CG, SOLVERS, Gradient, RowSolver, Subspace
 from safecf.models.als import ALSModel
-from safecf.models.fold_in import Parts
+from safecf.models.options import (
+    NONNEGATIVE,
+    POSITIVE,
+    POSITIVE_INTEGER,
+    SHARE,
+    Name,
+    Number,
+    option,
+)
 from safecf.models.recommender import MODELS, register
 
 __all__ = ["ERMMF", "IALS", "IALSPP", "MODELS", "SAFER2", "SAFER2CG", "SAFER2PP", "CVaRMF"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class PlainLoss(ALSModel):
+    """A user's loss is a sum over the history."""
+
+    ridge_exponent: float = option(1.0, NONNEGATIVE)
+
+    def make_loss(self) -> Loss:
+        """a_u = 1."""
+        return Loss(float(self.unobserved_weight), 0.0)
+
+    def make_ridge(self) -> Ridge:
+        """ridge_r = lambda (mass_r + b n_r)^nu."""
+        return Ridge(float(self.regularization), float(self.ridge_exponent))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NormalisedLoss(ALSModel):
+    """A user's loss is a mean over the history, or between that and a sum."""
+
+    normalisation: float = option(1.0, Number(0, 1, "[]"))
+
+    def make_loss(self) -> Loss:
+        """a_u = m_u^-rho."""
+        return Loss(float(self.unobserved_weight), float(self.normalisation))
+
+    def make_ridge(self) -> Ridge:
+        """ridge_r = lambda (mass_r + b n_r)."""
+        return Ridge(float(self.regularization))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Everybody(ALSModel):
+    """Everybody counts the same, with weight 1."""
+
+    def make_risk(self) -> Mean:
+        """w_u = 1."""
+        return Mean(1.0)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EqualTail(ALSModel):
+    """Everybody counts the same, with the weight `tail`."""
+
+    tail: float = option(0.3, SHARE)
+
+    def make_risk(self) -> Mean:
+        """w_u = alpha."""
+        return Mean(float(self.tail))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ExactTail(ALSModel):
+    """Only the worst-off share `tail` of the users counts."""
+
+    tail: float = option(0.3, SHARE)
+
+    def make_risk(self) -> CVaR:
+        """w_u = 1{loss_u >= xi}."""
+        return CVaR(float(self.tail))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SmoothedTail(ALSModel):
+    """The worst-off share `tail` of the users counts, smoothed."""
+
+    tail: float = option(0.3, SHARE)
+    kernel: str = option("gaussian", Name(KERNELS))
+    bandwidth: float = option(0.15, Number(0, math.inf, "(]"))
+    quantile_steps: int = option(5, POSITIVE_INTEGER)
+    quantile_sample: float = option(1.0, SHARE)
+
+    def make_risk(self) -> SmoothedCVaR:
+        """w_u = 1 - K((xi - loss_u) / h)."""
+        return SmoothedCVaR(
+            tail=float(self.tail),
+            kernel=KERNELS[self.kernel],
+            bandwidth=float(self.bandwidth),
+            steps=int(self.quantile_steps),
+            sample=float(self.quantile_sample),
+        )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Rowwise(ALSModel):
+    """Rows are solved one by one: exactly, or by conjugate gradients up to `tolerance`."""
+
+    solver: str = option("auto", Name(SOLVERS))
+    tolerance: float = option(1e-3, POSITIVE)
+
+    def make_solver(self) -> RowSolver:
+        """Return the solver of that name."""
+        return SOLVERS[self.solver](float(self.tolerance))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PaperCG(ALSModel):
+    """Rows are solved by at most 5 steps of plain conjugate gradients."""
+
+    tolerance: float = option(1e-4, POSITIVE)
+
+    def make_solver(self) -> CG:
+        """Return the paper's solver."""
+        return CG(tolerance=float(self.tolerance))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Blockwise(ALSModel):
+    """Blocks of `block_size` coordinates are solved, users then items for each of them."""
+
+    block_size: int = option(32, POSITIVE_INTEGER)
+
+    def make_solver(self) -> Subspace:
+        """Return the solver with its block size."""
+        return Subspace(int(self.block_size))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Stepwise(ALSModel):
+    """Nothing is solved: every epoch is one gradient step."""
+
+    step_size: float = option(0.4, POSITIVE)
+    optimizer: str = option("sgd", Name(OPTIMIZERS))
+
+    def make_solver(self) -> Gradient:
+        """Return the step size with its optimizer."""
+        return Gradient(float(self.step_size), OPTIMIZERS[self.optimizer])
+
+
 @register
-@dataclass(eq=False, repr=False)
-class IALS(ALSModel):
+@dataclass(eq=False, repr=False, kw_only=True)
+class IALS(Rowwise, Everybody, PlainLoss):
     """Implicit ALS: everybody counts by the length of their history.
 
         loss_u  = 1/2 sum_{i in V_u} (1 - x_u.y_i)^2 + b/2 x_u' Y'Y x_u ,   w_u = 1
@@ -30,31 +168,13 @@ class IALS(ALSModel):
     Reference: Rendle et al., Revisiting the Performance of iALS, RecSys 2022.
     """
 
-    factors: int = 64
-    _: KW_ONLY
-    iterations: int = 30
     regularization: float = 0.006
     unobserved_weight: float = 0.2
-    ridge_exponent: float = 1.0
-    solver: str = "auto"
-    tolerance: float = 1e-3
-    init_std: float = 0.1
-    random_state: Any = None
-    num_threads: int = 0
-    backend: str = "auto"
-
-    def _compose(self) -> Parts:
-        return Parts(
-            loss=Loss(float(self.unobserved_weight), 0.0),
-            ridge=Ridge(float(self.regularization), float(self.ridge_exponent)),
-            risk=Mean(1.0),
-            solver=self._make_solver(),
-        )
 
 
 @register
-@dataclass(eq=False, repr=False)
-class ERMMF(ALSModel):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ERMMF(Rowwise, EqualTail, NormalisedLoss):
     """ERM-MF: every user counts the same, w_u = alpha; SAFER2 with an infinite bandwidth.
 
         loss_u  = 1/(2 |V_u|) sum_{i in V_u} (1 - x_u.y_i)^2 + b/2 x_u' Y'Y x_u
@@ -66,32 +186,12 @@ class ERMMF(ALSModel):
     Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024.
     """
 
-    factors: int = 64
-    _: KW_ONLY
-    iterations: int = 30
     regularization: float = 0.005
-    unobserved_weight: float = 0.004
-    tail: float = 0.3
-    normalisation: float = 1.0
-    solver: str = "auto"
-    tolerance: float = 1e-3
-    init_std: float = 0.1
-    random_state: Any = None
-    num_threads: int = 0
-    backend: str = "auto"
-
-    def _compose(self) -> Parts:
-        return Parts(
-            loss=Loss(float(self.unobserved_weight), float(self.normalisation)),
-            ridge=Ridge(float(self.regularization)),
-            risk=Mean(float(self.tail)),
-            solver=self._make_solver(),
-        )
 
 
 @register
-@dataclass(eq=False, repr=False)
-class CVaRMF(ALSModel):
+@dataclass(eq=False, repr=False, kw_only=True)
+class CVaRMF(Stepwise, ExactTail, NormalisedLoss):
     """CVaR-MF: only the users with the worst losses count, a share `tail` of everybody.
 
         w_u = 1{loss_u >= xi} ,   xi the (1 - alpha) quantile of the losses, exact in every epoch
@@ -106,36 +206,14 @@ class CVaRMF(ALSModel):
     Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024.
     """
 
-    factors: int = 64
-    _: KW_ONLY
     iterations: int = 500
     regularization: float = 0.002
     unobserved_weight: float = 0.008
-    tail: float = 0.3
-    normalisation: float = 1.0
-    step_size: float = 0.4
-    optimizer: str = "sgd"
-    init_std: float = 0.1
-    random_state: Any = None
-    num_threads: int = 0
-    backend: str = "auto"
-
-    def _compose(self) -> Parts:
-        return Parts(
-            loss=Loss(float(self.unobserved_weight), float(self.normalisation)),
-            ridge=Ridge(float(self.regularization)),
-            risk=CVaR(float(self.tail)),
-            solver=self._make_solver(),
-        )
-
-    def _make_solver(self) -> Solver:
-        optimizer = choose("optimizer", self.optimizer, OPTIMIZERS)
-        return Gradient(float(self.step_size), optimizer)
 
 
 @register
-@dataclass(eq=False, repr=False)
-class SAFER2(ALSModel):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SAFER2(Rowwise, SmoothedTail, NormalisedLoss):
     """SAFER2: the users with the worst losses count most, a share `tail` of everybody in total.
 
         w_u = 1 - K((xi - loss_u) / h) ,   xi such that the mean of w_u is alpha
@@ -152,57 +230,10 @@ class SAFER2(ALSModel):
     Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024.
     """
 
-    factors: int = 64
-    _: KW_ONLY
-    iterations: int = 30
-    regularization: float = 0.004
-    unobserved_weight: float = 0.004
-    tail: float = 0.3
-    normalisation: float = 1.0
-    kernel: str = "gaussian"
-    bandwidth: float = 0.15
-    quantile_steps: int = 5
-    quantile_sample: float = 1.0
-    solver: str = "auto"
-    tolerance: float = 1e-3
-    init_std: float = 0.1
-    random_state: Any = None
-    num_threads: int = 0
-    backend: str = "auto"
-
-    def _compose(self) -> Parts:
-        return Parts(
-            loss=Loss(float(self.unobserved_weight), float(self.normalisation)),
-            ridge=Ridge(float(self.regularization)),
-            risk=self._make_risk(),
-            solver=self._make_solver(),
-        )
-
-    def _make_risk(self) -> SmoothedCVaR:
-        return SmoothedCVaR(
-            tail=float(self.tail),
-            kernel=choose("kernel", self.kernel, KERNELS),
-            bandwidth=float(self.bandwidth),
-            steps=int(self.quantile_steps),
-            sample=float(self.quantile_sample),
-        )
-
-    def _group_risk(self, labels: IdArray) -> GroupCVaR:
-        return GroupCVaR.of(self._make_risk(), labels)
-
-
-class Blockwise:
-    """The solver of iALS++ and SAFER2++: blocks of `block_size` coordinates, users then items."""
-
-    block_size: int
-
-    def _make_solver(self) -> Solver:
-        return Subspace(int(self.block_size))
-
 
 @register
-@dataclass(eq=False, repr=False)
-class IALSPP(Blockwise, IALS):
+@dataclass(eq=False, repr=False, kw_only=True)
+class IALSPP(Blockwise, Everybody, PlainLoss):
     """iALS++: `IALS` by blocks pi of `block_size` coordinates, users then items for each of them.
 
         ( b Y_pi'Y_pi + sum_{i in V_u} y_ipi y_ipi' + ridge_u I ) step_u
@@ -215,15 +246,13 @@ class IALSPP(Blockwise, IALS):
     arXiv:2110.14044.
     """
 
-    _: KW_ONLY
-    block_size: int = 32
-    solver: str = field(default="subspace", init=False)
-    tolerance: float = field(default=0.0, init=False)
+    regularization: float = 0.006
+    unobserved_weight: float = 0.2
 
 
 @register
-@dataclass(eq=False, repr=False)
-class SAFER2PP(Blockwise, SAFER2):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SAFER2PP(Blockwise, SmoothedTail, NormalisedLoss):
     """SAFER2++: `SAFER2` by blocks pi of `block_size` coordinates, users then items for each.
 
         ( w_u b Y_pi'Y_pi + w_u/|V_u| sum_{i in V_u} y_ipi y_ipi' + ridge_u I ) step_u
@@ -234,22 +263,13 @@ class SAFER2PP(Blockwise, SAFER2):
     Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024, appendix.
     """
 
-    _: KW_ONLY
-    block_size: int = 32
-    solver: str = field(default="subspace", init=False)
-    tolerance: float = field(default=0.0, init=False)
-
 
 @register
-@dataclass(eq=False, repr=False)
-class SAFER2CG(SAFER2):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SAFER2CG(PaperCG, SmoothedTail, NormalisedLoss):
     """SAFER2-CG: `SAFER2` with the paper's solver, at most 5 conjugate gradient steps per row.
 
     They go from the last epoch's factors towards those with A x = b, see `Rows`, and end earlier
     where |b - A x| <= tolerance |b|.
     Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024.
     """
-
-    _: KW_ONLY
-    solver: str = field(default="cg", init=False)
-    tolerance: float = 1e-4

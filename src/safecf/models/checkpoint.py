@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safecf.als.loop import Epoch
 from safecf.als.optimizers import Factors, Moments
 from safecf.als.rows import Problem
-from safecf.als.sweeps import State
+from safecf.als.state import State
 from safecf.data.matrices.ids import IdArray
 from safecf.errors import FileFormatError
 from safecf.models import files
@@ -63,7 +63,7 @@ class Run:
                 differing.append(f"{name}={before!r} in the file, {value!r} here")
         if earlier.seed != self.seed:
             differing.append(f"random_state={earlier.seed} in the file, {self.seed} here")
-        users, items, factors = len(state.users), *state.items.shape
+        users, (items, factors) = len(state.users), state.items.shape
         if (users, items, factors) != shape:
             differing.append(
                 f"{users} users x {items} items with {factors} factors in the file, {shape[0]} x "

@@ -13,9 +13,8 @@ from safecf.data.matrices.matrix import Csr
 from safecf.errors import NotFittedError, SolveError
 from safecf.memory import available_bytes
 from safecf.models import files
-from safecf.models.by_ids import ByIds
 from safecf.models.inverse import blocks, invert
-from safecf.models.options import check_options
+from safecf.models.options import NONNEGATIVE, Integer, check_options, option
 from safecf.models.queries import (
     check_count,
     check_ids,
@@ -23,23 +22,16 @@ from safecf.models.queries import (
     check_selection,
     columns_among,
 )
-from safecf.models.ranking import padded, search, shaped_like
-from safecf.models.recommender import (
-    Callback,
-    Ids,
-    Recommender,
-    Scores,
-    check_callback,
-    register,
-)
-from safecf.progress import EPOCHS, progress_bar
+from safecf.models.ranking import Ids, Scores, padded, search, shaped_like
+from safecf.models.recommender import Callback, Recommender, check_callback, register
+from safecf.progress import epoch_bar
 
 BYTES_PER_PAIR = 8 + 4  # P in float64 and B in float32
 
 
 @register
 @dataclass(eq=False, repr=False)
-class EASE(ByIds, Recommender):
+class EASE(Recommender):
     """EASE: a user's scores are x_u B, where B predicts every item from all the others.
 
         minimise |X - X B|^2 + lambda |B|^2   where diag(B) = 0
@@ -70,13 +62,13 @@ class EASE(ByIds, Recommender):
     Reference: Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019.
     """
 
-    regularization: float = 400.0
+    regularization: float = option(400.0, NONNEGATIVE)
     _: KW_ONLY
-    num_threads: int = 0
+    num_threads: int = option(0, Integer(0))
 
     item_weights: NDArray[np.float32] | None = field(default=None, init=False)
 
-    _needs_histories = True
+    needs_histories = True
 
     def fit(
         self, user_items: Any, show_progress: bool = True, callback: Callback | None = None
@@ -95,7 +87,7 @@ class EASE(ByIds, Recommender):
         steps = len(blocks(user_items.num_items))
         with (
             self._restored_on_error(),
-            progress_bar("EASE", 0, steps, *EPOCHS, show=show_progress, numbers="") as draw,
+            epoch_bar("EASE", 0, steps, show=show_progress) as draw,
         ):
             weights, objective = solve(
                 user_items, float(self.regularization), int(self.num_threads), draw
@@ -103,7 +95,7 @@ class EASE(ByIds, Recommender):
             self.item_weights = weights
             self.shape = (user_items.num_users, user_items.num_items)
             self.user_ids, self.item_ids = user_items.user_ids, user_items.item_ids
-            self._forget()
+            self.derived.clear()
             if callback is not None:
                 callback(0, time.perf_counter() - begin, objective)
         return self
@@ -166,20 +158,20 @@ class EASE(ByIds, Recommender):
         asked = check_ids(itemid, len(weights), "itemid")
         only, without = check_selection(items, filter_items, len(weights), "items")
         queries = np.atleast_1d(asked)
-        alone = self._cached("alone", weights, lambda: ~weights.any(axis=1))
+        alone = self.derived.get("alone", weights, lambda: ~weights.any(axis=1))
 
         def scores(part: slice) -> Scores:
             chosen = queries[part]
             there = weights[chosen].astype(np.float64)
             similar = np.sign(there) * np.sqrt(np.abs(there * weights[:, chosen].T))
             np.minimum(similar, 1, out=similar)
-            similar[np.arange(len(chosen)), chosen] = 1
+            similar[np.arange(len(chosen)), chosen] = np.inf  # before all that it ties with
             similar[alone[chosen]] = similar[:, alone] = -np.inf
             return (similar if only is None else similar[:, only]).astype(np.float32)
 
         size = len(weights) if only is None else only.size
-        found = search(scores, queries.size, size, count, without, None)
-        return shaped_like(asked, padded(found, count, only))
+        ids, best = search(scores, queries.size, size, count, without, None)
+        return shaped_like(asked, padded((ids, np.minimum(best, 1)), count, only))
 
     def similar_users(
         self,
@@ -200,7 +192,8 @@ class EASE(ByIds, Recommender):
             raise NotFittedError("this EASE is not fitted; call fit first")
         return self.item_weights
 
-    def _sizes(self) -> tuple[int, int]:
+    def sizes(self) -> tuple[int, int]:
+        """Return the numbers of users and items in training."""
         return self.shape[0], len(self._weights())
 
     def _check_user_items(self, user_items: Any, count: int) -> Csr:

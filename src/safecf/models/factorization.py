@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.backends import Backend, make_backend
+from safecf.als.backend import Index, Search
+from safecf.backends import make_backend
 from safecf.data.matrices.matrix import Csr
 from safecf.errors import NotFittedError
-from safecf.models.by_ids import ByIds
 from safecf.models.queries import (
     PADDING_ID,
     PADDING_SCORE,
@@ -21,14 +21,14 @@ from safecf.models.queries import (
     check_selection,
     columns_among,
 )
-from safecf.models.ranking import padded, shaped_like
-from safecf.models.recommender import Ids, Recommender, Scores
+from safecf.models.ranking import Ids, Scores, padded, shaped_like, with_own_first
+from safecf.models.recommender import Recommender
 
 Factors32 = NDArray[np.float32]
 Value = TypeVar("Value", bound=np.generic)
 
 
-class MatrixFactorization(ByIds, Recommender):
+class MatrixFactorization(Recommender):
     """score_ui = x_u . y_i, with x_u the rows of `user_factors` and y_i those of `item_factors`.
 
     Similarities are cosines. Users and items whose factors are zero, since nothing is known of
@@ -55,7 +55,7 @@ class MatrixFactorization(ByIds, Recommender):
         items: ArrayLike | None = None,
     ) -> tuple[Ids, Scores]:
         """Return the N best items by x_u . y_i; see `Recommender.recommend`."""
-        users, factors = self._factors()
+        users, factors = self.both_factors()
         count = check_count(N)
         asked = check_ids(userid, None if recalculate_user else len(users), "userid")
         only, without = check_selection(items, filter_items, len(factors), "items")
@@ -71,9 +71,8 @@ class MatrixFactorization(ByIds, Recommender):
         if not filter_already_liked_items:
             liked = None
         candidates = factors if only is None else factors[only]
-        found = self._search(
-            queries, candidates, count, side="items", names=only, without=without, exclude=liked
-        )
+        index = self._index("items", candidates, whole=only is None)
+        found = self._search(index, candidates, queries, count, only, without, liked)
         return shaped_like(asked, found)
 
     def recommend_factors(
@@ -90,7 +89,7 @@ class MatrixFactorization(ByIds, Recommender):
         >>> factors = model.fold_in(user_items)
         >>> ids, scores = model.recommend_factors(factors, user_items)
         """
-        _, items = self._factors()
+        _, items = self.both_factors()
         users = np.asarray(user_factors, dtype=np.float32)
         if users.ndim != 2 or users.shape[1] != items.shape[1]:
             raise ValueError(
@@ -99,9 +98,8 @@ class MatrixFactorization(ByIds, Recommender):
             )
         _, without = check_selection(None, filter_items, len(items), "items")
         liked = self._check_user_items(user_items, len(users))
-        return self._search(
-            users, items, check_count(N), side="items", names=None, without=without, exclude=liked
-        )
+        index = self._index("items", items)
+        return self._search(index, items, users, check_count(N), None, without, liked)
 
     def similar_items(
         self,
@@ -113,15 +111,16 @@ class MatrixFactorization(ByIds, Recommender):
         items: ArrayLike | None = None,
     ) -> tuple[Ids, Scores]:
         """Return the N best items by the cosine of y_i and y_j; see `Recommender`."""
-        _, factors = self._factors()
+        _, factors = self.both_factors()
         count = check_count(N)
         asked = check_ids(itemid, None if recalculate_item else len(factors), "itemid")
         only, without = check_selection(items, filter_items, len(factors), "items")
-        if recalculate_item:
+        own = None if recalculate_item else np.atleast_1d(asked)
+        if own is None:
             queries = self._fold_in_items(self._check_item_users(item_users, asked.size))
         else:
-            queries = factors[np.atleast_1d(asked)]
-        found = self._similar(queries, factors, count, side="items", only=only, without=without)
+            queries = factors[own]
+        found = self._similar("items", factors, queries, own, count, only, without)
         return shaped_like(asked, found)
 
     def similar_users(
@@ -132,12 +131,12 @@ class MatrixFactorization(ByIds, Recommender):
         users: ArrayLike | None = None,
     ) -> tuple[Ids, Scores]:
         """Return the N best users by the cosine of x_u and x_v; see `Recommender`."""
-        factors, _ = self._factors()
+        factors, _ = self.both_factors()
         count = check_count(N)
         asked = check_ids(userid, len(factors), "userid")
         only, without = check_selection(users, filter_users, len(factors), "users")
-        queries = factors[np.atleast_1d(asked)]
-        found = self._similar(queries, factors, count, side="users", only=only, without=without)
+        own = np.atleast_1d(asked)
+        found = self._similar("users", factors, factors[own], own, count, only, without)
         return shaped_like(asked, found)
 
     def fold_in(self, user_items: Any) -> Factors32:
@@ -162,18 +161,18 @@ class MatrixFactorization(ByIds, Recommender):
 
     def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> None:
         """Store the fold-in of these users; ids beyond the last one add users."""
-        users, _ = self._factors()
+        users, _ = self.both_factors()
         ids = check_new_ids(userids, "userids")
         factors = self._fold_in_users(self._check_user_items(user_items, ids.size))
-        self._forget()
+        self.derived.clear()
         self.user_factors = with_rows(users, ids, factors)
 
     def partial_fit_items(self, itemids: ArrayLike, item_users: Any) -> None:
         """Store what `recalculate_item` gives for these items; ids beyond the last add items."""
-        _, items = self._factors()
+        _, items = self.both_factors()
         ids = check_new_ids(itemids, "itemids")
         factors = self._fold_in_items(self._check_item_users(item_users, ids.size))
-        self._forget()
+        self.derived.clear()
         self.item_factors = with_rows(items, ids, factors)
 
     @abstractmethod
@@ -184,86 +183,91 @@ class MatrixFactorization(ByIds, Recommender):
     def _fold_in_items(self, audience: Csr) -> Factors32:
         """Return factors for items with these audiences."""
 
-    def _factors(self) -> tuple[Factors32, Factors32]:
+    def both_factors(self) -> tuple[Factors32, Factors32]:
         """Return both factors, which are there only after `fit`."""
         if self.user_factors is None or self.item_factors is None:
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
         return self.user_factors, self.item_factors
 
-    def _sizes(self) -> tuple[int, int]:
-        users, items = self._factors()
+    def sizes(self) -> tuple[int, int]:
+        """Return the numbers of users and items, those that partial fits have added included."""
+        users, items = self.both_factors()
         return len(users), len(items)
 
     def _check_user_items(self, user_items: Any, count: int | None) -> Csr:
-        now = len(self._factors()[1])
+        now = len(self.both_factors()[1])
         known = range(min(self.shape[1], now), now + 1)
         return check_rows(user_items, count, "user", "item", known)
 
     def _check_item_users(self, item_users: Any, count: int | None) -> Csr:
-        now = len(self._factors()[0])
+        now = len(self.both_factors()[0])
         known = range(min(self.shape[0], now), now + 1)
         return check_rows(item_users, count, "item", "user", known)
 
     def _similar(
         self,
-        queries: Factors32,
-        factors: Factors32,
-        count: int,
-        *,
         side: str,
+        factors: Factors32,
+        queries: Factors32,
+        own: Indices | None,
+        count: int,
         only: Indices | None,
         without: Indices | None,
     ) -> tuple[Ids, Scores]:
-        """Search by cosine."""
+        """Search by cosine; `own` are the queries' own ids, each the first of its own results."""
         if only is None:
-            unit, zero = self._cached(side, factors, lambda: directions(factors))
+            unit, zero = self.derived.get(side, factors, lambda: directions(factors))
         else:
             unit, zero = directions(factors[only])
         left_out = zero if without is None else np.append(zero, without)
         sought, nowhere = directions(queries)
-        ids, scores = self._search(
-            sought, unit, count, side=f"{side}' directions", names=only, without=left_out
-        )
+        index = self._index(f"{side}' directions", unit, whole=only is None)
+        place = None if own is None else places(own, len(unit), only, left_out)
+        exclude = None if place is None else one_each(place, len(unit))
+        found = self._search(index, unit, sought, count, only, left_out, exclude)
+        if own is not None and place is not None:
+            found = with_own_first(found, np.where(place >= 0, own, PADDING_ID))
+        ids, scores = found
         ids[nowhere], scores[nowhere] = PADDING_ID, PADDING_SCORE
         np.minimum(scores, 1, out=scores)
         return ids, scores
 
     def _search(
         self,
-        queries: Factors32,
+        index: Index,
         candidates: Factors32,
+        queries: Factors32,
         count: int,
-        *,
-        side: str,
         names: Indices | None,
         without: Indices | None,
-        exclude: Csr | None = None,
+        exclude: Csr | None,
     ) -> tuple[Ids, Scores]:
         """Return the best candidates by dot product; candidate j has the id names[j], or j.
 
-        `without` and the columns of `exclude` are candidates to leave out. `side` says what the
-        candidates are, or are chosen from: where they are all of it, their sketch is kept.
+        `without` and the columns of `exclude` are candidates to leave out.
         """
         k = min(count, len(candidates))
         if not len(queries):
             nobody = np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32)
             return padded(nobody, count, names)
-        backend, sketch = self._make_backend(), None
-        if names is None and len(queries) <= backend.few_queries:
-            key = ("sketch", side, backend.name)
-            sketch = self._cached(key, candidates, lambda: backend.sketch(candidates))
-        found = backend.topk(
-            queries,
-            candidates,
-            k,
-            sketch=sketch,
-            exclude=exclude,
-            exclude_all=None if without is None else without.astype(np.int32),
-        )
-        return padded(found, count, names)
+        banned = None if without is None else without.astype(np.int32)
+        return padded(index.search(queries, k, exclude, banned), count, names)
 
-    def _make_backend(self) -> Backend:
-        return make_backend(self.backend, self.num_threads)
+    def _index(self, name: str, factors: Factors32, *, whole: bool = True) -> Index:
+        """Return factors ready to be searched; what is `whole` is kept under its name."""
+        backend = self._make_backend({Search: type(self).__name__})
+
+        def make() -> Index:
+            index: Index = backend.index(factors)
+            return index
+
+        if not whole:
+            return make()
+        found: Index = self.derived.get(("index", name, backend.name), factors, make)
+        return found
+
+    def _make_backend(self, needs: dict[type, str]) -> Any:
+        return make_backend(self.backend, self.num_threads, needs)
 
 
 def directions(factors: Factors32) -> tuple[Factors32, Indices]:
@@ -273,6 +277,23 @@ def directions(factors: Factors32) -> tuple[Factors32, Indices]:
     unit = np.empty_like(factors)
     np.divide(factors, length[:, None], out=unit, casting="same_kind")
     return unit, np.flatnonzero(squares == 0)
+
+
+def places(own: Indices, size: int, only: Indices | None, without: Indices) -> Indices:
+    """Return where each id stands among the candidates, -1 if it is not one of them."""
+    if only is None:
+        place = own.copy()
+    else:
+        place = np.searchsorted(only, own)
+        place[np.append(only, -1)[place] != own] = -1
+    place[np.isin(place, without)] = -1
+    return place
+
+
+def one_each(place: Indices, columns: int) -> Csr:
+    """Return a matrix with at most one entry per row, in the given column; -1 means none."""
+    indptr = np.append(0, np.cumsum(place >= 0))
+    return Csr(indptr, place[place >= 0].astype(np.int32), None, (place.size, columns))
 
 
 def grown(array: NDArray[Value], size: int) -> NDArray[Value]:

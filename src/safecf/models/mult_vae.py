@@ -7,23 +7,34 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from safecf.backends import Backend, make_backend
+from safecf.backends import make_backend
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.matrices.matrix import Csr
 from safecf.errors import FileFormatError, NotFittedError
 from safecf.models import files
 from safecf.models.factorization import Factors32, MatrixFactorization
 from safecf.models.history import pack_history, unpack_history
-from safecf.models.options import check_options, draw_seed
-from safecf.models.recommender import Callback, asked_to_stop, check_callback, register
-from safecf.progress import EPOCHS, progress_bar
-from safecf.vae.encoder import Encoder
-from safecf.vae.epochs import Found, run_epoch
-from safecf.vae.history import VAEEpoch
+from safecf.models.options import (
+    NONNEGATIVE,
+    POSITIVE,
+    POSITIVE_INTEGER,
+    Integer,
+    Number,
+    check_device,
+    check_options,
+    check_random_state,
+    draw_seed,
+    option,
+)
+from safecf.models.recommender import Callback, check_callback, register, stop_requested
+from safecf.models.vae.encoder import Encoder
+from safecf.models.vae.epochs import Found, run_epoch
+from safecf.models.vae.history import VAEEpoch
+from safecf.models.validation import Validation, make_validation
+from safecf.progress import epoch_bar
 
 if TYPE_CHECKING:
-    from safecf.models.validation import Validation
-    from safecf.vae.training import Trainer
+    from safecf.models.vae.training import Trainer
 
 
 @register
@@ -87,17 +98,17 @@ class MultVAE(MatrixFactorization):
     form of Togashi et al., Safe Collaborative Filtering, ICLR 2024.
     """
 
-    factors: int = 64
+    factors: int = option(64, POSITIVE_INTEGER)
     _: KW_ONLY
-    iterations: int = 100
-    step_size: float = 4e-3
-    batch_size: int = 200
-    beta: float = 0.1
-    anneal_share: float = 0.5
-    dropout: float = 0.5
-    random_state: Any = None
-    num_threads: int = 0
-    device: str = "auto"
+    iterations: int = option(100, POSITIVE_INTEGER)
+    step_size: float = option(4e-3, POSITIVE)
+    batch_size: int = option(200, POSITIVE_INTEGER)
+    beta: float = option(0.1, NONNEGATIVE)
+    anneal_share: float = option(0.5, Number(0, 1, "[]"))
+    dropout: float = option(0.5, Number(0, 1, "[)"))
+    random_state: Any = option(None, check_random_state)
+    num_threads: int = option(0, Integer(0))
+    device: str = option("auto", check_device)
 
     encoder: Encoder | None = field(default=None, init=False)
     history: list[VAEEpoch] = field(default_factory=list, init=False)
@@ -136,7 +147,7 @@ class MultVAE(MatrixFactorization):
             raise ValueError("factors=1 leaves no latent dimension beside the bias; try factors=64")
         if not isinstance(user_items, Interactions):
             user_items = Interactions.from_csr(user_items)
-        monitor = _make_monitor(validation, metric, level, patience, user_items.num_items)
+        monitor = make_validation(validation, metric, level, patience, user_items.num_items)
         seed = draw_seed(self.random_state)
         trainer = self._make_trainer(user_items.users, seed)
 
@@ -147,9 +158,7 @@ class MultVAE(MatrixFactorization):
 
         with (
             self._restored_on_error(),
-            progress_bar(
-                "MultVAE", 0, self.iterations, *EPOCHS, show=show_progress, numbers=""
-            ) as draw,
+            epoch_bar("MultVAE", 0, self.iterations, show=show_progress) as draw,
         ):
 
             def show(record: VAEEpoch) -> None:
@@ -166,7 +175,7 @@ class MultVAE(MatrixFactorization):
 
     def _make_trainer(self, users: Csr, seed: int) -> "Trainer":
         try:
-            from safecf.vae.training import Settings, Trainer  # noqa: PLC0415 - torch is optional
+            from safecf.models.vae.training import Settings, Trainer  # noqa: PLC0415 - torch is optional
         except ModuleNotFoundError as problem:
             if problem.name != "torch":
                 raise
@@ -191,7 +200,7 @@ class MultVAE(MatrixFactorization):
     def _train(
         self,
         trainer: "Trainer",
-        monitor: "Validation | None",
+        monitor: Validation | None,
         reports: Iterable[Callable[[VAEEpoch], object]],
     ) -> KeyboardInterrupt | None:
         """Run epochs until they or the patience end, or Ctrl-C is pressed: return that."""
@@ -211,7 +220,7 @@ class MultVAE(MatrixFactorization):
                 best = found if best is None or found.replaces(best) else best
                 self.history.append(record)
                 answers = [report(record) for report in reports]
-                if asked_to_stop(answers):
+                if stop_requested(answers):
                     break
                 if monitor is not None and record.epoch - best.epoch >= monitor.patience:
                     break
@@ -223,7 +232,7 @@ class MultVAE(MatrixFactorization):
             self._publish(best)
         return interrupt
 
-    def _validated(self, record: VAEEpoch, monitor: "Validation") -> VAEEpoch:
+    def _validated(self, record: VAEEpoch, monitor: Validation) -> VAEEpoch:
         begin = time.perf_counter()
         score = monitor.score(self)
         seconds = {**record.seconds, "validation": time.perf_counter() - begin}
@@ -233,7 +242,7 @@ class MultVAE(MatrixFactorization):
         """Show the weights of an epoch as the model's own."""
         self.encoder, self.item_factors = found.encoder, found.items
         self.user_factors = found.users
-        self._forget()
+        self.derived.clear()
 
     def _fold_in_users(self, history: Csr) -> Factors32:
         if self.encoder is None:
@@ -246,11 +255,11 @@ class MultVAE(MatrixFactorization):
             "interactions, or use IALS, ERMMF or SAFER2, which fold in items"
         )
 
-    def _make_backend(self) -> Backend:
-        return make_backend("auto", self.num_threads)
+    def _make_backend(self, needs: dict[type, str]) -> Any:
+        return make_backend("auto", self.num_threads, needs)
 
     def _pack(self) -> tuple[dict[str, Any], files.Arrays]:
-        users, items = self._factors()
+        users, items = self.both_factors()
         if self.encoder is None or not (np.isfinite(users).all() and np.isfinite(items).all()):
             raise ValueError("the factors are not finite, so the file could not be read; fit again")
         fitted = {"seed": self.seed, "shape": self.shape, "history": pack_history(self.history)}
@@ -281,12 +290,3 @@ class MultVAE(MatrixFactorization):
         self.history = unpack_history(fitted, VAEEpoch)
         self.encoder, self.user_factors, self.item_factors = Encoder(**encoder), users, items
         self.seed, self.shape = seed, (num_users, num_items)
-
-
-def _make_monitor(
-    heldout: Any, metric: str, level: float, patience: int, num_items: int
-) -> "Validation | None":
-    # not above, because the evaluation imports the models
-    from safecf.models.validation import make_validation  # noqa: PLC0415
-
-    return make_validation(heldout, metric, level, patience, num_items)

@@ -1,22 +1,21 @@
-"""Options: what each of them may be, by name; checked when `fit` is called."""
+"""Options: what each of them may be; the rule stands beside the field, and `fit` checks it."""
 
 import inspect
 import math
 import numbers
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from safecf.als.kernels import KERNELS
-from safecf.als.optimizers import OPTIMIZERS
-from safecf.als.solvers import SOLVERS
-from safecf.backends import BACKENDS
 from safecf.errors import choose
 
 LARGEST_INTEGER = 2**31 - 1
+
+# Called with the name of an option, its value and its default; raises if the value will not do.
+Rule = Callable[[str, object, object], None]
 
 
 @dataclass(frozen=True)
@@ -93,40 +92,35 @@ def check_device(name: str, value: object, default: object) -> None:
         )
 
 
-RULES: dict[str, Callable[[str, object, object], None]] = {
-    "factors": Integer(1),
-    "iterations": Integer(1),
-    "regularization": Number(0, math.inf, "[)"),
-    "ridge_exponent": Number(0, math.inf, "[)"),
-    "unobserved_weight": Number(0, math.inf, "[)"),
-    "tail": Number(0, 1, "(]"),
-    "normalisation": Number(0, 1, "[]"),
-    "kernel": Name(KERNELS),
-    "bandwidth": Number(0, math.inf, "(]"),
-    "quantile_steps": Integer(1),
-    "quantile_sample": Number(0, 1, "(]"),
-    "solver": Name(SOLVERS),
-    "block_size": Integer(1),
-    "tolerance": Number(0, math.inf, "()"),
-    "init_std": Number(0, 1e6, "(]"),
-    "optimizer": Name(OPTIMIZERS),
-    "step_size": Number(0, math.inf, "()"),
-    "batch_size": Integer(1),
-    "beta": Number(0, math.inf, "[)"),
-    "anneal_share": Number(0, 1, "[]"),
-    "dropout": Number(0, 1, "[)"),
-    "device": check_device,
-    "random_state": check_random_state,
-    "num_threads": Integer(0),
-    "backend": Name(BACKENDS),
-}
+POSITIVE_INTEGER = Integer(1)
+NONNEGATIVE = Number(0, math.inf, "[)")
+POSITIVE = Number(0, math.inf, "()")
+SHARE = Number(0, 1, "(]")
 
 
-def check_options(options: Mapping[str, object], model: Callable[..., object]) -> None:
-    """Apply to every option the rule of its name; what errors advise is the model's default."""
-    defaults = inspect.signature(model).parameters
+def option(default: Any, rule: Rule) -> Any:
+    """Return a dataclass field with its default value, and the rule that `fit` checks it by."""
+    return field(default=default, metadata={"rule": rule})
+
+
+def rules(model: type) -> dict[str, Rule]:
+    """Return the rule of every option of a model class, by name.
+
+    A subclass may give an option another default without repeating its rule.
+    """
+    found = {}
+    for kind in reversed(model.__mro__):
+        for each in vars(kind).get("__dataclass_fields__", {}).values():
+            if "rule" in each.metadata:
+                found[each.name] = each.metadata["rule"]
+    return found
+
+
+def check_options(options: Mapping[str, object], model: type) -> None:
+    """Apply to every option its rule; what errors advise is the model's default."""
+    known, defaults = rules(model), inspect.signature(model).parameters
     for name, value in options.items():
-        RULES[name](name, value, defaults[name].default)
+        known[name](name, value, defaults[name].default)
 
 
 def draw_seed(random_state: Any) -> int:

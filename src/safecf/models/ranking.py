@@ -83,6 +83,15 @@ def padded(
     return ids, scores
 
 
+def with_own_first(found: tuple[Ids, Scores], own: Indices) -> tuple[Ids, Scores]:
+    """Put the id `own` of every row, unless it is -1, in front of its results, with the score 1."""
+    ids, scores = found
+    rows = np.flatnonzero(own >= 0)
+    ids[rows, 1:], scores[rows, 1:] = ids[rows, :-1], scores[rows, :-1]
+    ids[rows, 0], scores[rows, 0] = own[rows], 1
+    return ids, scores
+
+
 def shaped_like(asked: Indices, found: tuple[Ids, Scores]) -> tuple[Ids, Scores]:
     """Return 1-D results for one id."""
     ids, scores = found

@@ -8,14 +8,17 @@ from contextlib import contextmanager
 from typing import IO, Any, Self, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from safecf.data.matrices.ids import IdArray
+from safecf.data.matrices.interactions import Interactions
 from safecf.errors import FileFormatError
-from safecf.models import files
+from safecf.models import by_ids, files
+from safecf.models.derived import Derived
 from safecf.models.options import check_options
+from safecf.models.ranking import Ids, Scores
 
-Ids = NDArray[np.int32]
-Scores = NDArray[np.float32]
 Callback = Callable[[int, float, float], object]
 File = str | os.PathLike[str] | IO[bytes]
 
@@ -31,6 +34,11 @@ class Recommender(ABC):
     """
 
     shape: tuple[int, int] = (0, 0)
+    user_ids: IdArray | None = None
+    item_ids: IdArray | None = None
+
+    # whether the model stores nothing of the users, so that it has to be shown their histories
+    needs_histories = False
 
     @property
     def is_fitted(self) -> bool:
@@ -136,6 +144,53 @@ class Recommender(ABC):
             items=selected_items,
         )
 
+    def recommend_frame(
+        self,
+        users: ArrayLike | None = None,
+        N: int = 10,
+        *,
+        user_items: Interactions | None = None,
+        filter_already_liked_items: bool = True,
+        recalculate_user: bool = False,
+        filter_items: ArrayLike | None = None,
+        items: ArrayLike | None = None,
+    ) -> pa.Table:
+        """Return the N best items of users, as an Arrow table: user, item, score and rank.
+
+        `.to_pandas()` makes a pandas frame of it, `polars.from_arrow(...)` a polars one.
+
+        Parameters
+        ----------
+        users
+            One id or an array of ids; None means all that the model knows, or all in `user_items`
+            if they are recalculated.
+        N
+            How many items at most; ranks go from 1 to N.
+        user_items
+            What the users already have; its users and items are found by their ids.
+        filter_already_liked_items
+            Whether to leave out what they have; this needs `user_items`, as every answer of
+            `EASE` does.
+        recalculate_user
+            Whether to compute the users from `user_items`, so that they may be new to the model.
+        filter_items, items
+            Ids of items to leave out, or to choose from. Unknown ids raise a KeyError.
+        """
+        return by_ids.recommend_frame(
+            self,
+            users,
+            N,
+            user_items=user_items,
+            filter_already_liked_items=filter_already_liked_items,
+            recalculate_user=recalculate_user,
+            filter_items=filter_items,
+            items=items,
+        )
+
+    @abstractmethod
+    def sizes(self) -> tuple[int, int]:
+        """Return the numbers of users and items; an error if the model is not fitted."""
+
     def get_params(self) -> dict[str, Any]:
         """Return the constructor's arguments and their values."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
@@ -148,6 +203,15 @@ class Recommender(ABC):
             if repr(value) != repr(defaults[name].default)
         )
         return f"{type(self).__name__}({', '.join(shown)})"
+
+    @property
+    def derived(self) -> Derived:
+        """What was made from the model's arrays; neither copies nor files of the model hold it."""
+        found: Derived = vars(self).setdefault("_derived", Derived())
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_derived"}
 
     @contextmanager
     def _restored_on_error(self) -> Iterator[None]:
@@ -166,7 +230,7 @@ class Recommender(ABC):
 
     @abstractmethod
     def _unpack(self, fitted: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Take it back from a file that nobody has checked yet."""
+        """Read and validate what `_pack` returned."""
 
     def save(self, file: File) -> None:
         """Write the model into one safetensors file.
@@ -219,8 +283,8 @@ class Recommender(ABC):
         return model
 
 
-def asked_to_stop(answers: Iterable[object]) -> bool:
-    """Whether one of a callback's answers is True, and not only something like it."""
+def stop_requested(answers: Iterable[object]) -> bool:
+    """Whether one of a callback's answers is True, and not only truthy."""
     return any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from safecf.als.quantile import Population, conditional_value_at_risk, value_at_risk
+from safecf.als.population import Population, conditional_value_at_risk, value_at_risk
 from safecf.evaluation.result import Evaluation
 from safecf.reporting.content import Chart, Losses, Progress, Run, Series, rounded
 from safecf.reporting.text import percent, short

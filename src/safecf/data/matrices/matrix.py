@@ -60,6 +60,14 @@ class Csr:
         arrays = (weights, self.indices, self.indptr)
         return scipy.sparse.csr_matrix(arrays, shape=self.shape, copy=False)
 
+    def part(self, start: int, stop: int) -> "Csr":
+        """Return the rows `start` to `stop` - 1."""
+        indptr = self.indptr[start : stop + 1]
+        entries = slice(indptr[0], indptr[-1])
+        weights = None if self.weights is None else self.weights[entries]
+        shape = (stop - start, self.num_columns)
+        return Csr(indptr - indptr[0], self.indices[entries], weights, shape)
+
     def transpose(self) -> "Csr":
         """Return the same interactions by column."""
         indptr = np.empty(self.num_columns + 1, dtype=np.int64)

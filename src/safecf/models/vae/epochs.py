@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from safecf.errors import ConvergenceWarning, DivergenceError, warn
-from safecf.vae.encoder import Encoder, Floats
-from safecf.vae.history import VAEEpoch
+from safecf.models.vae.encoder import Encoder, Floats
+from safecf.models.vae.history import VAEEpoch
 
 if TYPE_CHECKING:
-    from safecf.vae.training import Trainer
+    from safecf.models.vae.training import Trainer
 
 
 class Found(NamedTuple):

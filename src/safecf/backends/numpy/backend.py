@@ -9,15 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from safecf.als.backend import HostReport, Ids
 from safecf.als.loss import Vector
+from safecf.als.population import NUMPY, LossSums
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, Exact, RowSolver, SpectralCG
-from safecf.backends.base import Factors, Ids, Positions, Solved
 from safecf.backends.blas import eigenbasis, single_threaded_blas
+from safecf.backends.host import HostBackend
 from safecf.data.matrices.matrix import Csr
-from safecf.errors import SolveError, choose
+from safecf.errors import SolveError
 
 Matrix = NDArray[np.float64]
+Factors = NDArray[Any]
+Positions = NDArray[np.int64]
+Fixed = tuple[Factors, Factors]
 
 
 class System(NamedTuple):
@@ -94,12 +99,12 @@ ROW_SOLVERS: dict[str, Callable[[System, Vector, Any], Vector]] = {
 }
 
 
-class NumpyBackend:
-    """float64, single-threaded."""
+class NumpyBackend(HostBackend):
+    """float64, single-threaded, whatever the number of threads."""
 
     name = "numpy"
     dtype: np.dtype[Any] = np.dtype(np.float64)
-    few_queries = 0
+    row_solvers = tuple(ROW_SOLVERS)
 
     def gram(
         self, factors: Factors, weight: Vector | None = None, block: slice | None = None
@@ -110,29 +115,26 @@ class NumpyBackend:
             weighted = right if weight is None else weight[:, None] * right
             return np.asarray(factors.T @ weighted, dtype=self.dtype)
 
-    def turn(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
+    def rotate(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
         """G = Q diag(values) Q' = diag(values) once both sides are multiplied by Q."""
         values, basis = eigenbasis(gram)
         with single_threaded_blas():
             factors[:], others[:] = factors @ basis, others @ basis
         return values
 
-    def prepare_turned(
-        self, factors: Factors, values: Vector, *, rough: bool = False
-    ) -> tuple[Factors, Factors]:
-        """G = diag(values); nothing is ever rough."""
-        return self.prepare(factors, np.diag(values))
+    def fix_rotated(self, factors: Factors, spectrum: Vector, solver: RowSolver) -> Fixed:
+        """G = diag(spectrum), in full precision for any solver."""
+        return self.fix(factors, np.diag(spectrum))
 
-    def prepare(self, factors: Factors, gram: Factors) -> tuple[Factors, Factors]:
+    def fix(self, factors: Factors, gram: Factors) -> Fixed:
         """Nothing to prepare: the factors and G as they are."""
         return np.asarray(factors, dtype=self.dtype), np.asarray(gram, dtype=self.dtype)
 
     def solve_rows(
-        self, rows: Rows, fixed: tuple[Factors, Factors], factors: Factors, solver: RowSolver
-    ) -> Solved:
+        self, rows: Rows, fixed: Fixed, factors: Factors, solver: RowSolver
+    ) -> HostReport:
         """Solve row by row."""
-        solve = choose("solver of the numpy backend", solver.name, ROW_SOLVERS)
-        others, gram = fixed
+        solve, (others, gram) = ROW_SOLVERS[solver.name], fixed
         change, norm = np.zeros(len(factors)), np.zeros(len(factors))
         with single_threaded_blas():
             for row, old in enumerate(np.asarray(factors, dtype=self.dtype)):
@@ -142,9 +144,9 @@ class NumpyBackend:
                     new = _solved(rows, row, solve, system, old, solver)
                 change[row], norm[row] = np.sum((new - old) ** 2), np.sum(new**2)
                 factors[row] = new
-        return Solved(change, norm)
+        return HostReport(change, norm)
 
-    def gradients(self, rows: Rows, fixed: tuple[Factors, Factors], factors: Factors) -> Factors:
+    def gradients(self, rows: Rows, fixed: Fixed, factors: Factors) -> Factors:
         """A x - b, row by row."""
         gradients = np.empty(factors.shape, dtype=self.dtype)
         with single_threaded_blas():
@@ -153,18 +155,20 @@ class NumpyBackend:
                 gradients[row] = system.multiply(x) - system.right_hand_side()
         return gradients
 
-    def losses(
-        self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: tuple[Factors, Factors]
-    ) -> Vector:
+    def losses(self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: Fixed) -> Vector:
         """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx, row by row."""
         others, gram = fixed
         losses = np.zeros(len(factors))
         with single_threaded_blas():
             for row, x in enumerate(np.asarray(factors, dtype=self.dtype)):
                 columns, confidence = matrix.row(row)
-                missed = confidence @ (1 - others[columns] @ x) ** 2
-                losses[row] = pair_weight[row] / 2 * missed + x @ gram @ x / 2
+                error = confidence @ (1 - others[columns] @ x) ** 2
+                losses[row] = pair_weight[row] / 2 * error + x @ gram @ x / 2
         return losses
+
+    def positions(self, matrix: Csr) -> Positions:
+        """Sort the entries by column, and by row within each."""
+        return np.argsort(matrix.indices, kind="stable")
 
     def scores(self, matrix: Csr, factors: Factors, others: Factors) -> Factors:
         """x_r.y_j, row by row."""
@@ -182,8 +186,8 @@ class NumpyBackend:
         with single_threaded_blas():
             for row, x in enumerate(factors):
                 own = scores[matrix.indptr[row] : matrix.indptr[row + 1]]
-                missed = matrix.row(row)[1] @ (1 - own) ** 2
-                losses[row] = pair_weight[row] / 2 * missed + x @ gram @ x / 2
+                error = matrix.row(row)[1] @ (1 - own) ** 2
+                losses[row] = pair_weight[row] / 2 * error + x @ gram @ x / 2
         return losses
 
     def update_block(
@@ -195,7 +199,7 @@ class NumpyBackend:
         factors: Factors,
         scores: Factors,
         positions: Positions | None = None,
-    ) -> Solved:
+    ) -> HostReport:
         """Solve the block of row by row exactly."""
         change, norm = np.zeros(len(factors)), np.zeros(len(factors))
         places = np.arange(rows.matrix.nnz) if positions is None else positions
@@ -211,18 +215,28 @@ class NumpyBackend:
                 scores[place] += system.fixed @ step
                 x[block] += step
                 change[row], norm[row] = np.sum(step**2), np.sum(x[block] ** 2)
-        return Solved(change, norm)
+        return HostReport(change, norm)
 
-    def sketch(self, factors: Factors) -> None:
-        """Nothing: all scores are computed."""
+    @property
+    def loss_sums(self) -> LossSums:
+        """The passes as their formulas."""
+        return NUMPY
 
-    def topk(
+    def index(self, factors: NDArray[np.float32]) -> "NumpyIndex":
+        """Nothing to prepare."""
+        return NumpyIndex(factors)
+
+
+class NumpyIndex:
+    """The factors as they are."""
+
+    def __init__(self, factors: NDArray[np.float32]) -> None:
+        self._factors = factors
+
+    def search(
         self,
         queries: Factors,
-        factors: Factors,
         k: int,
-        *,
-        sketch: None = None,
         exclude: Csr | None = None,
         exclude_all: Ids | None = None,
     ) -> tuple[Ids, NDArray[np.float32]]:
@@ -230,13 +244,13 @@ class NumpyBackend:
         ids = np.full((len(queries), k), -1, dtype=np.int32)
         best = np.full((len(queries), k), -np.finfo(np.float32).max, dtype=np.float32)
         for row, query in enumerate(queries):
-            keep = np.ones(len(factors), dtype=bool)
+            keep = np.ones(len(self._factors), dtype=bool)
             if exclude is not None:
                 keep[exclude.row(row)[0]] = False
             if exclude_all is not None:
                 keep[exclude_all] = False
             with single_threaded_blas():
-                scores = np.asarray(factors @ query, dtype=np.float32)
+                scores = np.asarray(self._factors @ query, dtype=np.float32)
             candidates = np.flatnonzero(keep & (scores > -np.inf))
             order = candidates[np.argsort(-scores[candidates], kind="stable")][:k]
             ids[row, : len(order)], best[row, : len(order)] = order, scores[order]
@@ -256,5 +270,5 @@ def _solved(rows: Rows, row: int, solve: Callable[..., Vector], *arguments: Any)
     except np.linalg.LinAlgError:
         found = np.array([np.nan])
     if not np.isfinite(found).all():
-        raise SolveError.at(row, rows.ridge[row])
+        raise SolveError.at(rows.first + row, rows.ridge[row])
     return found

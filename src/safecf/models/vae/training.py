@@ -15,8 +15,8 @@ from torch.nn import functional
 
 from safecf.data.matrices.matrix import Csr
 from safecf.errors import DivergenceError
-from safecf.vae.encoder import Encoder, Floats, unit_weights
-from safecf.vae.history import VAEEpoch
+from safecf.models.vae.encoder import Encoder, Floats, unit_weights
+from safecf.models.vae.history import VAEEpoch
 
 # Of a weight. Factors are sums of weights and scores sums of their products with weights, all of
 # which float32 can hold then.

@@ -1,43 +1,43 @@
 """The native backend: float32 on all cores, through `safecf._core`."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from safecf import _core
+from safecf.als.backend import HostReport
 from safecf.als.loss import Vector
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, Exact, RowSolver, SpectralCG
-from safecf.backends.base import Factors, Ids, Positions, Solved
 from safecf.backends.blas import eigenbasis, single_threaded_blas
-from safecf.backends.memory import CACHE_LINE, aligned
+from safecf.backends.cpu.search import CpuIndex
+from safecf.backends.cpu.sums import NativeSums
+from safecf.backends.host import CACHE_LINE, HostBackend, aligned
 from safecf.data.matrices.matrix import Csr
-from safecf.errors import SolveError, choose
+from safecf.errors import SolveError
 
 Floats = NDArray[np.float32]
+Factors = NDArray[Any]
+Positions = NDArray[np.uint32]
 
 PAD = CACHE_LINE // 4
-ROUGH_PAD = 32
+BFLOAT16_PAD = 32
+# Spectral CG reads the fixed side as bfloat16 from this tolerance on: each coordinate is off by up
+# to 2^-8, which averages out to about 1e-3 in a residual.
+BFLOAT16_TOLERANCE = 2**-10
 
 
 class Fixed(NamedTuple):
     """The fixed side in the eigenbasis of G = basis diag(values) basis'.
 
-    Rough rows are bfloat16, two to a word. Without a basis, all factors are in it already.
+    Words hold two bfloat16 numbers each. Without a basis, all factors are in it already.
     """
 
     rotated: Floats | NDArray[np.uint32]
     values: Floats
     basis: Floats | None
-
-
-class Sketch(NamedTuple):
-    """Rough rows of the factors, and the norm of the longest one."""
-
-    rough: NDArray[np.uint32]
-    longest: float
 
 
 def solve_exact(systems: dict[str, Any], solver: Exact) -> int:
@@ -66,23 +66,40 @@ def _conjugate_gradients(
     )
 
 
-ROW_SOLVERS: dict[str, Callable[[dict[str, Any], Any], int]] = {
-    "exact": solve_exact,
-    "cg": solve_cg,
-    "spectral-cg": solve_spectral_cg,
+class NativeSolver(NamedTuple):
+    """A row solver, and whether it may read the fixed side as bfloat16."""
+
+    run: Callable[[dict[str, Any], Any], int]
+    reads_bfloat16: Callable[[Any], bool] = lambda solver: False
+
+
+ROW_SOLVERS: dict[str, NativeSolver] = {
+    "exact": NativeSolver(solve_exact),
+    "cg": NativeSolver(solve_cg),
+    "spectral-cg": NativeSolver(
+        solve_spectral_cg, lambda solver: solver.tolerance >= BFLOAT16_TOLERANCE
+    ),
 }
 
 
-class CpuBackend:
+class CpuBackend(HostBackend):
     """Run the verbs in C++; `isa` forces the kernels of one instruction set."""
 
     name = "cpu"
     dtype: np.dtype[Any] = np.dtype(np.float32)
-    few_queries = _core.few_queries
+    row_solvers = tuple(ROW_SOLVERS)
 
     def __init__(self, num_threads: int = 0, isa: str = "auto") -> None:
-        self.num_threads = num_threads
+        super().__init__(num_threads)
         self.isa = isa
+
+    @classmethod
+    def variants(cls, num_threads: int) -> list[Self]:
+        """Return one per instruction set that the machine has."""
+        return [cls(num_threads, isa) for isa in _core.isas()]
+
+    def __repr__(self) -> str:
+        return f"{self.name}-{self.isa}"
 
     def gram(
         self, factors: Factors, weight: Vector | None = None, block: slice | None = None
@@ -98,7 +115,7 @@ class CpuBackend:
             _core.gram_block(factors, weights, block.start, gram, self.num_threads, self.isa)
         return gram
 
-    def turn(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
+    def rotate(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
         """Rotate both sides, in place; return the eigenvalues of G."""
         values, basis = eigenbasis(gram)
         rotation = _floats(basis)
@@ -106,18 +123,20 @@ class CpuBackend:
             self._rotate(side, 0, rotation, side)
         return values
 
-    def prepare_turned(self, factors: Factors, values: Vector, *, rough: bool = False) -> Fixed:
-        """The factors, rows padded to whole cache lines, or rough."""
-        return Fixed(self._rough(factors) if rough else _padded(factors), _floats(values), None)
+    def fix_rotated(self, factors: Factors, spectrum: Vector, solver: RowSolver) -> Fixed:
+        """The factors, rows padded to whole cache lines; as bfloat16 where that is good enough."""
+        low_precision = ROW_SOLVERS[solver.name].reads_bfloat16(solver)
+        rows = self._bfloat16(factors) if low_precision else _padded(factors)
+        return Fixed(rows, _floats(spectrum), None)
 
-    def prepare(self, factors: Factors, gram: Factors) -> Fixed:
+    def fix(self, factors: Factors, gram: Factors) -> Fixed:
         """Rotate the factors into the eigenbasis of G, rows padded to whole cache lines."""
         return self._rotated(factors, 0, gram)
 
-    def _rough(self, factors: Factors) -> NDArray[np.uint32]:
-        rough = aligned(len(factors), _words(factors.shape[1]), np.uint32)
-        _core.roughen(factors, rough, self.num_threads, self.isa)
-        return rough
+    def _bfloat16(self, factors: Factors) -> NDArray[np.uint32]:
+        words = aligned(len(factors), _words(factors.shape[1]), np.uint32)
+        _core.roughen(factors, words, self.num_threads, self.isa)
+        return words
 
     def _rotated(self, factors: Factors, first: int, gram: Factors) -> Fixed:
         """Rotate a block of coordinates, those from `first` on, into the eigenbasis of `gram`."""
@@ -129,11 +148,12 @@ class CpuBackend:
     def _rotate(self, factors: Factors, first: int, basis: Floats, rotated: Floats) -> None:
         _core.rotate(factors, first, basis, rotated, self.num_threads, self.isa)
 
-    def solve_rows(self, rows: Rows, fixed: Fixed, factors: Factors, solver: RowSolver) -> Solved:
+    def solve_rows(
+        self, rows: Rows, fixed: Fixed, factors: Factors, solver: RowSolver
+    ) -> HostReport:
         """Solve all rows in parallel."""
-        solve = choose("solver of the cpu backend", solver.name, ROW_SOLVERS)
         systems = self._systems(rows, fixed, factors) | _report(len(factors))
-        return _solved(rows, systems, solve(systems, solver))
+        return _reported(rows, systems, ROW_SOLVERS[solver.name].run(systems, solver))
 
     def _systems(self, rows: Rows, fixed: Fixed, factors: Factors) -> dict[str, Any]:
         """Return the arguments that all verbs over rows share."""
@@ -173,6 +193,16 @@ class CpuBackend:
         )
         return losses.astype(np.float64)
 
+    def positions(self, matrix: Csr) -> Positions:
+        """Where the entries of the transposed matrix stand in the matrix, 32 bits each."""
+        if matrix.nnz > np.iinfo(np.uint32).max:
+            raise ValueError(
+                f"{matrix.nnz} interactions are too many for the subspace solver; try another one"
+            )
+        found = np.empty(matrix.nnz, dtype=np.uint32)
+        _core.positions(matrix.indptr, matrix.indices, matrix.num_columns, found)
+        return found
+
     def scores(self, matrix: Csr, factors: Factors, others: Factors) -> Factors:
         """x_r.y_j for every entry of the matrix."""
         scores = np.empty(matrix.nnz, dtype=np.float32)
@@ -208,7 +238,7 @@ class CpuBackend:
         factors: Factors,
         scores: Factors,
         positions: Positions | None = None,
-    ) -> Solved:
+    ) -> HostReport:
         """Solve the block in the eigenbasis of G's diagonal block, all rows in parallel."""
         fixed = self._rotated(others, block.start, gram[block])
         with single_threaded_blas():
@@ -220,43 +250,16 @@ class CpuBackend:
             "scores": scores,
             "positions": positions,
         }
-        return _solved(rows, systems, _core.update_block(**systems))
+        return _reported(rows, systems, _core.update_block(**systems))
 
-    def sketch(self, factors: Factors) -> Sketch | None:
-        """Rough rows and the largest norm, unless they take as much room as the factors."""
-        if _words(factors.shape[1]) >= factors.shape[1]:
-            return None
-        squares = np.einsum("ij,ij->i", factors, factors)
-        return Sketch(self._rough(factors), float(np.sqrt(squares.max())))
+    @property
+    def loss_sums(self) -> NativeSums:
+        """Sum over losses in one parallel pass."""
+        return NativeSums(self.num_threads, self.isa)
 
-    def topk(
-        self,
-        queries: Factors,
-        factors: Factors,
-        k: int,
-        *,
-        sketch: Sketch | None = None,
-        exclude: Csr | None = None,
-        exclude_all: Ids | None = None,
-    ) -> tuple[Ids, Floats]:
-        """Score in tiles, keep a buffer of hits per row; with a sketch, score it, and the hits."""
-        ids = np.empty((len(queries), k), dtype=np.int32)
-        scores = np.empty((len(queries), k), dtype=np.float32)
-        rough, longest = sketch or (None, 0.0)
-        _core.topk(
-            _floats(queries),
-            _floats(factors),
-            rough,
-            longest,
-            None if exclude is None else exclude.indptr,
-            None if exclude is None else exclude.indices,
-            None if exclude_all is None else np.unique(exclude_all).astype(np.int32),
-            ids,
-            scores,
-            self.num_threads,
-            self.isa,
-        )
-        return ids, scores
+    def index(self, factors: NDArray[np.float32]) -> CpuIndex:
+        """Prepare the factors for searches by one or by many queries."""
+        return CpuIndex(factors, self.num_threads, self.isa)
 
 
 def _floats(values: ArrayLike) -> Floats:
@@ -268,8 +271,8 @@ def _round_up(count: int, step: int) -> int:
 
 
 def _words(factors: int) -> int:
-    """Return the length of a rough row, of which each word holds two numbers."""
-    return _round_up(factors, ROUGH_PAD) // 2
+    """Return the length of a bfloat16 row, of which each word holds two numbers."""
+    return _round_up(factors, BFLOAT16_PAD) // 2
 
 
 def _padded(factors: Factors) -> Floats:
@@ -288,8 +291,8 @@ def _report(count: int) -> dict[str, Floats]:
     return {"change": change, "norm": norm}
 
 
-def _solved(rows: Rows, systems: dict[str, Any], failed: int) -> Solved:
+def _reported(rows: Rows, systems: dict[str, Any], failed: int) -> HostReport:
     """Return what was reported, or raise if a row failed."""
     if failed >= 0:
-        raise SolveError.at(failed, rows.ridge[failed])
-    return Solved(systems["change"].astype(np.float64), systems["norm"].astype(np.float64))
+        raise SolveError.at(rows.first + failed, rows.ridge[failed])
+    return HostReport(systems["change"].astype(np.float64), systems["norm"].astype(np.float64))

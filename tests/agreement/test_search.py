@@ -1,41 +1,38 @@
-"""The best columns: the same from every backend, and with a sketch of the items."""
+"""The best rows by dot product: the same from every backend, for one query and for many."""
 
 import numpy as np
 import pytest
 
-from safecf.backends import NumpyBackend
-from safecf.backends.cpu import Sketch
+from tests.agreement.placed import TWIN
 from tests.agreement.test_backends import floats
 from tests.problems import matrix_of
-
-TWIN = NumpyBackend()
 
 
 @pytest.mark.parametrize("num_items", [1, 31, 32, 33, 1023, 1025, 3000])
 @pytest.mark.parametrize("k", [1, 10, 40])
 @pytest.mark.parametrize("count", [1, 3, 100])
-def test_topk_agrees_on_whole_numbers(native, num_items, k, count):
+def test_whole_numbers_agree(native, num_items, k, count):
     """Small integers are exact in float32, and full of ties."""
     rng = np.random.default_rng(num_items)
     queries = rng.integers(-2, 3, (count, 21)).astype(np.float32)
     items = rng.integers(-2, 3, (num_items, 21)).astype(np.float32)
     seen = matrix_of(rng.integers(0, min(num_items, 30) + 1, count), num_items, rng)
     banned = rng.choice(num_items, min(num_items, 5), replace=False)
-    options = [{}, {"exclude": seen}, {"exclude_all": banned}]
-    for option in (*options, {"exclude": seen, "exclude_all": banned}):
-        expected = TWIN.topk(queries, items, k, **option)
-        actual = native.topk(queries, items, k, **option)
-        np.testing.assert_array_equal(actual[0], expected[0])
-        np.testing.assert_array_equal(actual[1], expected[1])
+    for exclude in (None, seen):
+        for exclude_all in (None, banned):
+            expected = TWIN.index(items).search(queries, k, exclude, exclude_all)
+            actual = native.index(items).search(queries, k, exclude, exclude_all)
+            np.testing.assert_array_equal(actual[0], expected[0])
+            np.testing.assert_array_equal(actual[1], expected[1])
 
 
 @pytest.mark.parametrize("count", [2, 97])
 @pytest.mark.parametrize("factors", [1, 17, 32, 300])
-def test_topk_scores_agree(native, factors, count):
+def test_scores_agree(native, factors, count):
     rng = np.random.default_rng(factors)
     queries = floats(rng.normal(size=(count, factors)))
     items = floats(rng.normal(size=(701, factors)))
-    ids, scores = native.topk(queries, items, 20)
+    ids, scores = native.index(items).search(queries, 20)
     wanted = queries.astype(np.float64) @ items.T.astype(np.float64)
     np.testing.assert_allclose(scores, np.take_along_axis(wanted, ids, axis=1), atol=1e-4)
     np.testing.assert_allclose(scores, -np.sort(-wanted, axis=1)[:, :20], atol=1e-4)
@@ -46,7 +43,7 @@ def test_topk_scores_agree(native, factors, count):
 def test_equal_items_tie_wherever_they_stand(native, factors, count):
     rng = np.random.default_rng(0)
     items = np.repeat(floats(rng.normal(size=(1, factors))), 61, axis=0)
-    ids, scores = native.topk(floats(rng.normal(size=(count, factors))), items, 61)
+    ids, scores = native.index(items).search(floats(rng.normal(size=(count, factors))), 61)
     np.testing.assert_array_equal(ids, np.tile(np.arange(61), (count, 1)))
     assert (scores == scores[:, :1]).all()
 
@@ -56,12 +53,12 @@ def test_scores_that_are_no_numbers_are_never_returned(native, count):
     items = np.array([[np.nan], [1.0], [-np.inf], [2.0]], dtype=np.float32)
     queries = np.ones((count, 1), dtype=np.float32)
     for backend in (native, TWIN):
-        ids, _ = backend.topk(queries, items, 4)
+        ids, _ = backend.index(items).search(queries, 4)
         np.testing.assert_array_equal(ids, np.tile([3, 1, -1, -1], (count, 1)))
 
 
-def sketched_items(kind, factors, rng):
-    """Items among which a sketch might go wrong."""
+def tricky_items(kind, factors, rng):
+    """Items among which a first look in low precision might go wrong."""
     items = rng.normal(size=(2500, factors)) * rng.lognormal(size=(2500, 1))
     if kind == "near-ties":
         items = rng.normal(size=factors) * (1 + rng.integers(-40, 41, (2500, factors)) * 2.0**-16)
@@ -95,46 +92,39 @@ def sketched_items(kind, factors, rng):
         *("rounded apart", "no numbers", "one is far longer"),
     ],
 )
-@pytest.mark.parametrize("factors", [1, 3, 16, 33, 64, 256, 300])
-def test_a_sketch_changes_no_bit_of_the_best(native, factors, kind):
+@pytest.mark.parametrize("factors", [1, 3, 16, 33, 64, 256, 257, 300])
+def test_a_query_has_the_same_bits_alone_and_among_many(native, factors, kind):
     rng = np.random.default_rng(factors)
-    base = sketched_items(kind, factors, rng)
+    base = tricky_items(kind, factors, rng)
     for scale in (1, 1e-38, 1e-12, 1e12, 1e38):
         with np.errstate(over="ignore"):
             items = floats(base * scale)
-        with np.errstate(over="ignore", invalid="ignore"):
-            longest = np.linalg.norm(items, axis=1).max()
-        sketch = Sketch(native._rough(items), float(longest))
         queries = floats(rng.normal(size=(5, factors)) * [[1], [1e-40], [1e-15], [1e9], [1e30]])
         queries[0] = 1
-        assert_same_best(native, queries, items, sketch, rng)
+        assert_same_bits(native.index(items), np.tile(queries, (20, 1)), len(items), rng)
 
 
-def assert_same_best(native, queries, items, sketch, rng):
-    count = len(items)
+def assert_same_bits(index, queries, count, rng):
     seen = matrix_of(rng.integers(0, 60, len(queries)), count, rng)
     banned = rng.choice(count, 30, replace=False)
     for k in (1, 20, 86, count):
-        for option in ({}, {"exclude": seen}, {"exclude": seen, "exclude_all": banned}):
-            plain = native.topk(queries, items, k, **option)
-            found = native.topk(queries, items, k, sketch=sketch, **option)
-            np.testing.assert_array_equal(found[0], plain[0])
-            np.testing.assert_array_equal(found[1], plain[1])
+        for exclude, exclude_all in ((None, None), (seen, None), (seen, banned)):
+            many = index.search(queries, k, exclude, exclude_all)
+            for start, stop in ((0, 1), (1, 2), (2, 5), (40, 57)):
+                own = None if exclude is None else exclude.part(start, stop)
+                few = index.search(queries[start:stop], k, own, exclude_all)
+                np.testing.assert_array_equal(few[0], many[0][start:stop])
+                np.testing.assert_array_equal(few[1], many[1][start:stop])
 
 
-def test_a_sketch_is_enough_where_few_columns_are_left(native):
+def test_few_items_may_be_left(native):
     rng = np.random.default_rng(0)
     items, queries = floats(rng.normal(size=(2500, 64))), floats(rng.normal(size=(2, 64)))
-    sketch = native.sketch(items)
+    index = native.index(items)
     for left in (0, 1, 19, 20, 21):
         banned = np.setdiff1d(np.arange(2500), rng.choice(2500, left, replace=False))
-        plain = native.topk(queries, items, 20, exclude_all=banned)
-        found = native.topk(queries, items, 20, sketch=sketch, exclude_all=banned)
-        np.testing.assert_array_equal(found, plain)
-
-
-def test_narrow_factors_have_no_sketch(native):
-    assert native.sketch(np.ones((5, 16), dtype=np.float32)) is None
-    rough, longest = native.sketch(np.ones((5, 64), dtype=np.float32))
-    assert rough.nbytes == 5 * 2 * 64
-    assert longest == 8
+        expected = index.search(np.tile(queries, (40, 1)), 20, None, banned)
+        found = index.search(queries, 20, None, banned)
+        np.testing.assert_array_equal(found[0], expected[0][:2])
+        np.testing.assert_array_equal(found[1], expected[1][:2])
+        assert np.count_nonzero(found[0][0] >= 0) == min(left, 20)

@@ -1,0 +1,236 @@
+"""What a backend does: the verbs that sweeps, fold-ins and searches are written in.
+
+A backend gets interactions and factors once (`place_matrix`, `place`) and keeps them where it
+likes: its matrices, factors, Gramians, fixed sides and row reports are opaque to everybody else.
+Small vectors per row (weights, losses, ridges) are NumPy's float64 and may cross. `fetch` brings
+factors back, when a model is published or a checkpoint is written.
+
+Each protocol is a capability. A sweep or a model names the one that it needs, and a backend that
+lacks it is refused before any work; see `safecf.backends.make_backend`.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safecf.als.loss import Vector
+
+if TYPE_CHECKING:
+    from safecf.als.optimizers import Moments
+    from safecf.als.population import LossSums
+    from safecf.als.rows import Rows
+    from safecf.als.solvers import Gradient, RowSolver
+    from safecf.data.matrices.matrix import Csr
+
+Matrix = Any  # interactions by row
+Factors = Any  # one row per user or item; an array with a `shape`
+Gram = Any  # F' diag(weight) F; Gramians of parts add up, and can be scaled
+Fixed = Any  # the fixed side of a half-step: its factors and G
+PairScores = Any  # x_r.y_j for every interaction
+Positions = Any  # where the items' interactions stand among those of the users
+
+Ids = NDArray[np.int32]
+Scores = NDArray[np.float32]
+
+# A row has vanished when its squared norm is below this share of the largest one.
+VANISHED = 1e-4
+
+
+class RowReport(Protocol):
+    """What a half-step did to its rows."""
+
+    def change(self) -> float:
+        """sum_r |x_new - x_old|^2."""
+        ...
+
+    def penalty(self, ridge: Vector) -> float:
+        """sum_r ridge_r |x_new|^2."""
+        ...
+
+    def vanished(self, count: Vector) -> float:
+        """Share of the rows, each counted `count` times, whose factors are close to zero."""
+        ...
+
+    def __add__(self, other: Self) -> Self:
+        """Join the reports on two blocks of coordinates of the same rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class HostReport:
+    """A report by row, |x_new - x_old|^2 and |x_new|^2, for backends that keep it in NumPy."""
+
+    changes: Vector
+    norms: Vector
+
+    def change(self) -> float:
+        """sum_r |x_new - x_old|^2."""
+        return float(self.changes.sum())
+
+    def penalty(self, ridge: Vector) -> float:
+        """sum_r ridge_r |x_new|^2."""
+        return float(ridge @ self.norms)
+
+    def vanished(self, count: Vector) -> float:
+        """Share of the counted rows with |x|^2 <= VANISHED max |x|^2."""
+        counted = count > 0
+        norms, count = self.norms[counted], count[counted]
+        return float(count @ (norms <= VANISHED * norms.max()) / count.sum())
+
+    def __add__(self, other: "HostReport") -> "HostReport":
+        return HostReport(self.changes + other.changes, self.norms + other.norms)
+
+
+@runtime_checkable
+class HalfSteps(Protocol):
+    """Training by half-steps. All verbs give the same bits for every number of threads.
+
+    A half-step may be about a part of the rows: `Rows` says which. Solutions do not depend on how
+    the rows are cut, Gramians and reports of parts add up, and errors name the row of the whole.
+    """
+
+    name: str
+    row_solvers: Collection[str]  # the names of the `RowSolver`s that it has
+
+    def place_matrix(self, matrix: "Csr") -> Matrix:
+        """Bring interactions to where the backend works."""
+
+    def place(self, factors: NDArray[Any]) -> Factors:
+        """Bring factors to where the backend works, in its own type of numbers."""
+
+    def fetch(self, factors: Factors) -> NDArray[Any]:
+        """Return factors as a NumPy array, without a copy if they are one."""
+
+    def copy(self, factors: Factors) -> Factors:
+        """Return a copy in the same place."""
+
+    def zeros(self, rows: int, columns: int) -> Factors:
+        """Return factors of zero."""
+
+    def gram(
+        self, factors: Factors, weight: Vector | None = None, block: slice | None = None
+    ) -> Gram:
+        """Return F' diag(weight) F, or only its columns `block`."""
+
+    def rotate(self, factors: Factors, others: Factors, gram: Gram) -> Vector:
+        """Rotate both sides, in place, into the eigenbasis of G; return its eigenvalues.
+
+        No score x.y changes, and G is diagonal from here on.
+        """
+
+    def fix_rotated(self, factors: Factors, spectrum: Vector, solver: "RowSolver") -> Fixed:
+        """Prepare the fixed side after `rotate`, as precise as the solver's tolerance asks for."""
+
+    def fix(self, factors: Factors, gram: Gram) -> Fixed:
+        """Prepare the fixed side of a half-step in the basis that it is in."""
+
+    def solve_rows(
+        self, rows: "Rows", fixed: Fixed, factors: Factors, solver: "RowSolver"
+    ) -> RowReport:
+        """Solve every row of `rows` and write the solutions into `factors`, in place.
+
+        What `factors` holds is the starting point of the iterative solvers. A row whose
+        right-hand side vanishes becomes zero. Raises `SolveError` with the first row that
+        cannot be solved.
+        """
+
+    def losses(self, matrix: Matrix, pair_weight: Vector, factors: Factors, fixed: Fixed) -> Vector:
+        """Return a_r/2 sum_j c_rj (1 - x_r.y_j)^2 + 1/2 x_r' G x_r for every row."""
+
+    @property
+    def loss_sums(self) -> "LossSums":
+        """How the quantile step sums over losses."""
+
+
+@runtime_checkable
+class Blocks(HalfSteps, Protocol):
+    """Updates of blocks of coordinates, given the scores of the observed pairs; see `Subspace`."""
+
+    def positions(self, matrix: Matrix) -> Positions:
+        """Return the place in the matrix of every entry of its transpose."""
+
+    def scores(self, matrix: Matrix, factors: Factors, others: Factors) -> PairScores:
+        """Return x_r.y_j for every entry (r, j) of the matrix, in its order."""
+
+    def scored_losses(
+        self, matrix: Matrix, pair_weight: Vector, scores: PairScores, factors: Factors, gram: Gram
+    ) -> Vector:
+        """Return the losses, given the scores x_r.y_j of the matrix's entries, and G."""
+
+    def update_block(
+        self,
+        rows: "Rows",
+        block: slice,
+        others: Factors,
+        gram: Gram,
+        factors: Factors,
+        scores: PairScores,
+        positions: Positions | None = None,
+    ) -> RowReport:
+        """Solve every row for the coordinates `block`, given the rest; see `Subspace`.
+
+        `gram` holds the columns `block` of G. Both `factors` and `scores`, those of the matrix's
+        entries, are updated in place; entry e has its score at positions[e], or at e. The report
+        is about the block alone, so that the sum over the blocks is about the rows. Raises
+        `SolveError` with the first row that cannot be solved.
+        """
+
+
+@runtime_checkable
+class Gradients(HalfSteps, Protocol):
+    """Gradient steps; see `Gradient`."""
+
+    def descend(
+        self,
+        rows: "Rows",
+        fixed: Fixed,
+        factors: Factors,
+        moments: "Moments | None",
+        solver: "Gradient",
+        epoch: int,
+    ) -> tuple[Factors, "Moments | None", RowReport]:
+        """Return new factors, the optimizer's new moments, and a report; the old ones stay.
+
+        x - step_size * direction, where the optimizer makes the direction from A_r x_r - b_r.
+        """
+
+
+class Index(Protocol):
+    """Factors, ready to be searched."""
+
+    def search(
+        self,
+        queries: NDArray[np.float32],
+        k: int,
+        exclude: "Csr | None" = None,
+        exclude_all: Ids | None = None,
+    ) -> tuple[Ids, Scores]:
+        """Return the k rows with the best scores query.y for every query, best first.
+
+        Ties rank by index. `exclude` lists rows to leave out per query, `exclude_all` for every
+        query. Where fewer than k are left, ids are padded with -1 and scores with -FLT_MAX. A
+        score of NaN or minus infinity is never returned. A query has the same bits whether it is
+        asked alone or with others.
+        """
+
+
+@runtime_checkable
+class Search(Protocol):
+    """Search by dot product."""
+
+    name: str
+
+    def index(self, factors: NDArray[np.float32]) -> Index:
+        """Prepare factors for searches; the index is good until they change."""
+
+
+# What a capability is called in messages.
+CAPABILITIES: dict[type, str] = {
+    HalfSteps: "half-steps",
+    Blocks: "updates of coordinate blocks",
+    Gradients: "gradient steps",
+    Search: "search",
+}

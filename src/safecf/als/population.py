@@ -1,0 +1,179 @@
+"""Losses of users, and the sums over them that the quantile step asks for."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from safecf.als.kernels import Floats, Kernel
+
+# tail n may be a whole number up to rounding.
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
+
+
+class Totals(NamedTuple):
+    """What the quantile step knows of the losses, whatever xi is: N, sum_u loss_u, the range."""
+
+    size: float
+    loss: float
+    low: float
+    high: float
+
+    def merge(self, other: "Totals") -> "Totals":
+        """Return the totals of two parts of the users together."""
+        size, loss = self.size + other.size, self.loss + other.loss
+        return Totals(size, loss, min(self.low, other.low), max(self.high, other.high))
+
+
+class Sums(NamedTuple):
+    """Sums over users at one xi, with t_u = (loss_u - xi) / h; each user counts count_u times.
+
+    `weight`: sum K(t_u), `density`: sum k(t_u), `check`: sum (rho_{1-tail} * k_h)(loss_u - xi),
+    `distance`: sum |loss_u - xi|.
+    """
+
+    weight: float
+    density: float
+    check: float
+    distance: float
+
+    def merge(self, other: "Sums") -> "Sums":
+        """Return the sums over two parts of the users together."""
+        return Sums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class Smoothing(NamedTuple):
+    """Which tail, smoothed by which kernel, how much."""
+
+    tail: float
+    kernel: Kernel
+    bandwidth: float
+
+
+class LossSums(Protocol):
+    """Passes over losses: all that the quantile step asks of them, wherever they are."""
+
+    def totals(self, losses: Floats, counts: Floats | None) -> Totals:
+        """Return the totals of the losses."""
+        ...
+
+    def sums(self, losses: Floats, counts: Floats | None, smoothing: Smoothing, xi: float) -> Sums:
+        """Return the sums at xi."""
+        ...
+
+    def weights(self, losses: Floats, smoothing: Smoothing, xi: float) -> Floats:
+        """w_u = 1 - K((xi - loss_u) / h) = K((loss_u - xi) / h), which keeps small ones exact."""
+        ...
+
+
+class NumpySums:
+    """The passes as their formulas."""
+
+    def totals(self, losses: Floats, counts: Floats | None) -> Totals:
+        """N = sum_u count_u, sum_u count_u loss_u, min and max."""
+        size = float(losses.size if counts is None else np.sum(counts))
+        loss = float(np.sum(losses if counts is None else counts * losses))
+        return Totals(size, loss, float(np.min(losses)), float(np.max(losses)))
+
+    def sums(self, losses: Floats, counts: Floats | None, smoothing: Smoothing, xi: float) -> Sums:
+        """Sum K, k, the smoothed check function and |loss_u - xi|."""
+        tail, kernel, bandwidth = smoothing
+        terms = (
+            kernel.cdf((losses - xi) / bandwidth),
+            kernel.density((xi - losses) / bandwidth),
+            kernel.smoothed_check(losses - xi, bandwidth, 1 - tail),
+            np.abs(losses - xi),
+        )
+        return Sums(*(float(np.sum(each if counts is None else counts * each)) for each in terms))
+
+    def weights(self, losses: Floats, smoothing: Smoothing, xi: float) -> Floats:
+        """K((loss_u - xi) / h)."""
+        return smoothing.kernel.cdf((losses - xi) / smoothing.bandwidth)
+
+
+NUMPY = NumpySums()
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """The losses of users: a frequency-weighted sample, where user u counts count_u > 0 times.
+
+    Without `counts` everybody counts once; counts need not be whole. `passes` sums over them.
+    """
+
+    losses: Floats
+    counts: Floats | None = None
+    passes: LossSums = NUMPY
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "losses", np.asarray(self.losses, dtype=np.float64))
+
+    @cached_property
+    def totals(self) -> Totals:
+        """N, the sum of the losses, and their range."""
+        return self.passes.totals(self.losses, self.counts)
+
+    @property
+    def size(self) -> float:
+        """N = sum_u count_u."""
+        return self.totals.size
+
+    @property
+    def mean_loss(self) -> float:
+        """1/N sum_u count_u loss_u."""
+        return self.totals.loss / self.totals.size
+
+    def counted(self, values: Floats) -> Floats:
+        """count_u v_u."""
+        return values if self.counts is None else self.counts * values
+
+    def sum(self, values: Floats) -> float:
+        """sum_u count_u v_u."""
+        return float(np.sum(self.counted(values)))
+
+    def mean(self, values: Floats) -> float:
+        """1/N sum_u count_u v_u."""
+        return self.sum(values) / self.size
+
+    def draw(self, users: int, rng: np.random.Generator) -> "Population":
+        """Return this number of users, drawn without replacement, with their counts."""
+        drawn = rng.choice(self.losses.size, users, replace=False, shuffle=False)
+        counts = None if self.counts is None else self.counts[drawn]
+        return Population(self.losses[drawn], counts, self.passes)
+
+    def worst_first(self) -> tuple[Floats, Floats, Floats | float]:
+        """Return the losses in falling order, the number of users before each, and their counts."""
+        if self.counts is None:
+            return np.sort(self.losses)[::-1], np.arange(self.size), 1.0
+        order = np.argsort(self.losses)
+        counts = self.counts[order][::-1]
+        return self.losses[order][::-1], np.cumsum(counts) - counts, counts
+
+
+def value_at_risk(population: Population, tail: float) -> float:
+    """Return the exact (1 - tail) quantile: the ceil(tail n)-th largest loss.
+
+    Where tail n is whole, every value down to the next smaller loss is a quantile too; this one is
+    reached or exceeded by tail n losses, ties aside.
+    """
+    count = tail * population.size * (1 - ROUNDING)
+    if population.counts is None:
+        position = population.losses.size - math.ceil(count)
+        return float(np.partition(population.losses, position)[position])
+    worst_first, before, counts = population.worst_first()
+    last = np.searchsorted((before + counts)[:-1], count)
+    return float(worst_first[last])
+
+
+def conditional_value_at_risk(population: Population, tail: float) -> float:
+    """Return 1/(tail n) sum_r clip(tail n - (r - 1), 0, 1) loss_(r), the worst loss first.
+
+    That is the mean of the worst tail n losses, with the boundary one counted by the fraction that
+    remains; tail = 1 is the mean.
+    """
+    worst_first, before, counts = population.worst_first()
+    count = tail * population.size
+    share = np.clip(count - before, 0.0, counts)
+    return float(share @ worst_first / count)

@@ -1,0 +1,126 @@
+"""From a model's options and data to a plan, and from a plan through its epochs."""
+
+import numbers
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from safecf.als.backend import Search
+from safecf.als.loop import Epoch, Training
+from safecf.als.risk import GroupCVaR, Risk
+from safecf.als.rows import Problem
+from safecf.als.state import State
+from safecf.als.sweeps import capability_for
+from safecf.backends import make_backend
+from safecf.data.matrices.ids import IdArray
+from safecf.data.matrices.interactions import Interactions
+from safecf.models import files
+from safecf.models.checkpoint import Run, fingerprints, read_checkpoint, write_checkpoint
+from safecf.models.options import check_options, draw_seed
+from safecf.models.per_user import check_user_groups, check_user_weight
+from safecf.models.recommender import stop_requested
+
+if TYPE_CHECKING:
+    from safecf.models.als import ALSModel
+
+Path = str | os.PathLike[str]
+Watcher = Callable[[Epoch], object]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What training needs, all of it checked, and where it starts."""
+
+    run: Run
+    training: Training
+    groups: GroupCVaR | None
+    state: State
+    history: list[Epoch]
+
+    def train(self, iterations: int, watchers: Iterable[Watcher]) -> KeyboardInterrupt | None:
+        """Run the loop until it ends, a watcher returns True, or Ctrl-C is pressed: return that.
+
+        The watchers see every epoch's record, which is the last one of `history` by then.
+        """
+        try:
+            for record in self.training.epochs(self.state, iterations):
+                self.history.append(record)
+                if stop_requested([watch(record) for watch in watchers]):
+                    break
+        except KeyboardInterrupt as interrupt:
+            if not self.history:
+                raise
+            return interrupt
+        return None
+
+    def checkpoint(self, path: Path) -> Watcher:
+        """Return a watcher that writes a checkpoint after every epoch."""
+
+        def write(record: Epoch) -> None:
+            write_checkpoint(
+                path, self.run, self.state.map(self.training.backend.fetch), self.history
+            )
+
+        return write
+
+    def group_weights(self) -> dict[str | int, float] | None:
+        """Return how far each group is inside the tail, by label; None without groups."""
+        if self.groups is None:
+            return None
+        return self.groups.group_weights(self.training.problem.population(self.state.weights))
+
+
+def make_plan(
+    model: "ALSModel",
+    user_items: Any,
+    user_weight: ArrayLike | None,
+    user_groups: ArrayLike | None,
+    checkpoint: Path | None,
+    resume: Path | None,
+) -> Plan:
+    """Check everything, and return where training starts; the arguments are those of `fit`."""
+    kind, options = type(model), model.get_params()
+    check_options(options, kind)
+    loss, ridge, risk, solver = model.compose()
+    name = kind.__name__
+    needs = {capability_for(solver): name, Search: name}
+    backend = make_backend(model.backend, model.num_threads, needs)
+    if checkpoint is not None:
+        files.check_target(checkpoint)
+    if resume is not None and resume == checkpoint and not files.located(resume).is_file():
+        resume = None
+    earlier = None if resume is None else read_checkpoint(resume)
+    if not isinstance(user_items, Interactions):
+        user_items = Interactions.from_csr(user_items)
+    if earlier is None or isinstance(model.random_state, numbers.Integral):
+        seed = draw_seed(model.random_state)
+    else:
+        seed = earlier[0].seed
+    count = check_user_weight(user_weight, user_items.users)
+    problem = Problem(user_items, loss, ridge, risk.tail, count)
+    groups = labels = None
+    if user_groups is not None:
+        labels = check_user_groups(user_groups, problem.active_users)
+        groups = _group_risk(name, risk, labels[problem.active_users])
+    data = {} if checkpoint is None and resume is None else fingerprints(problem, labels)
+    run = Run(name, options, data, seed)
+    training = Training(problem.place(backend), groups or risk, solver, backend, seed)
+    if earlier is None:
+        return Plan(run, training, groups, training.start(model.factors, model.init_std), [])
+    before, state, history = earlier
+    run.check_continues(before, state, (user_items.num_users, user_items.num_items, model.factors))
+    return Plan(run, training, groups, state.map(backend.place), history)
+
+
+def _group_risk(name: str, risk: Risk, labels: IdArray) -> GroupCVaR:
+    """Return the risk of groups, given the labels of the users that count."""
+    grouped: Callable[[IdArray], GroupCVaR] | None = getattr(risk, "grouped", None)
+    if grouped is None:
+        raise TypeError(
+            f"user_groups needs a smoothed CVaR, which {name} does not have; leave it out, or try "
+            "SAFER2, SAFER2CG or SAFER2PP"
+        )
+    return grouped(labels)

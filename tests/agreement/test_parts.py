@@ -1,0 +1,101 @@
+"""A half-step by parts: rows cut anywhere have the same bits, and what is summed adds up."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from safecf.als.kernels import KERNELS
+from safecf.als.population import Smoothing
+from safecf.errors import SolveError
+from tests.agreement.placed import TWIN, fix, gram, losses, solve
+from tests.agreement.test_backends import SOLVERS, floats, half_steps
+
+CUTS = [(0, 23), (0, 1, 23), (0, 7, 8, 20, 23)]
+
+
+def parts_of(rows, cuts):
+    count = rows.matrix.num_rows
+    edges = sorted({min(cut, count) for cut in (*cuts, count)})
+    for start, stop in itertools.pairwise(edges):
+        yield start, stop, rows.part(rows.matrix.part(start, stop), start, stop)
+
+
+@pytest.mark.parametrize("cuts", CUTS, ids=str)
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+def test_a_part_has_the_solutions_of_the_whole(native, solver, cuts):
+    rng = np.random.default_rng(5)
+    for rows, fixed, shared, start in half_steps("normalised", "cvar", 33, True, rng):
+        side = fix(native, fixed, shared)
+        whole, report = solve(native, rows, side, start, solver)
+        change = penalty = 0.0
+        for begin, end, part in parts_of(rows, cuts):
+            found, about = solve(native, part, side, start[begin:end], solver)
+            np.testing.assert_array_equal(found, whole[begin:end])
+            change += about.change()
+            penalty += about.penalty(rows.ridge[begin:end])
+        assert change == pytest.approx(report.change(), rel=1e-9)
+        assert penalty == pytest.approx(report.penalty(rows.ridge), rel=1e-9)
+
+
+@pytest.mark.parametrize("cuts", CUTS, ids=str)
+def test_losses_and_gramians_add_up(native, cuts):
+    rng = np.random.default_rng(6)
+    for rows, fixed, shared, start in half_steps("normalised", "cvar", 20, False, rng):
+        side, pair_weight = fix(native, fixed, shared), rng.random(len(start))
+        whole = losses(native, rows.matrix, pair_weight, start, side)
+        weight, total = rng.random(len(start)), np.zeros((20, 20))
+        for begin, end, part in parts_of(rows, cuts):
+            found = losses(native, part.matrix, pair_weight[begin:end], start[begin:end], side)
+            np.testing.assert_array_equal(found, whole[begin:end])
+            total += gram(native, floats(start[begin:end]), weight[begin:end])
+        np.testing.assert_allclose(total, gram(native, start, weight), rtol=1e-5, atol=1e-5)
+
+
+def test_errors_name_the_row_of_the_whole(native):
+    rng = np.random.default_rng(7)
+    rows, fixed, shared, start = next(half_steps("normalised", "mean", 16, False, rng))
+    rows.ridge[20], rows.gram_weight[20], rows.row_weight[20] = -1, 0, 1e-30
+    for backend in (native, TWIN):
+        for begin, end, part in parts_of(rows, (0, 9, 23)):
+            if end < 20:
+                continue
+            side = fix(backend, fixed, shared)
+            with pytest.raises(SolveError, match=r"^row 20: "):
+                solve(backend, part, side, start[begin:end], SOLVERS[0])
+
+
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
+@pytest.mark.parametrize("bandwidth", [1e-3, 0.15, 10.0])
+def test_loss_sums_agree_and_merge(native, kernel, bandwidth, counted):
+    rng = np.random.default_rng(8)
+    smoothing = Smoothing(0.3, kernel, bandwidth)
+    for users in (1, 17, 5000):
+        values = 0.5 * rng.beta(4, 3, users)
+        counts = rng.integers(1, 4, users).astype(float) if counted else None
+        xi = float(np.quantile(values, 0.6))
+        for backend in (native, TWIN):
+            passes = backend.loss_sums
+            totals = passes.totals(values, counts)
+            sums = passes.sums(values, counts, smoothing, xi)
+            assert totals == pytest.approx(TWIN.loss_sums.totals(values, counts), rel=1e-12)
+            wanted = TWIN.loss_sums.sums(values, counts, smoothing, xi)
+            assert sums == pytest.approx(wanted, rel=1e-11, abs=1e-13 * users)
+            weights = passes.weights(values, smoothing, xi)
+            np.testing.assert_allclose(
+                weights, TWIN.loss_sums.weights(values, smoothing, xi), rtol=1e-11, atol=1e-300
+            )
+            assert sums.weight == pytest.approx(
+                np.sum(weights if counts is None else counts * weights), rel=1e-11
+            )
+            if users > 1:
+                cut = users // 3
+                halves = [
+                    (values[part], None if counts is None else counts[part])
+                    for part in (slice(None, cut), slice(cut, None))
+                ]
+                merged = passes.totals(*halves[0]).merge(passes.totals(*halves[1]))
+                assert merged == pytest.approx(totals, rel=1e-12)
+                both = [passes.sums(*half, smoothing, xi) for half in halves]
+                assert both[0].merge(both[1]) == pytest.approx(sums, rel=1e-11, abs=1e-13 * users)

@@ -1,0 +1,74 @@
+"""The register of backends: capabilities are checked before any work."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from safecf import SAFER2, SAFER2PP, CVaRMF
+from safecf.als.backend import Blocks, Gradients, HalfSteps, Search
+from safecf.als.solvers import Exact
+from safecf.backends import BACKENDS, find_backend, make_backend, registered
+from safecf.backends.numpy import NumpyBackend
+
+DATA = sp.csr_matrix(np.random.default_rng(0).random((20, 10)) < 0.4, dtype=np.float32)
+
+
+class Bare:
+    """Half-steps and search, and nothing else."""
+
+    name = "bare"
+    row_solvers = ("exact",)
+
+    def __init__(self, num_threads=0):
+        twin = NumpyBackend(num_threads)
+        verbs = {each for each in dir(HalfSteps) if not each.startswith("_")} | {"index"}
+        for verb in verbs - {"name", "row_solvers"}:
+            setattr(self, verb, getattr(twin, verb))
+
+
+@pytest.fixture
+def bare(monkeypatch):
+    monkeypatch.setitem(BACKENDS, "bare", Bare)
+
+
+def test_every_registered_backend_trains_and_searches():
+    for name in registered():
+        backend = make_backend(name, 1, {HalfSteps: "a test", Search: "a test"})
+        assert backend.name == name
+        assert isinstance(backend, find_backend(name))
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    ("model", "needed"),
+    [(SAFER2PP, "updates of coordinate blocks"), (CVaRMF, "gradient steps")],
+)
+def test_a_backend_without_a_capability_is_refused_before_any_work(model, needed):
+    fitted = model(4, backend="bare")
+    wanted = (
+        f"{model.__name__} needs {needed}, which backend 'bare' does not have; try backend='cpu'"
+    )
+    with pytest.raises(NotImplementedError, match=wanted):
+        fitted.fit(DATA, show_progress=False)
+    assert not fitted.is_fitted
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_backend_without_a_row_solver_is_refused_before_any_work():
+    with pytest.raises(ValueError, match=r"unknown solver of backend 'bare'.*known are 'exact'"):
+        SAFER2(4, backend="bare").fit(DATA, show_progress=False)
+
+
+@pytest.mark.usefixtures("bare")
+def test_half_steps_and_search_are_enough_for_a_model():
+    options = {"iterations": 3, "solver": "exact", "random_state": 0}
+    bare = SAFER2(4, backend="bare", **options).fit(DATA, show_progress=False)
+    twin = SAFER2(4, backend="numpy", **options).fit(DATA, show_progress=False)
+    np.testing.assert_array_equal(bare.user_factors, twin.user_factors)
+    np.testing.assert_array_equal(bare.recommend(3, DATA[3])[0], twin.recommend(3, DATA[3])[0])
+
+
+def test_capabilities_are_told_apart():
+    assert not isinstance(Bare(), Blocks | Gradients)
+    assert isinstance(Bare(), HalfSteps)
+    assert Exact.name in Bare.row_solvers
