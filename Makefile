@@ -21,7 +21,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help:
 	@echo 'make demo    train and compare recommenders on a small data set'
 	@echo 'make test    lint, then the Python and the C++ tests'
-	@echo 'make lint    ruff, mypy and clang-format, changing nothing'
+	@echo 'make lint    ruff, mypy, import-linter and clang-format, changing nothing'
 	@echo 'make format  write Python and C++ in the project'"'"'s format'
 	@echo 'make stubs   generate the type stubs of the native core'
 	@echo 'make bench   run a benchmark: NAME=cpu, evaluation, memory, parquet, solvers, synthetic'
@@ -43,10 +43,11 @@ test-cpp: $(VENV)/.tools
 	@ctest --test-dir build/cpp-tests --output-on-failure
 
 lint: $(VENV)/.installed
-	@echo 'ruff, mypy, clang-format'
+	@echo 'ruff, mypy, import-linter, clang-format'
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy
+	@PYTHONPATH=src:. $(BIN)/lint-imports --no-logo --no-cache > $(VENV)/imports.log || (cat $(VENV)/imports.log; exit 1)
 	@$(CPP_SOURCES) | xargs -r $(BIN)/clang-format --dry-run -Werror
 
 format: $(VENV)/.tools

@@ -32,7 +32,7 @@ REPORTED = {
     "cores of a machine on which implicit took 3.6.",
     "msd": "Not measured here: the paper reports 57.0 seconds for SAFER2 on 96 cores.",
 }
-STEPS = ("users", "items", "turn", "losses", "quantile")
+STEPS = ("users", "items", "rotate", "losses", "quantile")
 ABOUT = (
     "An epoch of safecf is losses, xi, weights and both half-steps; one of the peers is both "
     "half-steps. SAFER2 has the paper's settings for data of this shape. The IALS rows of all "
@@ -156,7 +156,7 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
         f"{intro} {results['repeats']} alternating repeats after {results['warm_up']} epochs.",
         report.table(header, rows),
         REPORTED[results["shape"]],
-        "Seconds of our epochs by step, medians; `turn` is Gramians, eigenvectors, rotations and "
+        "Seconds of our epochs by step, medians; `rotate` is Gramians, eigenvectors, rotations and "
         "rounding for both half-steps:",
         report.table(["", *of_epoch], parts),
         "Their floors in seconds, by part; the steps of CG are those that the sampled rows of "

@@ -11,7 +11,7 @@ import typer
 
 from benchmarks import report
 from benchmarks.matrices import long_tailed
-from safecf.backends import CpuBackend
+from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.matrix import check_matrix
 from safecf.data.splits.strong import HeldOut, Split
 from safecf.evaluation import evaluate
@@ -28,14 +28,14 @@ class Ranker:
 
     def __init__(self, users: Any, items: Any, threads: int) -> None:
         self.user_factors, self.item_factors = users, items
-        self.backend = CpuBackend(threads)
+        self.index = CpuBackend(threads).index(items)
 
     def recommend(
         self, userid: Any, user_items: Any, N: int = 10, recalculate_user: bool = False
     ) -> tuple[Any, Any]:
         """Return the N best items by x_u . y_i."""
         liked = check_matrix(user_items, allow_empty=True)
-        return self.backend.topk(self.user_factors[userid], self.item_factors, N, exclude=liked)
+        return self.index.search(self.user_factors[userid], N, liked)
 
 
 def make_split(users: int, items: int) -> Split:

@@ -11,6 +11,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from safecf.als.solvers import CG, Exact, Solver, Subspace
+from safecf.backends.cpu.backend import ROW_SOLVERS
 from safecf.data.matrices.interactions import Interactions
 
 Lengths = NDArray[np.int64]
@@ -130,12 +131,12 @@ def epoch_work(
       row, and rotations within the blocks, 2 d B per row.
 
     Gathered bytes: every row of the fixed side that is asked for, once per half-step: 2 bytes per
-    coordinate for solvers that take them rough, 4 for the others.
+    coordinate for solvers that read them as bfloat16, 4 for the others.
     """
     d, rows = factors, users.size + items.size
     entries = float(users.sum())
     sides = (users.astype(np.float64), items.astype(np.float64))
-    size = 2 if getattr(solver, "rough", False) else 4
+    size = 2 if _reads_bfloat16(solver) else 4
     if isinstance(solver, Subspace):
         block = min(solver.block_size, d)
         products = rows * (3 * d**2 + 2 * d * block) + 10 / 3 * d * block**2
@@ -148,6 +149,11 @@ def epoch_work(
             setup = 4 if isinstance(solver, CG) else 6
             passes = [(setup + 4 * count) * entries * d for count in steps]
     return Work(float(products), (passes[0], passes[1]), (size * entries * d,) * 2, size)
+
+
+def _reads_bfloat16(solver: Solver) -> bool:
+    known = ROW_SOLVERS.get(solver.name)
+    return known is not None and known.reads_bfloat16(solver)
 
 
 def _systems(lengths: NDArray[np.float64], d: int) -> float:

@@ -8,15 +8,15 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from safecf.als.backend import HostReport
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Epoch, Training
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.risk import Mean, Risk, SmoothedCVaR
 from safecf.als.rows import Problem, Rows
 from safecf.als.solvers import CG, Exact, RowSolver, Solver, SpectralCG, Subspace
-from safecf.als.sweeps import State
-from safecf.backends import CpuBackend
-from safecf.backends.base import Solved
+from safecf.als.state import State
+from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
 
 Floats = NDArray[np.float32]
@@ -102,14 +102,14 @@ class Rival(Protocol):
 
 
 class Watched(CpuBackend):
-    """Keeps the half-steps of a training while it is told to: epochs turn the factors as well."""
+    """Keeps the half-steps of a training while it is told to: epochs rotate the factors as well."""
 
     def __init__(self, threads: int) -> None:
         super().__init__(threads)
         self.seen: list[HalfStep] | None = None
         self.state: State | None = None
 
-    def solve_rows(self, rows: Rows, fixed: Any, factors: Floats, solver: RowSolver) -> Solved:
+    def solve_rows(self, rows: Rows, fixed: Any, factors: Floats, solver: RowSolver) -> HostReport:
         """Solve, and keep what was there before and after."""
         if self.seen is None or self.state is None:
             return super().solve_rows(rows, fixed, factors, solver)

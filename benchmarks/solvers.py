@@ -14,7 +14,7 @@ from safecf.als.loss import Loss, Ridge
 from safecf.als.risk import SmoothedCVaR
 from safecf.als.rows import Problem
 from safecf.als.solvers import Exact, Solver, SpectralCG, Subspace
-from safecf.backends import CpuBackend
+from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
 
 # the paper's settings for ML-20M, an eighth of whose shape this is

@@ -14,7 +14,7 @@ from benchmarks.records import Options, progress
 from safecf.als.loss import Loss, Ridge
 from safecf.als.rows import user_rows
 from safecf.als.solvers import Exact
-from safecf.backends import CpuBackend
+from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.matrix import check_matrix
 from safecf.models import IALS
 
@@ -37,7 +37,7 @@ def _everybody(matrix: Any, options: Options) -> dict[str, Any]:
     model = IALS(d, iterations=2, num_threads=threads, random_state=0)
     model.fit(matrix, show_progress=False)
     queries, items = model.user_factors, model.item_factors
-    backend, theirs = CpuBackend(threads), _implicit(model, threads)
+    index, theirs = CpuBackend(threads).index(items), _implicit(model, threads)
     batches = [
         np.arange(first, min(first + BATCH, len(queries)))
         for first in range(0, len(queries), BATCH)
@@ -52,7 +52,7 @@ def _everybody(matrix: Any, options: Options) -> dict[str, Any]:
 
     def verb() -> None:
         for batch, part in zip(batches, checked, strict=True):
-            backend.topk(queries[batch[0] : batch[-1] + 1], items, TOP, exclude=part)
+            index.search(queries[batch[0] : batch[-1] + 1], TOP, part)
 
     def recommend(of: Any) -> Callable[[], None]:
         def run() -> None:
@@ -63,7 +63,7 @@ def _everybody(matrix: Any, options: Options) -> dict[str, Any]:
 
     steps = {
         PRODUCT: product,
-        "safecf, `CpuBackend.topk`": verb,
+        "safecf, the backend's `search`": verb,
         "safecf, `model.recommend`": recommend(model),
         "implicit, `model.recommend`": recommend(theirs),
     }
@@ -99,16 +99,16 @@ def _single(matrix: Any, options: Options) -> dict[str, Any]:
     rows = _histories(matrix, requests, rng)
     items, b = model.item_factors, model.unobserved_weight
     backend, loss, ridge = CpuBackend(1), Loss(b, 0.0), Ridge(model.regularization)
-    fixed = backend.prepare(items, b * backend.gram(items))
-    sketch, one = backend.sketch(items), np.ones(1)
+    fixed, index = backend.fix(items, b * backend.gram(items)), backend.index(items)
 
     def verbs(history: Any, systems: Any) -> None:
         factors = np.zeros((1, d), dtype=np.float32)
         backend.solve_rows(systems, fixed, factors, Exact())
-        backend.topk(factors, items, ONE_TOP, sketch=sketch, exclude=history)
+        index.search(factors, ONE_TOP, history)
 
     checked = [check_matrix(row) for row in rows]
-    systems = [user_rows(each, one, loss, ridge, model.num_items) for each in checked]
+    sizes, one = (len(items), model.num_items), np.ones(1)
+    systems = [user_rows(each, each.row_mass(), one, loss, ridge, sizes) for each in checked]
     folded = [model.fold_in(row) for row in rows]
     calls: dict[str, Callable[[int], Any]] = {
         "`model.recommend(recalculate_user=True)`": lambda at: model.recommend(
@@ -118,7 +118,7 @@ def _single(matrix: Any, options: Options) -> dict[str, Any]:
         "its top-k, `model.recommend_factors`": lambda at: model.recommend_factors(
             folded[at], rows[at], N=ONE_TOP
         ),
-        "`solve_rows` and `topk` of the backend": lambda at: verbs(checked[at], systems[at]),
+        "`solve_rows` and `search` of the backend": lambda at: verbs(checked[at], systems[at]),
     }
     with threadpoolctl.threadpool_limits(1, "blas"):
         # each by itself, as a service would: they do not push each other's arrays out of the caches

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import safecf
 from safecf import FileFormatError, MultVAE
 from safecf.models.vae.encoder import Encoder
-from safecf.models.vae.history import VAEEpoch
+from safecf.models.vae.epochs import VAEEpoch
 from tests.models.runs import held
 from tests.models.saved import put_together, saved, taken_apart
 

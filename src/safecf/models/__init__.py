@@ -1,4 +1,4 @@
-"""Models: the shared interface, and the catalogue of named compositions."""
+"""Models: the interface that all share, and the catalogue of named compositions."""
 
 from safecf.models.catalogue import ERMMF, IALS, IALSPP, MODELS, SAFER2, SAFER2CG, SAFER2PP, CVaRMF
 from safecf.models.ease import EASE

@@ -130,7 +130,7 @@ class ALSModel(MatrixFactorization):
         """Return the solver that the options describe."""
 
     def compose(self) -> Parts:
-        """Return what the model is composed of; its options have to be good ones."""
+        """Return loss, ridge, risk and solver, made from the options."""
         return Parts(self.make_loss(), self.make_ridge(), self.make_risk(), self.make_solver())
 
     def fit(
@@ -204,7 +204,7 @@ class ALSModel(MatrixFactorization):
         return ask
 
     def _adopt(self, plan: Plan) -> None:
-        """Keep what fold-in, partial fits and files need of the data."""
+        """Store what fold-in, partial fits and files need of the data."""
         problem = plan.training.problem
         interactions = problem.interactions
         self.history, self.seed = plan.history, plan.run.seed
@@ -215,7 +215,7 @@ class ALSModel(MatrixFactorization):
         self.user_counts = problem.counted(np.ones(interactions.num_users))
 
     def _publish(self, plan: Plan) -> None:
-        """Show the factors of a state as the model's own."""
+        """Make the factors of the training state the model's."""
         state, fetch = plan.state, plan.training.backend.fetch
         # views: training goes on in the state's own arrays, whatever happens to the model's
         self.user_factors, self.item_factors = (
@@ -261,7 +261,7 @@ class ALSModel(MatrixFactorization):
         return self._solve(rows, "items", history.num_rows)
 
     def _fold_in_items(self, audience: Csr) -> Factors32:
-        """The same for items, with users that count as in the last epoch."""
+        """The same for items, with the users' weights of the last epoch."""
         loss, ridge, risk, _ = self.compose()
         pair_weight = self.user_counts * loss.pair_weight(self.user_mass)
         matrix, mass = self._half_steps().place_matrix(audience), audience.row_mass(pair_weight)
@@ -278,7 +278,7 @@ class ALSModel(MatrixFactorization):
         return backend.fetch(factors).astype(np.float32, copy=False)
 
     def _fixed(self, backend: HalfSteps, side: str) -> Fixed:
-        """Return the fixed side, ready for the backend; it is kept until the factors change."""
+        """Return the fixed side of a half-step, cached until the factors change."""
         users, items = self.both_factors()
         unobserved_weight = self.compose().loss.unobserved_weight
         fixed, weight = items, None

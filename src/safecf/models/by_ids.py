@@ -25,7 +25,7 @@ def recommend_frame(
     filter_items: ArrayLike | None,
     items: ArrayLike | None,
 ) -> pa.Table:
-    """Look the ids up, ask the model by numbers, and name what it answers.
+    """Map ids to indices, recommend, and map the results back to ids.
 
     `user_ids[u]` and `item_ids[i]` are those of the `Interactions` that the model was trained on;
     None stands for 0, 1, 2 and so on. Users and items that a partial fit has added have no id
@@ -82,7 +82,7 @@ def _histories(
     item_ids: IdArray,
     num_items: int,
 ) -> scipy.sparse.csr_matrix:
-    """Return the rows of these users, with the model's columns; unknown items are dropped."""
+    """Return the users' rows in the model's columns; items unknown to the model are dropped."""
     own_users = _ids(interactions.user_ids, interactions.num_users)
     own_items = _ids(interactions.item_ids, interactions.num_items)
     rows = _index(model, "history", own_users).rows(asked, "user (in user_items)")

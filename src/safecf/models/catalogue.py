@@ -45,7 +45,7 @@ class PlainLoss(ALSModel):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NormalisedLoss(ALSModel):
-    """A user's loss is a mean over the history, or between that and a sum."""
+    """A user's loss is a mean over the history, or between a mean and a sum."""
 
     normalisation: float = option(1.0, Number(0, 1, "[]"))
 

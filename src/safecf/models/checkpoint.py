@@ -1,4 +1,4 @@
-"""Checkpoints: what `fit` needs to go on after an epoch as if it had never stopped."""
+"""Checkpoints: everything `fit` needs to resume after an epoch."""
 
 import errno
 import hashlib
@@ -19,14 +19,14 @@ from safecf.errors import FileFormatError
 from safecf.models import files
 from safecf.models.history import pack_history, unpack_history
 
-# They may change between two parts of a run; the part of random_state is played by the seed.
+# Options that may change when a run is resumed; the seed is checked instead of random_state.
 FREE_OPTIONS = {"iterations", "num_threads", "backend", "random_state"}
 
 Path = str | os.PathLike[str]
 
 
 def fingerprints(problem: Problem, labels: IdArray | None) -> dict[str, str]:
-    """Return hashes of all that `fit` was given: interactions, user weights and group labels."""
+    """Return hashes of the data of a fit: interactions, user weights and group labels."""
     users = problem.interactions.users
     names = None if labels is None else np.frombuffer(repr(labels.tolist()).encode(), np.uint8)
     return {
@@ -45,7 +45,7 @@ def _hash(*arrays: NDArray[Any] | None) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """What makes two trainings the same one: the model, its options, the data and the seed."""
+    """The identity of a training: the model, its options, the data and the seed."""
 
     model: str
     options: Mapping[str, Any]
@@ -53,7 +53,7 @@ class Run:
     seed: int
 
     def check_continues(self, earlier: "Run", state: State, shape: tuple[int, int, int]) -> None:
-        """Refuse to go on with a checkpoint of another run, or of a longer one."""
+        """Raise if a checkpoint is of another run, or beyond `iterations`."""
         differing = []
         if earlier.model != self.model:
             differing.append(f"model {earlier.model} in the file, {self.model} here")
@@ -85,7 +85,7 @@ class Run:
 
 
 def write_checkpoint(path: Path, run: Run, state: State, history: list[Epoch]) -> None:
-    """Put a checkpoint in the place of the previous one, all of it or nothing."""
+    """Replace the checkpoint file atomically."""
     options = {name: value for name, value in run.options.items() if name not in FREE_OPTIONS}
     header = {
         "class": run.model,
@@ -106,7 +106,7 @@ def write_checkpoint(path: Path, run: Run, state: State, history: list[Epoch]) -
 
 
 def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
-    """Return what a file holds that nobody has checked yet."""
+    """Read and validate a checkpoint."""
     if not files.located(path).is_file():
         raise FileNotFoundError(
             errno.ENOENT,
@@ -147,7 +147,7 @@ def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
 def read_moments(
     arrays: files.Arrays, side: str, factors: Factors, *, required: bool
 ) -> Moments | None:
-    """Return the moments of the users or of the items, if the file has any, or has to."""
+    """Read and validate the optimizer's moments of one side; None if the file has none."""
     names = [f"{side}.{name}" for name in Moments._fields]
     if not required and arrays.keys().isdisjoint(names):
         return None

@@ -1,4 +1,4 @@
-"""`Derived`: what is made from a model's arrays, kept until they are replaced."""
+"""`Derived`: a cache of what is computed from a model's arrays."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Held(NamedTuple):
-    """What was made, from what, and whether that was an array that could be written into."""
+    """A cached value, its source, and whether the source was a writable array."""
 
     source: Any
     made: Any
@@ -21,9 +21,9 @@ class Derived:
         self._held: dict[object, Held] = {}
 
     def get(self, key: object, source: object, make: Callable[[], Any]) -> Any:
-        """Return what was made from `source`, made anew when that is another object.
+        """Return the value made from `source`; make it anew if `source` is another object.
 
-        An array becomes read-only: what was made would no longer belong to it.
+        A source array becomes read-only, because a write would make the value stale.
         """
         held = self._held.get(key)
         if held is None or held.source is not source:
@@ -35,7 +35,7 @@ class Derived:
         return held.made
 
     def clear(self) -> None:
-        """Drop everything, because the model is about to change; its arrays are writable again."""
+        """Drop everything before the model changes; its arrays are writable again."""
         held, self._held = self._held, {}
         for each in held.values():
             if each.frozen:

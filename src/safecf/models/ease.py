@@ -251,7 +251,7 @@ def solve(
 
 
 def _check_memory(num_items: int) -> None:
-    """Refuse what is certain to fail, before hours of work."""
+    """Raise before the work begins if the memory cannot suffice."""
     needed, free = BYTES_PER_PAIR * num_items**2, available_bytes()
     if free is not None and needed > free:
         raise MemoryError(

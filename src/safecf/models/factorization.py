@@ -1,4 +1,4 @@
-"""`MatrixFactorization`: everything that can be answered from the factors alone."""
+"""`MatrixFactorization`: what can be answered from factors: recommend, similar, partial fits."""
 
 from abc import abstractmethod
 from typing import Any, TypeVar
@@ -184,7 +184,7 @@ class MatrixFactorization(Recommender):
         """Return factors for items with these audiences."""
 
     def both_factors(self) -> tuple[Factors32, Factors32]:
-        """Return both factors, which are there only after `fit`."""
+        """Return user and item factors; raise if the model is not fitted."""
         if self.user_factors is None or self.item_factors is None:
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
         return self.user_factors, self.item_factors
@@ -271,7 +271,7 @@ class MatrixFactorization(Recommender):
 
 
 def directions(factors: Factors32) -> tuple[Factors32, Indices]:
-    """Return x / |x| for every row x, and the rows that are zero and stay so."""
+    """Return x / |x| for every row x, and the indices of the zero rows, which stay zero."""
     squares = np.einsum("ij,ij->i", factors, factors, dtype=np.float64)
     length = np.sqrt(squares, where=squares > 0, out=np.ones_like(squares))
     unit = np.empty_like(factors)
@@ -280,7 +280,7 @@ def directions(factors: Factors32) -> tuple[Factors32, Indices]:
 
 
 def places(own: Indices, size: int, only: Indices | None, without: Indices) -> Indices:
-    """Return where each id stands among the candidates, -1 if it is not one of them."""
+    """Return each id's position among the candidates, -1 if it is not a candidate."""
     if only is None:
         place = own.copy()
     else:
@@ -291,13 +291,13 @@ def places(own: Indices, size: int, only: Indices | None, without: Indices) -> I
 
 
 def one_each(place: Indices, columns: int) -> Csr:
-    """Return a matrix with at most one entry per row, in the given column; -1 means none."""
+    """Return a matrix with one entry per row, in the given column; -1 means no entry."""
     indptr = np.append(0, np.cumsum(place >= 0))
     return Csr(indptr, place[place >= 0].astype(np.int32), None, (place.size, columns))
 
 
 def grown(array: NDArray[Value], size: int) -> NDArray[Value]:
-    """Return the array with zeros at its end, or itself where it is long enough."""
+    """Pad the array with zeros to `size` rows; one that is long enough is returned as it is."""
     if size <= len(array):
         return array
     longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)

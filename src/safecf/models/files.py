@@ -1,6 +1,6 @@
-"""Files of models and checkpoints: safetensors, with everything but the arrays in one JSON header.
+"""Files of models and checkpoints: safetensors, with all but the arrays in one JSON header.
 
-Nothing is ever unpickled, and nothing in a file is believed before it has been looked at.
+Nothing is ever unpickled, and everything is validated before it is used.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ def located(path: str | os.PathLike[str]) -> Path:
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """Return where `write` will put the file, after a look at whether it can."""
+    """Return the path that `write` will use; raise if it cannot be written there."""
     target = with_suffix(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent}; create it first")
@@ -71,7 +71,7 @@ def write(file: File, kind: str, header: Mapping[str, Any], arrays: Arrays) -> N
 
 @contextlib.contextmanager
 def naming(file: File) -> Iterator[None]:
-    """Put the name of the file in front of every complaint about its contents."""
+    """Prefix errors about a file's contents with its name."""
     try:
         yield
     except FileFormatError as problem:
@@ -151,7 +151,7 @@ def array(
 
 
 def pack_ids(name: str, ids: IdArray | None) -> Arrays:
-    """Return ids as arrays: numbers as they are, strings as UTF-8 with the places they start at."""
+    """Return ids as arrays: integers as they are, strings as UTF-8 bytes and offsets."""
     if ids is None:
         return {}
     if ids.dtype != object:
@@ -165,7 +165,7 @@ def pack_ids(name: str, ids: IdArray | None) -> Arrays:
 
 
 def unpack_ids(arrays: Arrays, name: str, fewest: int, most: int) -> IdArray | None:
-    """Undo `pack_ids`; there have to be `fewest` to `most` ids, none of them twice."""
+    """Undo `pack_ids`; raise unless there are `fewest` to `most` ids, all different."""
     damaged = f"the ids {name!r} are damaged; save it again"
     if f"{name}.utf8" in arrays:
         text = array(arrays, f"{name}.utf8", (None,), np.uint8)
@@ -189,7 +189,7 @@ def unpack_ids(arrays: Arrays, name: str, fewest: int, most: int) -> IdArray | N
 
 
 def plain(value: Any) -> Any:
-    """Return the value in types that JSON has; infinities and NaN become strings."""
+    """Convert to JSON types; infinities and NaN become strings."""
     if isinstance(value, Mapping):
         return {key: plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

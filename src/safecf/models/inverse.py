@@ -16,7 +16,7 @@ BLOCK = 256
 
 
 def blocks(size: int) -> list[slice]:
-    """Cut 0..size into blocks; they do not depend on the number of threads, and so the bits."""
+    """Cut 0..size into blocks, the same for any number of threads, so that the bits are too."""
     return [slice(begin, min(begin + BLOCK, size)) for begin in range(0, size, BLOCK)]
 
 

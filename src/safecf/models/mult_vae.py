@@ -28,8 +28,7 @@ from safecf.models.options import (
 )
 from safecf.models.recommender import Callback, check_callback, register, stop_requested
 from safecf.models.vae.encoder import Encoder
-from safecf.models.vae.epochs import Found, run_epoch
-from safecf.models.vae.history import VAEEpoch
+from safecf.models.vae.epochs import Found, VAEEpoch, run_epoch
 from safecf.models.validation import Validation, make_validation
 from safecf.progress import epoch_bar
 

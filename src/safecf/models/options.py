@@ -117,14 +117,14 @@ def rules(model: type) -> dict[str, Rule]:
 
 
 def check_options(options: Mapping[str, object], model: type) -> None:
-    """Apply to every option its rule; what errors advise is the model's default."""
+    """Check every option by its rule; errors suggest the model's default."""
     known, defaults = rules(model), inspect.signature(model).parameters
     for name, value in options.items():
         known[name](name, value, defaults[name].default)
 
 
 def draw_seed(random_state: Any) -> int:
-    """Return the one integer that all chance comes from: the given one, or a drawn one."""
+    """Return the seed: the given integer, or one drawn from the generator."""
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):

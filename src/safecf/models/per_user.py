@@ -1,4 +1,4 @@
-"""What `fit` may be told of every user: how many users they stand for, and their group."""
+"""Per-user arguments of `fit`: how many users each stands for, and groups."""
 
 import numbers
 from typing import Any
@@ -44,7 +44,7 @@ def check_user_weight(weights: ArrayLike | None, users: Csr) -> Vector | None:
 
 
 def check_user_groups(labels: ArrayLike, active: Mask) -> IdArray:
-    """Return a label per user, all strings or all integers, of which the active ones have two."""
+    """Return a label per user, all strings or all integers; active users need at least two."""
     # numpy would make strings of ['a', 1], and end 'a\0' before the zero
     given = np.asarray(labels, dtype=None if hasattr(labels, "dtype") else object)
     values: list[Any] = _one_each(given, active.size, "user_groups").tolist()
@@ -67,7 +67,7 @@ def check_user_groups(labels: ArrayLike, active: Mask) -> IdArray:
 
 
 def pack_groups(weights: GroupWeights | None) -> files.Arrays:
-    """Return weights by label as arrays, in the form of ids and their weights."""
+    """Return the groups' labels and weights as arrays."""
     if weights is None:
         return {}
     names = files.pack_ids("group_names", _label_array(list(weights)))
@@ -96,7 +96,7 @@ def _is_integer(label: object) -> bool:
 
 
 def _encodable(user: int, label: str) -> str:
-    """Return the label as a plain string that a file can hold."""
+    """Return the label as a plain string; raise if UTF-8 cannot encode it."""
     try:
         return label.encode().decode()
     except UnicodeEncodeError as problem:

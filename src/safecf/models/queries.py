@@ -1,4 +1,4 @@
-"""What a model is asked for: ids, their number and the rows that come with them, all checked."""
+"""Checks of queries: ids, the number of results, and the matrix rows that come with them."""
 
 import numbers
 from typing import Any
@@ -43,7 +43,7 @@ def check_ids(ids: ArrayLike, size: int | None, name: str) -> Indices:
 
 
 def check_new_ids(ids: ArrayLike, name: str) -> Indices:
-    """Return an array of ids that need not be known yet, none of them twice."""
+    """Return an array of different ids, which the model need not know yet."""
     found = np.atleast_1d(check_ids(ids, MOST_IDS, name))
     values, counts = np.unique(found, return_counts=True)
     if values.size < found.size:
@@ -106,7 +106,7 @@ def check_rows(matrix: Any, count: int | None, row: str, column: str, known: ran
 
 
 def columns_among(matrix: Csr, chosen: Indices) -> Csr:
-    """Keep only the `chosen` columns, ascending and unique, numbered by their place there."""
+    """Keep only the `chosen` columns (ascending, unique), renumbered from 0."""
     place = np.searchsorted(chosen, matrix.indices)
     keep = np.append(chosen, -1)[place] == matrix.indices
     indptr = np.concatenate(([0], np.cumsum(keep, dtype=np.int64)))[matrix.indptr]

@@ -1,4 +1,4 @@
-"""Rankings: the best columns of scores, and the shape that a model's answers have."""
+"""Rankings: top-k of dense scores, padding, and the shapes of results."""
 
 from collections.abc import Callable
 
@@ -47,7 +47,7 @@ def search(
     without: Indices | None,
     exclude: Csr | None,
 ) -> tuple[Ids, Scores]:
-    """Return the best columns of `scores`, which are asked for a few rows at a time.
+    """Return the best columns of `scores`, which computes a slice of the rows at a time.
 
     `without` are columns to leave out for all rows, and those of `exclude` for each row.
     """
@@ -70,7 +70,7 @@ def search(
 def padded(
     found: tuple[Ids, Scores], count: int, names: Indices | None = None
 ) -> tuple[Ids, Scores]:
-    """Return `count` columns, or one per name where that is less; column j is called names[j]."""
+    """Pad results to `count` columns, or to the number of names; column j has the id names[j]."""
     best, best_scores = found
     if names is None and best.shape[1] == count:
         return found

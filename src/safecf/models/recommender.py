@@ -42,7 +42,7 @@ class Recommender(ABC):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether there is something to recommend from: a `fit` that ended, or a loaded file."""
+        """Whether the model was fitted or loaded."""
         return self.shape != (0, 0)
 
     @abstractmethod
@@ -206,7 +206,7 @@ class Recommender(ABC):
 
     @property
     def derived(self) -> Derived:
-        """What was made from the model's arrays; neither copies nor files of the model hold it."""
+        """Cache of what is computed from the model's arrays; neither copied nor saved."""
         found: Derived = vars(self).setdefault("_derived", Derived())
         return found
 
@@ -215,7 +215,7 @@ class Recommender(ABC):
 
     @contextmanager
     def _restored_on_error(self) -> Iterator[None]:
-        """Leave the model as it was if anything goes wrong."""
+        """Restore the model's attributes if the block raises."""
         before = dict(vars(self))
         try:
             yield
@@ -251,7 +251,7 @@ class Recommender(ABC):
 
     @classmethod
     def load(cls, file: File) -> Self:
-        """Read a model from a path or a binary file; nothing in it is ever run.
+        """Read a model from a path or a binary file; no code in it is ever run.
 
         Called on a base class it returns a model of whatever class the file holds.
         """
@@ -284,12 +284,12 @@ class Recommender(ABC):
 
 
 def stop_requested(answers: Iterable[object]) -> bool:
-    """Whether one of a callback's answers is True, and not only truthy."""
+    """Whether a callback returned True itself, and not only something truthy."""
     return any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers)
 
 
 def check_callback(callback: object) -> None:
-    """Refuse what cannot be called."""
+    """Raise unless it is None or callable."""
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r} cannot be called; give a function, or None")
 
@@ -299,6 +299,6 @@ AnyModel = TypeVar("AnyModel", bound=type[Recommender])
 
 
 def register(model: AnyModel) -> AnyModel:
-    """Enter a model class into `MODELS`: the table of everything that can be loaded and tested."""
+    """Add a model class to `MODELS`, the table of all that can be loaded and tested."""
     MODELS[model.__name__] = model
     return model

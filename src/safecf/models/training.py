@@ -1,4 +1,4 @@
-"""From a model's options and data to a plan, and from a plan through its epochs."""
+"""Training of ALS models: a checked plan, and its epochs."""
 
 import numbers
 import os

@@ -38,7 +38,7 @@ class Validation:
 def make_validation(
     heldout: Any, metric: str, level: float, patience: int, num_items: int
 ) -> Validation | None:
-    """Check how to validate, and on whom; None if there are no held-out users.
+    """Check the arguments of a validation; None if there are no held-out users.
 
     `heldout` has a `history` and a `target`, as `split.validation` has; `metric` is one of
     `METRICS` and its cutoff, as in "ndcg@100"; `num_items` is their number in training.
@@ -56,7 +56,7 @@ def make_validation(
 
 
 def _check_heldout(heldout: Any, num_items: int) -> tuple[Csr, Csr]:
-    """Return history and target, with one row per user each."""
+    """Check and return history and target."""
     if not (hasattr(heldout, "history") and hasattr(heldout, "target")):
         raise TypeError(
             f"validation is of type {type(heldout).__name__} and has no history and target; "

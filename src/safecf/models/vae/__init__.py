@@ -1,1 +1,1 @@
-"""Mult-VAE: its encoder in numpy, all that a trained model needs, and its training in torch."""
+"""Mult-VAE: the encoder in NumPy, which trained models use, and training in torch."""

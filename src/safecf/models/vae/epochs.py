@@ -1,17 +1,34 @@
-"""Epochs: what each of them finds, which one is kept, and what happens when one diverges."""
+"""Epochs of a Mult-VAE: the record of each, which one is kept, and divergence."""
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from safecf.errors import ConvergenceWarning, DivergenceError, warn
 from safecf.models.vae.encoder import Encoder, Floats
-from safecf.models.vae.history import VAEEpoch
 
 if TYPE_CHECKING:
     from safecf.models.vae.training import Trainer
 
 
+@dataclass(frozen=True)
+class VAEEpoch:
+    """What one epoch did: means over its users, each in the state of its batch.
+
+    `objective` is reconstruction + beta * kl, with the `beta` of each step; `beta` is that of the
+    last one. `score` is the validation metric, if there is one. `seconds` is by step.
+    """
+
+    epoch: int
+    objective: float
+    reconstruction: float
+    kl: float
+    beta: float
+    score: float | None = None
+    seconds: dict[str, float] = field(default_factory=dict, compare=False)
+
+
 class Found(NamedTuple):
-    """What an epoch has found, and how well it serves the held-out users, if there are any."""
+    """An epoch's weights, and its validation score if there is one."""
 
     epoch: int
     encoder: Encoder
@@ -20,7 +37,7 @@ class Found(NamedTuple):
     score: float | None = None
 
     def replaces(self, earlier: "Found") -> bool:
-        """Whether it is kept instead of an earlier one: the first of the best, else the last."""
+        """Whether to keep it instead of an earlier one: the first of the best, else the last."""
         return self.score is None or earlier.score is None or self.score > earlier.score
 
 

@@ -16,7 +16,7 @@ from torch.nn import functional
 from safecf.data.matrices.matrix import Csr
 from safecf.errors import DivergenceError
 from safecf.models.vae.encoder import Encoder, Floats, unit_weights
-from safecf.models.vae.history import VAEEpoch
+from safecf.models.vae.epochs import VAEEpoch
 
 # Of a weight. Factors are sums of weights and scores sums of their products with weights, all of
 # which float32 can hold then.
@@ -153,7 +153,7 @@ class Settings:
 
 
 class Trainer:
-    """One epoch after the other, with all chance from the seed.
+    """Runs epochs; all randomness comes from the seed.
 
     Only the number of threads of torch is touched, and only while an epoch runs.
     """
@@ -172,7 +172,7 @@ class Trainer:
         self.epoch = 0
 
     def run_epoch(self) -> VAEEpoch:
-        """Visit every user once, in random order; what diverges is an error, and of no use."""
+        """Visit every user once, in random order; raise if the epoch diverges."""
         begin = time.perf_counter()
         order, size, beta = self.rng.permutation(self.active), self.settings.batch_size, 0.0
         total = torch.zeros(3, dtype=torch.float64, device=self.device)
