@@ -6,7 +6,7 @@ import typer
 
 from benchmarks import report
 from benchmarks.apart import Cost, apart, cost
-from safecf.data.synthetic import SHAPES, synthetic
+from safecf.data.datasets.synthetic import SHAPES, synthetic
 
 
 def measure(name: str, seed: int) -> Cost:

@@ -2,35 +2,35 @@
 
 import pytest
 
-from safecf import memory
+from safecf import free_memory
 
 
 @pytest.fixture
 def system(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "CONTAINER", tmp_path)
+    monkeypatch.setattr(free_memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(free_memory, "CONTAINER", tmp_path)
     (tmp_path / "meminfo").write_text("MemTotal: 200 kB\nMemFree: 1 kB\nMemAvailable: 100 kB\n")
     return tmp_path
 
 
 def test_the_system_says_what_is_available(system):
-    assert memory.available_bytes() == 100 * 1024
+    assert free_memory.available_bytes() == 100 * 1024
 
 
 @pytest.mark.parametrize(("limit", "left"), [("max\n", 102_400), ("5000\n", 2000), ("10\n", 0)])
 def test_a_container_may_have_less(system, limit, left):
     (system / "memory.max").write_text(limit)
     (system / "memory.current").write_text("3000\n")
-    assert memory.available_bytes() == left
+    assert free_memory.available_bytes() == left
 
 
 def test_other_systems(system):
     (system / "meminfo").write_text("nothing\n")
-    assert memory.available_bytes() is None
+    assert free_memory.available_bytes() is None
     (system / "meminfo").unlink()
-    assert memory.available_bytes() is None
+    assert free_memory.available_bytes() is None
 
 
 def test_this_one_has_some():
-    found = memory.available_bytes()
+    found = free_memory.available_bytes()
     assert found is None or found > 0

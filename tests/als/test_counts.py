@@ -11,7 +11,7 @@ from safecf.als.risk import CVaR, Mean, SmoothedCVaR
 from safecf.als.solvers import CG, Exact, Gradient, SpectralCG, Subspace
 from safecf.als.sweeps import State
 from safecf.backends import CpuBackend, NumpyBackend
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 from tests.problems import gradient, matrix_of, objective, problem_of, unturned
 
 BACKENDS = [NumpyBackend(), CpuBackend()]

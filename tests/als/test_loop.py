@@ -13,8 +13,8 @@ from safecf.als.risk import Mean, SmoothedCVaR
 from safecf.als.rows import Problem
 from safecf.als.solvers import CG, Exact, SpectralCG, Subspace
 from safecf.backends import CpuBackend, NumpyBackend
+from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
-from safecf.data.matrices.matrix import Csr
 from safecf.errors import ConvergenceWarning
 from tests.problems import dense, gradient, matrix_of, objective, problem_of, unturned, user_losses
 

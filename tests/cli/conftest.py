@@ -7,7 +7,7 @@ import pyarrow.parquet
 import pytest
 
 from safecf import cli
-from safecf.data.synthetic import synthetic
+from safecf.data.datasets.synthetic import synthetic
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from safecf import cli, datasets
-from safecf.data.splits import files as split_files
-from safecf.data.splits.files import NAMES
+from safecf.data.splits import split_files
+from safecf.data.splits.split_files import NAMES
 from tests.data.official import ml_1m_text, random_rows
 from tests.data.test_split import ML1M_SUMS, files_of
 
@@ -98,5 +98,7 @@ def test_what_a_person_sees_of_an_error(tmp_path, ratings, monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code != 0
-    assert "heldout is 1000, twice, but only" in capsys.readouterr().err
+    assert (
+        "heldout is 1000 for validation and again for the test, but only" in capsys.readouterr().err
+    )
     assert os.listdir(tmp_path) == ["ratings.dat"]

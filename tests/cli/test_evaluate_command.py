@@ -7,8 +7,8 @@ import pyarrow.parquet
 import pytest
 
 from safecf import IALS, SAFER2, Evaluation, Interactions, datasets
+from safecf.cli.inputs import make_model, name_models
 from safecf.cli.results import choose_metric
-from safecf.cli.sources import make_model, name_models
 
 SMALL = "factors=4,iterations=3"
 COLUMNS = ("--user", "visitor", "--item", "page")
@@ -68,15 +68,15 @@ def test_a_saved_model_counts_items_by_their_ids(run, clicks, tmp_path):
         (["demo", "-m", "ials:factors"], "no option=value"),
         (["demo", "-m", "nowhere.safetensors"], "nowhere.safetensors"),
         (["ml-1m", "--path", "nowhere", "-m", "ials"], "nowhere"),
-        (["demo", "-m", "ials", "--path", "x"], "--path means nothing for the synthetic data"),
-        (["ml-1m", "-m", "ials", "--separator", ";"], "--separator means nothing for the data"),
-        (["ml-1m", "-m", "ials", "--user", "foo"], "--user means nothing for the data set ml-1m"),
+        (["demo", "-m", "ials", "--path", "x"], "--path does not apply to the synthetic data"),
+        (["ml-1m", "-m", "ials", "--separator", ";"], "--separator does not apply to the data"),
+        (["ml-1m", "-m", "ials", "--user", "foo"], "--user does not apply to the data set ml-1m"),
         (["x.csv", "-m", "ials", "--path", "x"], "--path is for ml-1m, ml-20m, msd; give"),
         (["x.csv", "-m", "ials", "--min-rating", "4"], "try --rating 'rating'"),
         (["demo", "-m", "ials", "--heldout", "0"], "heldout is 0; hold out at least 1"),
         (["demo", "-m", "ials", "--split", "time"], "known are 'strong', 'holdout', 'temporal'"),
         (["demo", "-m", "ials", "--split", "temporal"], "no times; read it with --timestamp"),
-        (["demo", "-m", "ials", "--cutoff", "5"], "--cutoff means nothing for --split strong"),
+        (["demo", "-m", "ials", "--cutoff", "5"], "--cutoff does not apply to --split strong"),
         (["demo", "-m", "ials", "--min-user-interactions", "0"], "has to be at least 1"),
     ],
 )
@@ -106,7 +106,7 @@ def test_arguments_are_checked_before_any_work(run, monkeypatch, tmp_path, argum
     def fail(*_, **__):
         raise AssertionError("work has begun")
 
-    monkeypatch.setattr("safecf.cli.sources.load_data", fail)
+    monkeypatch.setattr("safecf.cli.inputs.load_data", fail)
     (tmp_path / "file").touch()
     places = {"file": tmp_path / "file", "folder": tmp_path}
     code, _, err = run("evaluate", "demo", *(each.format(**places) for each in arguments))

@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from safecf import Interactions, datasets
-from safecf.data.reading import readers, text
+from safecf.data.reading import delimited, sources
 
 READ = {"user": "u", "item": "i", "rating": "r", "min_rating": 1}
 
@@ -48,7 +48,7 @@ def test_bad_text(tmp_path, case):
 
 
 def test_lines_are_counted_over_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "BYTES_AT_ONCE", 64)
+    monkeypatch.setattr(delimited, "BYTES_PER_BATCH", 64)
     path = tmp_path / "log.csv"
     lines = [f"{n},{n},3\n" for n in range(200)]
     for bad, message in (
@@ -112,7 +112,7 @@ def test_decimals_are_numbers():
 
 
 def test_rows_are_counted_over_parquet_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(sources, "ROWS_PER_BATCH", 3)
     table = pa.table({"user": [1] * 10 + [None], "item": list(range(11))})
     pyarrow.parquet.write_table(table, tmp_path / "log.parquet", row_group_size=4)
     with pytest.raises(ValueError, match=r"log\.parquet: column 'user', row 10 \(counted from 0"):

@@ -12,7 +12,7 @@ import pytest
 
 import safecf
 from safecf import datasets
-from safecf.data.splits.strong import strong_generalization
+from safecf.data.splits.strong_generalization import strong_generalization
 from tests.data.official import (
     ml_1m_text,
     ml_20m_text,

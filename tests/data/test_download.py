@@ -59,7 +59,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(download, "SECONDS_OF_SILENCE", 5)
+    monkeypatch.setattr(download, "TIMEOUT_SECONDS", 5)
     with Server(("127.0.0.1", 0), Handler) as running:
         running.asked = []
         thread = threading.Thread(target=functools.partial(running.serve_forever, 0.02))

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safecf.data.matrices import ids as ids_module
-from safecf.data.matrices.ids import Encoder, Index, check_ids, to_numpy
+from safecf.data.matrices import coo
+from safecf.data.matrices.coo import IdEncoder
+from safecf.data.matrices.ids import Index, check_ids, to_numpy
 from tests.data.rows import integers, strings
 
 PARTS = st.lists(st.lists(integers, max_size=8), max_size=4) | st.lists(
@@ -22,8 +23,8 @@ def test_codes_are_numbers_of_first_appearance(table, parts):
     kind = pa.large_string() if values and isinstance(values[0], str) else pa.int64()
     known = list(dict.fromkeys(values))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ids_module, "LARGEST_TABLE", table)
-        encoder = Encoder()
+        patch.setattr(coo, "LARGEST_TABLE", table)
+        encoder = IdEncoder()
         for part in parts:
             codes = encoder.codes(pa.array(part, type=kind))
             assert codes.dtype == np.int32
@@ -43,7 +44,7 @@ def test_codes_are_numbers_of_first_appearance(table, parts):
     ],
 )
 def test_text_of_integers_becomes_integers_if_nothing_is_lost(texts, expected):
-    encoder = Encoder()
+    encoder = IdEncoder()
     encoder.codes(pa.array(texts, type=pa.large_string()))
     found = to_numpy(encoder.ids(integers_in_text=True))
     assert found.tolist() == expected

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safecf.data.matrices.interactions import Interactions
-from safecf.data.splits.strong import per_user_holdout, temporal
+from safecf.data.splits.known_users import per_user_holdout, temporal
 from safecf.errors import ParameterWarning
 
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from safecf.data.matrices import matrix as matrix_module
-from safecf.data.matrices.matrix import Csr, check_matrix
+from safecf.data.matrices import csr
+from safecf.data.matrices.csr import Csr
+from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.errors import ParameterWarning
 
 dense_matrices = arrays(
@@ -96,7 +97,7 @@ def test_row_mass_does_not_depend_on_the_blocks(monkeypatch, block, weighted):
     if not weighted:
         matrix.data[:] = 1
     column_weight = rng.random(30)
-    monkeypatch.setattr(matrix_module, "BLOCK", block)
+    monkeypatch.setattr(csr, "BLOCK", block)
     mass = check_matrix(matrix).row_mass(column_weight)
     np.testing.assert_allclose(mass, matrix.toarray() @ column_weight, rtol=1e-6)
 

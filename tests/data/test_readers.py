@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safecf import Interactions
-from safecf.data.matrices import encode
-from safecf.data.reading import readers, text
+from safecf.data.matrices import coo
+from safecf.data.reading import delimited, sources
 from tests.data.rows import assert_same, entries, integers, rows_of, safe_strings, slow, strings
 
 ANY_ROWS = rows_of(integers, strings) | rows_of(strings, integers)
@@ -50,7 +50,7 @@ def columns_of(rows):
 @given(rows=ANY_ROWS, options=OPTIONS, block=st.integers(1, 8))
 def test_frames_are_their_slow_twin(rows, options, block):
     expected = slow(rows, **options)
-    with patch.object(encode, "ROWS_PER_BLOCK", block):
+    with patch.object(coo, "ROWS_PER_BLOCK", block):
         if not expected[0]:
             with pytest.raises(ValueError, match=r"no interaction is left|no row has a rating"):
                 Interactions.from_frame(columns_of(rows), **arguments(options))
@@ -68,7 +68,7 @@ def test_parquet_files_are_one_long_frame(tmp_path_factory, rows, cut, group):
         pyarrow.parquet.write_table(part, folder / f"{name}.parquet", row_group_size=group)
     expected = Interactions.from_frame(table)
     files = [folder / "part-0.parquet", str(folder / "part-1.parquet")]
-    with patch.object(readers, "ROWS_AT_ONCE", 2):
+    with patch.object(sources, "ROWS_PER_BATCH", 2):
         for paths in (folder, f"{folder}/*.parquet", files):
             found = Interactions.from_parquet(paths)
             assert entries(found) == entries(expected)
@@ -203,5 +203,5 @@ def test_quoted_lines_across_blocks(tmp_path):
     rows = [(f"{number}\nof many", number) for number in range(50)]
     lines = "".join(f'"{user}",{item}\n' for user, item in rows)
     (tmp_path / "log.csv").write_text("user,item\n" + lines)
-    with patch.object(text, "BYTES_AT_ONCE", 64):
+    with patch.object(delimited, "BYTES_PER_BATCH", 64):
         assert entries(Interactions.from_csv(tmp_path)) == dict.fromkeys(rows, 1)

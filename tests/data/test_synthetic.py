@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from safecf.data import synthetic as module
-from safecf.data.splits.strong import strong_generalization
-from safecf.data.synthetic import DEMO_SETTINGS, SHAPES, Recipe, synthetic
+from safecf.cli.demo import SETTINGS
+from safecf.data.datasets.synthetic import SHAPES, Recipe, synthetic
+from safecf.data.splits.strong_generalization import strong_generalization
 from safecf.measures.metrics import recall
 from safecf.measures.tails import tail_mean
 from safecf.models.recommender import MODELS
@@ -53,7 +53,7 @@ def test_a_seed_gives_the_same_interactions(demo):
 
 
 def test_blocks_change_the_draws_and_nothing_else(demo, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 10_000)
+    monkeypatch.setattr("safecf.data.datasets.synthetic.BLOCK", 10_000)
     blocks = synthetic("demo")
     np.testing.assert_array_equal(blocks.matrix.indptr, demo.matrix.indptr)
     popularity, expected = counts(blocks.matrix)[1], counts(demo.matrix)[1]
@@ -167,12 +167,12 @@ def test_a_lone_number_is_refused():
 
 def test_average_case_models_fail_the_minorities_of_the_demo():
     """Mean and tail of recall@20 of new users, and the mean of those with the rarest tastes."""
-    found = {name: [] for name in DEMO_SETTINGS}
+    found = {name: [] for name in SETTINGS}
     for seed in range(3):
         drawn = synthetic("demo", seed=seed)
         users, items = drawn.matrix.nonzero()
         split = strong_generalization(users, items, heldout=1000, groups=drawn.group)
-        for name, settings in DEMO_SETTINGS.items():
+        for name, settings in SETTINGS.items():
             model = MODELS[name](random_state=seed, **settings).fit(split.train, False)
             history = split.test.history
             ranked, _ = model.recommend(np.arange(1000), history, N=20, recalculate_user=True)

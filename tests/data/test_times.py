@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from safecf import datasets
-from safecf.data.reading.times import as_times, to_times
+from safecf.data.reading.times import to_datetime64, to_timestamps
 
 MOMENT = datetime.datetime(2024, 5, 1, 11, tzinfo=datetime.UTC)
 SECONDS = int(MOMENT.timestamp())
@@ -33,14 +33,15 @@ WRITTEN = {
 
 @pytest.mark.parametrize("kind", WRITTEN)
 def test_every_way_to_write_a_time(kind):
-    found = to_times(WRITTEN[kind])
+    found = to_timestamps(WRITTEN[kind])
     assert found.type == pa.timestamp("us")
     assert found.to_numpy().tolist() == [MOMENT.replace(tzinfo=None)]
 
 
 @pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])
 def test_dates_are_their_midnight(kind):
-    assert to_times(pa.array([DAY.date()], kind)).to_numpy().tolist() == [DAY.replace(tzinfo=None)]
+    found = to_timestamps(pa.array([DAY.date()], kind))
+    assert found.to_numpy().tolist() == [DAY.replace(tzinfo=None)]
 
 
 BAD = {
@@ -92,6 +93,6 @@ def test_bad_times_in_text_name_the_line(tmp_path):
 def test_arrays_of_any_kind():
     hours = np.array(["2024-05-01T11"], dtype="datetime64[h]")
     for values in ([MOMENT], hours, [str(SECONDS)], ["2024-05-01T11:00"], np.array([SECONDS])):
-        assert as_times(values, "times").tolist() == [MOMENT.replace(tzinfo=None)]
+        assert to_datetime64(values, "times").tolist() == [MOMENT.replace(tzinfo=None)]
     with pytest.raises(TypeError, match="times: "):
-        as_times([{}], "times")
+        to_datetime64([{}], "times")

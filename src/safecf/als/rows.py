@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from safecf import _core
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.quantile import Population
+from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
-from safecf.data.matrices.matrix import Csr
 
 Mask = NDArray[np.bool_]
 

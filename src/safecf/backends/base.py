@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from safecf.als.loss import Vector
 from safecf.als.rows import Rows
 from safecf.als.solvers import RowSolver
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 
 Factors = NDArray[Any]
 Ids = NDArray[np.int32]

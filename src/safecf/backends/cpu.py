@@ -13,7 +13,7 @@ from safecf.als.solvers import CG, Exact, RowSolver, SpectralCG
 from safecf.backends.base import Factors, Ids, Positions, Solved
 from safecf.backends.blas import eigenbasis, single_threaded_blas
 from safecf.backends.memory import CACHE_LINE, aligned
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 from safecf.errors import SolveError, choose
 
 Floats = NDArray[np.float32]

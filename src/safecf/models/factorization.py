@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from safecf.backends import Backend, make_backend
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 from safecf.errors import NotFittedError
 from safecf.models.by_ids import ByIds
 from safecf.models.queries import (

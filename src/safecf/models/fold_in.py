@@ -11,7 +11,7 @@ from safecf.als.risk import Risk
 from safecf.als.rows import Rows, item_rows, user_rows
 from safecf.als.solvers import Exact, Solver
 from safecf.backends import Backend
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 from safecf.models.factorization import Factors32, MatrixFactorization, grown
 from safecf.models.queries import check_new_ids
 

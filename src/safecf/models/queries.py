@@ -7,7 +7,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.data.matrices.matrix import Csr, check_matrix
+from safecf.data.matrices.csr import Csr
+from safecf.data.matrices.csr_from_scipy import check_matrix
 
 Indices = NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""What the commands work on: data by name or path, and models by name and options."""
+"""The inputs of a command: data by name or path, and models by name and options."""
 
 import ast
 from dataclasses import dataclass
@@ -7,52 +7,51 @@ from typing import Any
 
 import numpy as np
 
-from safecf.cli.options import DataOptions, SplitOptions
-from safecf.data.datasets import DATASETS, Log, load, read_files
-from safecf.data.datasets.family import DataSet
-from safecf.data.splits.strong import Split
-from safecf.data.synthetic import SHAPES, synthetic
+from safecf.cli.command_options import COUNTS, DataOptions, SplitOptions
+from safecf.data.datasets.dataset import DataSet
+from safecf.data.datasets.loading import DATASETS, load, read_files
+from safecf.data.datasets.synthetic import SHAPES, synthetic
+from safecf.data.splits.held_out import Split
+from safecf.data.splits.log import Log
 from safecf.errors import choose
 from safecf.models import MODELS, Recommender
 from safecf.models.options import check_options
 
-COUNTS = ("min_user_interactions", "min_item_interactions")
-
 
 @dataclass(frozen=True)
 class Data:
-    """Interactions, the options they were chosen by, and the data set they are of, if any."""
+    """A log, the options that it was read with, and its data set, if it has a name."""
 
     log: Log
     options: DataOptions
     dataset: DataSet | None = None
 
     def filtered(self) -> Log:
-        """Merge the duplicates and drop the rare, a data set's as the paper does by default."""
+        """Merge duplicates, drop rare items and users; the paper's minimums are the defaults."""
         counts = {name: getattr(self.dataset, name, 1) for name in COUNTS} | self.options.counts()
         return self.log.merged(self.options.duplicates or "sum").filtered(**counts)
 
     def split(self, options: SplitOptions) -> Split:
-        """Split as the options say; the paper's numbers are the defaults of its data sets."""
+        """Split by the options; for the paper's data sets, its numbers are the defaults."""
         log = self.filtered()
         given: dict[str, Any] = {"weighted": self.options.weight is not None}
         if options.split == "temporal":
             chosen = {"share": options.share, "cutoff": options.cutoff}
             return log.temporal(**given, **_given(chosen))
         if options.split == "holdout":
-            chosen = {"share": options.share, "min_interactions": self._shortest}
+            chosen = {"share": options.share, "min_interactions": self._min_interactions}
             return log.per_user_holdout(**given, seed=options.seed, **_given(chosen))
         chosen = {
             "heldout": options.heldout,
             "holdout_share": options.share,
-            "min_interactions": self._shortest,
+            "min_interactions": self._min_interactions,
         }
         if self.dataset is not None and options.heldout is None:
             chosen["heldout"] = self.dataset.heldout
         return log.strong_generalization(**given, seed=options.seed, **_given(chosen))
 
     @property
-    def _shortest(self) -> int | None:
+    def _min_interactions(self) -> int | None:
         default = getattr(self.dataset, "min_user_interactions", None)
         return self.options.counts().get("min_user_interactions", default)
 
@@ -67,7 +66,7 @@ def load_data(options: DataOptions) -> Data:
         )
     if name in SHAPES and len(options.data) == 1:
         options.refuse_others(COUNTS, f"the synthetic data {name!r}")
-        return Data(_drawn(name), options)
+        return Data(_draw(name), options)
     if options.path is not None:
         raise ValueError(f"--path is for {', '.join(DATASETS)}; give the files themselves instead")
     if len(options.data) == 1 and not Path(name).suffix and not Path(name).exists():
@@ -75,7 +74,7 @@ def load_data(options: DataOptions) -> Data:
     return Data(read_files(options.data, options.layout()), options)
 
 
-def _drawn(shape: str) -> Log:
+def _draw(shape: str) -> Log:
     drawn = synthetic(shape)
     tastes = np.char.add("taste ", drawn.group.astype(str)).astype(object)
     return Log.of_matrix(drawn.matrix, tastes)

@@ -1,4 +1,4 @@
-"""Memory: how much of it is free, so that what cannot fit is refused before the work begins."""
+"""Free memory, to refuse work that would not fit before it begins."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ CONTAINER = Path("/sys/fs/cgroup")
 
 
 def available_bytes() -> int | None:
-    """Return what the system, or the container, has left; None where it does not say."""
+    """Return the free memory of the system or the container, None if it is not known."""
     found = [each for each in (_system(), _container()) if each is not None]
     return min(found, default=None)
 
@@ -23,9 +23,9 @@ def _system() -> int | None:
 
 
 def _container() -> int | None:
-    """Return what is left below the limit of the control group, if it has one."""
+    """Return the free memory below the limit of the control group, if it has one."""
     try:
         limit = int((CONTAINER / "memory.max").read_text())
         return max(0, limit - int((CONTAINER / "memory.current").read_text()))
-    except (OSError, ValueError):  # no limit is written as the word "max"
+    except (OSError, ValueError):  # without a limit, the file holds the word "max"
         return None

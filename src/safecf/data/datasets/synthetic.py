@@ -1,4 +1,4 @@
-"""Synthetic interactions that behave like real ones, with tastes that are known."""
+"""Synthetic interactions with popularity and activity like real data, and known tastes."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -11,12 +11,12 @@ from scipy.sparse import csr_matrix
 
 from safecf.errors import choose
 
-# An urn has 64 balls per item, so that rare items are in it too.
+# Balls per item of an urn: enough for rare items to have one.
 BALLS = 64
 # Interactions that are drawn at a time, which bounds the memory.
 BLOCK = 2**20
-# Rounds after which a user, who has liked nearly all there is to like, likes anything.
-PATIENCE = 12
+# Rounds after which users who still lack items draw from all items with equal probability.
+MAX_ROUNDS = 12
 
 
 def _check(holds: bool, name: str, value: object, wanted: str) -> None:
@@ -26,17 +26,17 @@ def _check(holds: bool, name: str, value: object, wanted: str) -> None:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How interactions come about; every user has one taste, and tastes differ in size.
+    """The parameters of the generator; every user has one taste, and tastes differ in size.
 
     1. Item i has popularity p_i = (rank_i + shift |V|)^-exponent (Zipf-Mandelbrot).
     2. Taste g has a share ~ (g + 1)^-skew of the users, a share ~ (g + 1)^(-skew / 2) of the items
-       and `facets` facets, among which its items are spread. A share `overlap` of the items
-       belongs to a facet of another taste as well.
-    3. A user's number of interactions is log-normal with `spread`, at least `shortest`; how much
-       they like each facet of their taste is Dirichlet(`variety`).
-    4. Each interaction is with a hit (any item, by popularity) with probability `hits`, with an
-       item of anybody's taste with probability `roaming`, else with an item of a facet of the
-       user's own taste, by popularity. Nobody likes an item twice.
+       and `facets` facets, among which its items are divided. A share `overlap` of the items
+       belongs to a facet of a second taste as well.
+    3. A user's number of interactions is log-normal with `spread`, at least `shortest`; the
+       probabilities of the facets of their taste are Dirichlet(`variety`).
+    4. Each interaction draws an item by popularity: from all items with probability `hits`, from a
+       facet of a random taste with probability `roaming`, else from a facet of the user's own
+       taste. All items of a user are different.
     """
 
     users: int
@@ -82,7 +82,7 @@ class Recipe:
 
     @property
     def longest(self) -> int:
-        """The most interactions of a user, half of the items."""
+        """The largest number of interactions of a user: half of the items."""
         return max(self.items // 2, 1)
 
     @property
@@ -94,7 +94,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Synthetic:
-    """Interactions with the taste behind them: user u has the taste `group[u]`, 0 the largest."""
+    """Interactions, and the taste `group[u]` of every user u; taste 0 is the largest."""
 
     matrix: csr_matrix
     group: NDArray[np.int64]
@@ -105,33 +105,6 @@ SHAPES: dict[str, Recipe] = {
     "demo": Recipe(6_000, 2_000, 400_000),
     "ml-20m-like": Recipe(136_677, 20_108, 9_540_000, exponent=1.5, shift=0.01),
     "msd-like": Recipe(571_355, 41_140, 33_600_000, exponent=1.0, shift=0.01, shortest=20),
-}
-
-
-# Rounded from the best of 64 random settings per model, by recall@20 of the worst-off 30 % of the
-# validation users of "demo" with the seeds 100 to 102. There are fewer factors than tastes, as with
-# any large catalogue, so that a model has to choose whom to serve.
-DEMO_SETTINGS: dict[str, dict[str, Any]] = {
-    "IALS": {
-        "factors": 32,
-        "iterations": 20,
-        "unobserved_weight": 0.3,
-        "regularization": 0.007,
-    },
-    "ERMMF": {
-        "factors": 32,
-        "iterations": 20,
-        "unobserved_weight": 0.003,
-        "regularization": 0.01,
-    },
-    "SAFER2": {
-        "factors": 32,
-        "iterations": 20,
-        "unobserved_weight": 0.004,
-        "regularization": 0.007,
-        "bandwidth": 0.15,
-        "tail": 0.3,
-    },
 }
 
 
@@ -182,9 +155,10 @@ def _draw(recipe: Recipe) -> Synthetic:
 
 
 def _lengths(recipe: Recipe, rng: np.random.Generator) -> NDArray[np.int64]:
-    """n_u = min(max(scale * a_u, shortest), longest), a_u log-normal, with the scale that it takes.
+    """n_u = clip(scale * a_u, shortest, longest), a_u log-normal; their sum is `interactions`.
 
-    Rounded down, and up again for as many users, drawn at random, as are needed for the sum.
+    The scale is found by bisection. n_u is rounded down, and up for as many random users as the sum
+    needs.
     """
     activity = rng.lognormal(0.0, recipe.spread, recipe.users)
     low, high = 0.0, recipe.longest / activity.min()
@@ -200,7 +174,7 @@ def _lengths(recipe: Recipe, rng: np.random.Generator) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class _Urns:
-    """Items to draw from: urn k is `balls[first[k]:first[k] + size[k]]`, every ball an item."""
+    """Urns of items: urn k is `balls[first[k]:first[k] + size[k]]`, each ball is an item."""
 
     balls: NDArray[np.int32]
     first: NDArray[np.int64]
@@ -208,7 +182,7 @@ class _Urns:
 
     @classmethod
     def fill(cls, members: Iterable[NDArray[np.int64]], popularity: NDArray[np.float64]) -> Self:
-        """Give each member of an urn its share of the balls, by popularity."""
+        """Fill each urn with its members, in numbers proportional to their popularity."""
         balls = []
         for items in members:
             edges = np.cumsum(popularity[items])
@@ -218,13 +192,13 @@ class _Urns:
         return cls(np.concatenate(balls), np.cumsum(size) - size, size)
 
     def draw(self, urn: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int32]:
-        """Draw a ball from each of the urns, and put it back."""
+        """Draw a ball from each of the urns, with replacement."""
         ball = (rng.random(urn.size) * self.size[urn]).astype(np.int64)
         return np.asarray(self.balls[self.first[urn] + ball])
 
 
 def _urns(recipe: Recipe, rng: np.random.Generator) -> _Urns:
-    """One urn per facet of every taste, and a last one with the hits."""
+    """Return one urn per facet of every taste, and a last one with all items."""
     items, facets = recipe.items, recipe.facets
     rank = rng.permutation(items) + 1.0
     popularity = np.asarray((rank + recipe.shift * items) ** -recipe.exponent, dtype=np.float64)
@@ -236,13 +210,13 @@ def _urns(recipe: Recipe, rng: np.random.Generator) -> _Urns:
     second = np.where(rng.random(items) < recipe.overlap, second, home)
     everything = np.arange(items)
     members = [np.flatnonzero((home == k) | (second == k)) for k in range(recipe.tastes * facets)]
-    # a facet that no item has come to is about hits
+    # facets without items draw from all items
     members = [urn if urn.size else everything for urn in members]
     return _Urns.fill([*members, everything], popularity)
 
 
 def _blocks(indptr: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges of users with about `BLOCK` interactions."""
+    """Yield ranges of users with about `BLOCK` interactions each."""
     edges = np.searchsorted(indptr, np.arange(0, indptr[-1], BLOCK))
     edges = np.unique(np.append(edges, indptr.size - 1)).tolist()
     yield from pairwise(edges)
@@ -255,7 +229,7 @@ def _draw_users(
     urns: _Urns,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Draw items until user u has `lengths[u]` different ones; ascending, user after user."""
+    """Draw items until user u has `lengths[u]` different ones; return them sorted by user."""
     mix = rng.dirichlet(np.full(recipe.facets, recipe.variety), lengths.size)
     edges = np.cumsum(mix, axis=1)[:, :-1]
     bits = recipe.items.bit_length()
@@ -264,12 +238,12 @@ def _draw_users(
     missing, rounds = lengths, 0
     while missing.any():
         users = np.repeat(np.arange(lengths.size), missing)
-        if rounds < PATIENCE:
+        if rounds < MAX_ROUNDS:
             items = _draw_items(recipe, users, group, edges, urns, rng)
         else:
             items = rng.integers(recipe.items, size=users.size, dtype=np.int32)
         drawn = np.sort(users << bits | items)
-        # of the stable sorts, numpy has one that merges what is sorted already
+        # numpy's stable sort merges runs that are sorted already
         pairs = np.sort(np.concatenate([pairs, drawn]), kind="stable")
         pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
         missing = lengths - np.diff(np.searchsorted(pairs, first_pairs))
@@ -285,7 +259,7 @@ def _draw_items(
     urns: _Urns,
     rng: np.random.Generator,
 ) -> NDArray[np.int32]:
-    """Choose an urn for each of `users`, and a ball from it."""
+    """Choose an urn for each of `users`, and draw an item from it."""
     taste = group[users]
     kind = rng.random(users.size)
     roams = np.flatnonzero(kind < recipe.roaming)

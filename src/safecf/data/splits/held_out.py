@@ -1,4 +1,4 @@
-"""`Split` and `HeldOut`, what every split returns, and what splits have in common."""
+"""`Split` and `HeldOut`, which every split returns; the checks that all splits share."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +17,9 @@ Labels = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Held-out users, one per row: `history` is shown to the model, `target` is to be predicted.
+    """Held-out users, one per row: the model sees `history` and has to predict `target`.
 
-    `groups` are their labels, if the split was given any.
+    `groups` are the labels of the users, None if there are none.
     """
 
     history: csr_matrix
@@ -29,11 +29,11 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training users, and two sets of held-out users over the same items.
+    """Training users, validation users and test users over the same items.
 
     Column i is the item `item_ids[i]`. `user_ids` are the original ids of the rows of train,
-    validation and test, in this order. `dropped` is the number of held-out interactions that are
-    in none of the three, because training does not know the item, or the user where it has to.
+    validation and test, in this order. `dropped` counts the held-out interactions that are in none
+    of the three, because their item (or their user, in splits of known users) is not in train.
     """
 
     train: csr_matrix
@@ -45,14 +45,14 @@ class Split:
 
     @property
     def training(self) -> Interactions:
-        """`train` with the original ids: what a model is fitted on that is to know them."""
+        """`train` with the original ids, to fit a model that knows them."""
         return Interactions.from_csr(
             self.train, user_ids=self.user_ids[: self.train.shape[0]], item_ids=self.item_ids
         )
 
 
 def first_of_pairs(users: Integers, items: Integers) -> NDArray[np.bool_]:
-    """Mark the pairs that repeat no earlier one, since both could be in history and in target."""
+    """Mark the first of equal pairs: another copy could be in history and in target."""
     if users.ndim != 1 or users.shape != items.shape:
         raise ValueError(
             f"users and items have shapes {users.shape} and {items.shape}; "
@@ -64,7 +64,7 @@ def first_of_pairs(users: Integers, items: Integers) -> NDArray[np.bool_]:
                 f"{name} holds values of type {ids.dtype}, not integers; "
                 f"try numpy.unique({name}, return_inverse=True)[1]"
             )
-    # lexsort is stable: of equal pairs, the first in the file comes first.
+    # lexsort is stable: equal pairs stay in the order of the file.
     order = np.lexsort((items, users))
     repeated = np.zeros(users.size, dtype=bool)
     repeated[order[1:]] = (np.diff(users[order]) == 0) & (np.diff(items[order]) == 0)
@@ -78,8 +78,8 @@ def first_of_pairs(users: Integers, items: Integers) -> NDArray[np.bool_]:
     return ~repeated
 
 
-def checked_labels(groups: ArrayLike | None, users: int) -> Labels | None:
-    """Return the labels as an array, of which there is one per user."""
+def check_labels(groups: ArrayLike | None, users: int) -> Labels | None:
+    """Return the labels as an array; raise unless there is one per user."""
     if groups is None:
         return None
     labels = np.asarray(groups)
@@ -91,8 +91,8 @@ def checked_labels(groups: ArrayLike | None, users: int) -> Labels | None:
     return labels
 
 
-def checked_weights(weights: ArrayLike | None, size: int) -> NDArray[np.float32] | None:
-    """Return the weights as an array, of which there is one per interaction."""
+def check_weights(weights: ArrayLike | None, size: int) -> NDArray[np.float32] | None:
+    """Return the weights as float32; raise unless there is one above 0 per interaction."""
     if weights is None:
         return None
     found = np.asarray(weights, dtype=np.float32)
@@ -112,13 +112,17 @@ def checked_weights(weights: ArrayLike | None, size: int) -> NDArray[np.float32]
 def number_items(
     items: Integers, training: NDArray[np.bool_]
 ) -> tuple[Integers, NDArray[np.int64]]:
-    """Return the items in order of appearance in training, and every item's number or -1."""
+    """Number the training items by first appearance.
+
+    Return their ids in this order, and the number of every entry of `items`, -1 if it is not a
+    training item.
+    """
     known, first = np.unique(items[training], return_index=True)
-    by_appearance = np.argsort(first)
+    order = np.argsort(first)
     number = np.empty(known.size, dtype=np.int64)
-    number[by_appearance] = np.arange(known.size)
+    number[order] = np.arange(known.size)
     place = np.minimum(np.searchsorted(known, items), known.size - 1)
-    return known[by_appearance], np.where(known[place] == items, number[place], -1)
+    return known[order], np.where(known[place] == items, number[place], -1)
 
 
 def sparse(
@@ -127,6 +131,6 @@ def sparse(
     shape: tuple[int, int],
     weights: NDArray[np.float32] | None = None,
 ) -> csr_matrix:
-    """Return a matrix with the weights, or ones, at these places."""
+    """Return the matrix with these entries, of weight 1 if no weights are given."""
     values = np.ones(rows.size, dtype=np.float32) if weights is None else weights
     return csr_matrix((values, (rows, columns)), shape=shape)

@@ -1,94 +1,16 @@
-"""`Csr`, the one matrix type inside the library, and `check_matrix`, the gate that leads to it."""
+"""`check_matrix`: from any scipy.sparse matrix to a checked `Csr`."""
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from safecf import _core
+from safecf.data.limits import LARGEST_WEIGHT, MOST_IDS
+from safecf.data.matrices.csr import BLOCK, Csr
 from safecf.errors import ParameterWarning, warn
-
-MOST_IDS = 2**31 - 1
-LARGEST_WEIGHT = np.float64(np.finfo(np.float32).max)
-BLOCK = 2**18
-
-
-@dataclass(frozen=True, eq=False)
-class Csr:
-    """Interactions by row: row r holds columns `indices[indptr[r]:indptr[r + 1]]`, ascending.
-
-    `weights` are their confidences c_rj > 0; None stands for all ones. The arrays may be shared
-    with the matrix they were made from, so nothing may write to them.
-    """
-
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    weights: NDArray[np.float32] | None
-    shape: tuple[int, int]
-
-    @property
-    def num_rows(self) -> int:
-        """Number of rows, empty ones included."""
-        return self.shape[0]
-
-    @property
-    def num_columns(self) -> int:
-        """Number of columns, empty ones included."""
-        return self.shape[1]
-
-    @property
-    def nnz(self) -> int:
-        """Number of interactions."""
-        return int(self.indptr[-1])
-
-    def row(self, row: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Return the columns j of row r, and their confidences c_rj."""
-        entries = slice(self.indptr[row], self.indptr[row + 1])
-        columns = self.indices[entries]
-        if self.weights is None:
-            return columns, np.ones(columns.size)
-        return columns, self.weights[entries].astype(np.float64)
-
-    def to_scipy(self) -> scipy.sparse.csr_matrix:
-        """Return a scipy.sparse matrix of the confidences; its indices must not be written to."""
-        weights = np.ones(self.nnz, dtype=np.float32) if self.weights is None else self.weights
-        arrays = (weights, self.indices, self.indptr)
-        return scipy.sparse.csr_matrix(arrays, shape=self.shape, copy=False)
-
-    def transpose(self) -> "Csr":
-        """Return the same interactions by column."""
-        indptr = np.empty(self.num_columns + 1, dtype=np.int64)
-        indices = np.empty_like(self.indices)
-        weights = None if self.weights is None else np.empty_like(self.weights)
-        _core.transpose(self.indptr, self.indices, self.weights, indptr, indices, weights)
-        return Csr(indptr, indices, weights, (self.num_columns, self.num_rows))
-
-    def row_mass(self, column_weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """mass_r = sum_j c_rj a_j, with a_j = 1 where no `column_weight` is given."""
-        if self.weights is None and column_weight is None:
-            return np.diff(self.indptr).astype(np.float64)
-        mass = np.zeros(self.num_rows)
-        # Blocks of rows, because the products of all interactions at once may not fit in memory.
-        edges = np.searchsorted(self.indptr, np.arange(0, self.nnz, BLOCK))
-        edges = np.unique(np.append(edges, self.num_rows))
-        for first, last in pairwise(edges):
-            begin, end = self.indptr[first], self.indptr[last]
-            products = np.ones(end - begin)
-            if self.weights is not None:
-                products *= self.weights[begin:end]
-            if column_weight is not None:
-                products *= column_weight[self.indices[begin:end]]
-            # reduceat gives an empty row its successor's first value, so it only sees the others.
-            starts = self.indptr[first:last] - begin
-            filled = np.flatnonzero(np.diff(self.indptr[first : last + 1]))
-            if filled.size:
-                mass[first + filled] = np.add.reduceat(products, starts[filled])
-        return mass
 
 
 def check_matrix(
@@ -98,12 +20,11 @@ def check_matrix(
     columns: int | None = None,
     allow_empty: bool = False,
 ) -> Csr:
-    """Return `matrix` as a `Csr`, or say what is wrong with it, where, and what to try.
+    """Convert `matrix` to a `Csr`; raise if it is not valid.
 
-    Any scipy.sparse matrix or array of finite values >= 0 is welcome; the caller's is never
-    modified. Other formats than CSR are converted and duplicate entries are summed, each with a
-    `ParameterWarning`; explicit zeros are dropped. `columns` is the number of items of the model
-    that the matrix is for.
+    Takes any scipy.sparse matrix or array of finite values >= 0 and never modifies it. Formats
+    other than CSR are converted and duplicate entries are summed, each with a `ParameterWarning`;
+    explicit zeros are dropped. `columns` is the number of items that the model knows.
 
     >>> check_matrix(scipy.sparse.csr_matrix([[0, 2, 1]])).indices
     array([1, 2], dtype=int32)
@@ -165,15 +86,15 @@ def _checked_shape(matrix: Any, name: str, columns: int | None) -> tuple[int, in
 
 
 def _converted(matrix: Any, name: str) -> Any:
-    """Return any other format as CSR, with its duplicates summed."""
+    """Convert another format to CSR and sum its duplicates."""
     warn(
         f"{name} is a {type(matrix).__name__} and has to be converted to CSR; "
         f"try {name}.tocsr() once, beforehand",
         ParameterWarning,
     )
     if matrix.format in ("csc", "bsr"):
-        # scipy's conversions trust the index arrays; the shallow copy is for check_format, which
-        # replaces attributes.
+        # scipy does not check indices when it converts. check_format replaces attributes, hence
+        # the shallow copy.
         try:
             copy.copy(matrix).check_format(full_check=True)
         except ValueError as problem:
@@ -188,7 +109,7 @@ def _converted(matrix: Any, name: str) -> Any:
                 f"{size - 1}; check the ids it was made with"
             )
     _check_values(entries.data, lambda at: (rows[at], columns[at]), name)
-    # float64, because small integers overflow, and booleans do not count, when they are summed.
+    # float64, because sums of small integers overflow, and sums of booleans stay True.
     values = entries.data.astype(np.float64)
     result = scipy.sparse.coo_matrix((values, (rows, columns)), shape=matrix.shape).tocsr()
     _warn_of_duplicates(values.size - result.nnz, name)
@@ -196,7 +117,7 @@ def _converted(matrix: Any, name: str) -> Any:
 
 
 def _checked_structure(matrix: Any, name: str) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return `indptr` and `indices`, after looking at everything that native code relies on."""
+    """Return `indptr` and `indices`, checked for everything that the native code relies on."""
     indptr, indices = np.asarray(matrix.indptr), np.asarray(matrix.indices)
     num_rows, num_columns = matrix.shape
     remedy = "build it anew, e.g. with scipy.sparse.coo_matrix((values, (rows, columns)))"
@@ -223,7 +144,7 @@ def _checked_structure(matrix: Any, name: str) -> tuple[NDArray[np.int64], NDArr
             f"{stored[1]}; {remedy}"
         )
     indptr = np.ascontiguousarray(indptr, dtype=np.int64)
-    # scipy allows spare room behind the last row.
+    # scipy allows unused entries after the last row.
     indices = indices[:nnz]
     outside = _first_outside(indices, 0, num_columns - 1)
     if outside is not None:
@@ -241,7 +162,7 @@ def _canonical(
     shape: tuple[int, int],
     name: str,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
-    """Sort, sum duplicates and drop zeros, on a copy; return the arrays where all is well."""
+    """Sort rows, sum duplicates and drop zeros, on a copy; return valid arrays as they are."""
     _check_values(data, lambda at: (_row_of(indptr, at), indices[at]), name)
     if _is_ascending(indptr, indices) and (data.size == 0 or np.float32(data.min()) > 0):
         return indptr, indices, data
@@ -257,7 +178,7 @@ def _canonical(
 
 
 def _is_ascending(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> bool:
-    """Whether the columns of every row rise; only where a row starts may they fall."""
+    """Whether the columns of every row ascend: `indices` may fall only where a row starts."""
     for begin in range(0, indices.size - 1, BLOCK):
         part = indices[begin : begin + BLOCK + 1]
         falls = begin + 1 + np.flatnonzero(part[1:] <= part[:-1])
@@ -268,7 +189,7 @@ def _is_ascending(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> bool
 
 
 def _check_values(values: NDArray[Any], place: Callable[[int], tuple[Any, Any]], name: str) -> None:
-    """Refuse values that are no weights; `place` gives the row and column of a position."""
+    """Raise if a value is no valid weight; `place` returns the row and column of a position."""
     at = _first_outside(values, 0, LARGEST_WEIGHT)
     if at is None:
         return
@@ -293,7 +214,7 @@ def _warn_of_duplicates(count: int, name: str) -> None:
 
 
 def _first_outside(values: NDArray[Any], low: Any, high: Any) -> int | None:
-    """Return the first position whose value is not in low..high (NaN is not), or None."""
+    """Return the first position whose value is outside low..high or NaN, else None."""
     if values.size == 0 or (values.min() >= low and values.max() <= high):
         return None
     return int(np.argmin((values >= low) & (values <= high)))

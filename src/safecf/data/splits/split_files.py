@@ -1,4 +1,4 @@
-"""The six files of a split, as Liang et al. (2018) write them."""
+"""The six text files of a split, in the format of Liang et al. (2018)."""
 
 import secrets
 import shutil
@@ -12,8 +12,8 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from safecf.data.matrices.ids import Index
+from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
-from safecf.data.splits.strong import Split
 
 NAMES = (
     "train.csv",
@@ -28,11 +28,11 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def write_split(split: Split, log: Log, folder: Path) -> None:
-    """Write the split of a log into a folder: all six files, or nothing.
+    """Write the split of a log into a folder: all six files, or none.
 
-    A line `uid,sid` is a row and a column of the split, where uid counts on over train, validation
-    and test. Lines are in the order of the log, those of held-out users grouped by ascending id.
-    Line n of unique_sid.txt is the id of column n.
+    A line `uid,sid` is a row and a column of the split; rows are counted over train, validation and
+    test. Lines are in the order of the log, those of held-out users grouped by ascending id. Line n
+    of unique_sid.txt is the id of column n.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     work = folder.with_name(f".{secrets.token_hex(8)}.tmp")
@@ -50,12 +50,12 @@ def write_split(split: Split, log: Log, folder: Path) -> None:
 
 
 def _parts(split: Split, log: Log) -> Iterator[Pairs]:
-    """Yield uid and sid of the lines of train, and of history and target of both other sets."""
+    """Yield uid and sid of train, then of history and target of validation and of test."""
     rows = Index(split.user_ids, split.user_ids.size).find(log.user_ids)[log.users]
     columns = Index(split.item_ids, split.item_ids.size).find(log.item_ids)[log.items]
     keep = (rows >= 0) & (columns >= 0)
     rows, columns, users = rows[keep], columns[keep], log.users[keep]
-    # Of equal pairs, the split has kept the first.
+    # The split keeps the first of equal pairs.
     _, first = np.unique(rows * split.item_ids.size + columns, return_index=True)
     first.sort()
     rows, columns, users = rows[first], columns[first], users[first]
@@ -74,10 +74,10 @@ def _parts(split: Split, log: Log) -> Iterator[Pairs]:
 
 
 def _contains(matrix: Any, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Any:
-    """Say of every place whether the matrix has an entry there."""
-    there = matrix.tocoo()
+    """Return for every (row, column) whether the matrix has an entry there."""
+    coo = matrix.tocoo()
     width = matrix.shape[1]
-    entries = there.row.astype(np.int64) * width + there.col
+    entries = coo.row.astype(np.int64) * width + coo.col
     return np.isin(rows * width + columns, entries)
 
 

@@ -1,25 +1,26 @@
-"""`DataSet`: what is known of a public data set, and how its files are found and read."""
+"""`DataSet`: a public data set, how its files are found and read, and its split in the paper."""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from safecf.data.matrices.encode import encode
-from safecf.data.reading.columns import Layout, Source
-from safecf.data.reading.paths import COMPRESSED, members, open_member, without_compression
-from safecf.data.reading.readers import file_source
-from safecf.data.reading.text import text_source
+from safecf.data.reading.delimited import delimited_source
+from safecf.data.reading.layout import Layout, Source
+from safecf.data.reading.paths import COMPRESSED, list_members, open_member, strip_compression
+from safecf.data.reading.sources import file_source
+from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
-from safecf.data.splits.strong import Split
+from safecf.data.splits.protocol import MIN_INTERACTIONS, SEED
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A public data set: where it comes from, its files, and the paper's split of it.
+    """A public data set: where it comes from, its files, and its split in the paper.
 
-    `files` says how to read each of the names that its interactions may have; the first is the
-    one in the official archive. `licence` is a line for those who download it.
+    `files` maps the names that the file of interactions may have to their layouts; the first is
+    the one in the official archive. `licence` is shown to those who download it. `heldout` users
+    are for validation, and as many for the test.
     """
 
     name: str
@@ -30,7 +31,7 @@ class DataSet:
     heldout: int
     md5: str | None = None
     min_rating: float | None = None
-    min_user_interactions: int = 5
+    min_user_interactions: int = MIN_INTERACTIONS
     min_item_interactions: int = 1
 
     @property
@@ -39,7 +40,7 @@ class DataSet:
         return PurePosixPath(self.url).name
 
     def find(self, path: str | os.PathLike[str]) -> Path | None:
-        """Return the file or archive that `path` is, or that lies in the folder `path`."""
+        """Return `path` if it is a file, or the file or archive in the folder `path`, or None."""
         place = Path(path)
         if not place.is_dir():
             return place if place.is_file() else None
@@ -51,17 +52,17 @@ class DataSet:
         return None
 
     def read(self, path: Path, min_rating: float | None = None) -> Log:
-        """Return the interactions of a file, compressed or not, or of the official archive."""
+        """Read a file, which may be compressed, or the official archive."""
         lowest = self.min_rating if min_rating is None else min_rating
         if path.suffix.lower() == ".zip":
-            source, layout = self._archived(path, lowest)
+            source, layout = self._archive_source(path, lowest)
         else:
             layout = self._layout(path.name, lowest)
             source = file_source(path, layout)
-        return Log.of(encode([source], layout, integers_in_text=True))
+        return Log.from_sources([source], layout)
 
-    def split(self, log: Log, *, seed: int = 98765) -> Split:
-        """Split as the paper does: rare items, then rare users go, whole users are held out."""
+    def split(self, log: Log, *, seed: int = SEED) -> Split:
+        """Split as the paper does: drop rare items, then rare users, and hold out whole users."""
         return self.filtered(log).strong_generalization(
             heldout=self.heldout, seed=seed, min_interactions=self.min_user_interactions
         )
@@ -74,8 +75,8 @@ class DataSet:
         )
 
     def _layout(self, name: str, min_rating: float | None) -> Layout:
-        """Return how to read a file of this name, or of another name with such a suffix."""
-        name = without_compression(name)
+        """Return the layout of a file by its name, or by its suffix if the name is another."""
+        name = strip_compression(name)
         suffixes = {PurePosixPath(known).suffix: known for known in list(self.files)[::-1]}
         known = name if name in self.files else suffixes.get(PurePosixPath(name).suffix.lower())
         if known is None:
@@ -92,9 +93,9 @@ class DataSet:
             )
         return replace(layout, min_rating=min_rating)
 
-    def _archived(self, path: Path, min_rating: float | None) -> tuple[Source, Layout]:
-        """Read straight from the archive; nothing is extracted."""
-        inside = {PurePosixPath(name).name: name for name in members(path)}
+    def _archive_source(self, path: Path, min_rating: float | None) -> tuple[Source, Layout]:
+        """Read from the zip archive, without extracting it."""
+        inside = {PurePosixPath(name).name: name for name in list_members(path)}
         known = next((name for name in self.files if name in inside), None)
         if known is None:
             raise ValueError(
@@ -103,4 +104,4 @@ class DataSet:
             )
         layout = self._layout(known, min_rating)
         name = f"{path}/{known}"
-        return text_source(name, lambda: open_member(path, inside[known]), layout), layout
+        return delimited_source(name, lambda: open_member(path, inside[known]), layout), layout

@@ -1,8 +1,4 @@
-"""Splits: what is trained on, what is shown of the held-out users, and what is to be predicted.
-
-Strong generalization, the paper's way, is here: whole users are held out. `per_user_holdout` and
-`temporal` hold out a part of users that are trained on.
-"""
+"""Strong generalization, the paper's split: held-out users are new to the model."""
 
 import numbers
 from collections.abc import Iterator
@@ -12,30 +8,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from safecf.data.splits.known_users import per_user_holdout, temporal
-from safecf.data.splits.records import (
+from safecf.data.splits.held_out import (
     HeldOut,
     Integers,
     Split,
-    checked_labels,
-    checked_weights,
+    check_labels,
+    check_weights,
     first_of_pairs,
     number_items,
     sparse,
 )
-
-__all__ = [
-    "HeldOut",
-    "Split",
-    "per_user_holdout",
-    "repeated_seeds",
-    "repeated_strong_generalization",
-    "strong_generalization",
-    "temporal",
-]
-
-# Liang et al. (2018) hide nothing of a shorter history, whatever the filter on users is.
-SHORTEST_TO_HIDE = 5
+from safecf.data.splits.protocol import (
+    HIDDEN_SHARE,
+    MIN_INTERACTIONS,
+    REPEATS,
+    SEED,
+    SEED_BOUND,
+    SHORTEST_TO_HIDE,
+)
 
 
 def strong_generalization(
@@ -43,43 +33,40 @@ def strong_generalization(
     items: Integers,
     *,
     heldout: int,
-    seed: int = 98765,
-    min_interactions: int = 5,
-    holdout_share: float = 0.2,
+    seed: int = SEED,
+    min_interactions: int = MIN_INTERACTIONS,
+    holdout_share: float = HIDDEN_SHARE,
     weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> Split:
     """Split interactions as the paper does; the n-th one is `users[n]` with `items[n]`.
 
-    Held-out users are new to the model: training has nothing of them.
-
     1. Keep the users with at least `min_interactions`, and shuffle them: the last `heldout` are
-       test, those before them validation, the rest train.
-    2. Items are numbered by first appearance in the training interactions; others are dropped.
-    3. Of a held-out user's n >= 5 interactions, int(holdout_share n) go to the target at random.
+       test users, the `heldout` before them validation users, the others training users.
+    2. Number the items by first appearance in the training interactions; drop all other items.
+    3. Of a held-out user's n >= 5 interactions, int(holdout_share n), drawn at random, are the
+       target, the others the history.
 
     The draws are those of `numpy.random.seed(seed)`, so the order of the interactions matters.
-    `weights`, one per interaction, are those of the matrices, which hold ones without them.
+    `weights`, one per interaction, become the values of the matrices, which are ones by default.
     `groups` has one label for each of `numpy.unique(users)`.
     Reference: Liang et al., Variational Autoencoders for Collaborative Filtering, WWW 2018.
     """
-    users, items = np.asarray(users), np.asarray(items)
     _check_options(heldout, holdout_share)
-    first = first_of_pairs(users, items)
-    values = checked_weights(weights, users.size)
-    users, items = users[first], items[first]
+    users, items, values = _unique_pairs(users, items, weights)
     active, row, count = np.unique(users, return_inverse=True, return_counts=True)
-    labels = checked_labels(groups, active.size)
+    labels = check_labels(groups, active.size)
     labels = None if labels is None else labels[count >= min_interactions]
     keep = (count >= min_interactions)[row]
     users, items, active = users[keep], items[keep], active[count >= min_interactions]
-    values = None if values is None else values[first][keep]
+    values = None if values is None else values[keep]
     first_test = active.size - heldout
     first_validation = first_test - heldout
     if first_validation < 1:
         raise ValueError(
-            f"heldout is {heldout}, twice, but only {active.size} users have at least "
-            f"{min_interactions} interactions; lower heldout or min_interactions"
+            f"heldout is {heldout} for validation and again for the test, but only {active.size} "
+            f"users have at least {min_interactions} interactions; lower heldout or "
+            "min_interactions"
         )
 
     order = np.random.RandomState(seed).permutation(active.size)
@@ -104,7 +91,7 @@ def strong_generalization(
 
     def held_out(begin: int, end: int) -> HeldOut:
         inside = np.flatnonzero((row >= begin) & (row < end))
-        # Users draw in ascending order of their original ids, order[r] being that of row r.
+        # Users draw in ascending order of their ids; order[r] is the rank of row r's id.
         inside = inside[np.argsort(order[row[inside]], kind="stable")]
         hidden = _choose_hidden(order[row[inside]], holdout_share, np.random.RandomState(seed))
         return HeldOut(
@@ -128,26 +115,22 @@ def repeated_strong_generalization(
     items: Integers,
     *,
     heldout: int,
-    repeats: int = 50,
-    seed: int = 98765,
-    min_interactions: int = 5,
-    holdout_share: float = 0.2,
+    repeats: int = REPEATS,
+    seed: int = SEED,
+    min_interactions: int = MIN_INTERACTIONS,
+    holdout_share: float = HIDDEN_SHARE,
     weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> Iterator[Split]:
     """Yield the splits of the paper's robustness study: `strong_generalization`, `repeats` times.
 
-    Their seeds are those of `repeated_seeds`. The test users of one split train in others, so a
-    setting that was chosen on one is not new to the next.
+    The seeds are those of `repeated_seeds`. The test users of one split are training users of
+    others, so hyperparameters that were tuned on one split have seen users of the others.
 
     >>> for split in repeated_strong_generalization(users, items, heldout=1000): ...
     """
-    users, items = np.asarray(users), np.asarray(items)
     _check_options(heldout, holdout_share)
-    first = first_of_pairs(users, items)
-    values = checked_weights(weights, users.size)
-    users, items = users[first], items[first]
-    values = None if values is None else values[first]
+    users, items, values = _unique_pairs(users, items, weights)
     return (
         strong_generalization(
             users,
@@ -163,11 +146,11 @@ def repeated_strong_generalization(
     )
 
 
-def repeated_seeds(repeats: int = 50, seed: int = 98765) -> list[int]:
-    """Return numpy.random.RandomState(seed).randint(0, 100000000, size=repeats)."""
+def repeated_seeds(repeats: int = REPEATS, seed: int = SEED) -> list[int]:
+    """numpy.random.RandomState(seed).randint(0, 100000000, size=repeats)."""
     if repeats < 1:
         raise ValueError(f"repeats is {repeats}; ask for at least 1 split")
-    drawn = np.random.RandomState(seed).randint(0, 100000000, size=repeats)
+    drawn = np.random.RandomState(seed).randint(0, SEED_BOUND, size=repeats)
     return [int(each) for each in drawn]
 
 
@@ -180,10 +163,20 @@ def _check_options(heldout: Any, holdout_share: float) -> None:
         raise ValueError(f"holdout_share is {holdout_share}; it has to lie between 0 and 1")
 
 
+def _unique_pairs(
+    users: Integers, items: Integers, weights: ArrayLike | None
+) -> tuple[Integers, Integers, NDArray[np.float32] | None]:
+    """Return users, items and weights without repeated pairs."""
+    users, items = np.asarray(users), np.asarray(items)
+    first = first_of_pairs(users, items)
+    values = check_weights(weights, users.size)
+    return users[first], items[first], None if values is None else values[first]
+
+
 def _choose_hidden(
     grouped: Integers, share: float, random: np.random.RandomState
 ) -> NDArray[np.bool_]:
-    """Mark int(share n) of each run of n equal values, drawn without replacement."""
+    """Mark int(share n) entries of each run of n equal values, drawn without replacement."""
     hidden = np.zeros(grouped.size, dtype=bool)
     _, starts, counts = np.unique(grouped, return_index=True, return_counts=True)
     for start, count in zip(starts, counts, strict=True):

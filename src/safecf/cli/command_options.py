@@ -1,7 +1,7 @@
 """The options that commands share, as records; a command takes a record as one parameter.
 
-Nothing heavy is imported here, so that `safecf --help` is fast; names of models and data sets are
-written out for that reason.
+No heavy module is imported, so that `safecf --help` is fast; therefore the names of models and data
+sets are repeated here.
 """
 
 import functools
@@ -13,17 +13,18 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from safecf.data.splits.protocol import HELDOUT_SHARE, HIDDEN_SHARE, SEED
 from safecf.errors import choose
 
 DATASETS = ("ml-1m", "ml-20m", "msd")
 SHAPES = ("demo", "ml-20m-like", "msd-like")
 MODELS = ("ials", "ialspp", "ermmf", "cvarmf", "safer2", "safer2pp", "safer2cg", "ease", "multvae")
 SPLITS = ("strong", "holdout", "temporal")
-SEED = 98765
+COUNTS = ("min_user_interactions", "min_item_interactions")
 
-OfFiles = functools.partial(typer.Option, rich_help_panel="Reading files")
-OfRows = functools.partial(typer.Option, rich_help_panel="Choosing interactions")
-OfSplits = functools.partial(typer.Option, rich_help_panel="Splitting")
+FileOption = functools.partial(typer.Option, rich_help_panel="Reading files")
+FilterOption = functools.partial(typer.Option, rich_help_panel="Filtering interactions")
+SplitOption = functools.partial(typer.Option, rich_help_panel="Splitting")
 
 
 def _column(text: str) -> str | int:
@@ -32,92 +33,112 @@ def _column(text: str) -> str | int:
 
 @dataclass(frozen=True)
 class DataOptions:
-    """Where interactions come from, and which of them count; None is what was not given."""
+    """Where interactions come from, and which of them to keep; None: the option was not given."""
 
     data: Annotated[
         list[str],
         typer.Argument(
             help=f"A data set ({', '.join(DATASETS)}), a synthetic one ({', '.join(SHAPES)}), or "
-            "Parquet and text files, also compressed, folders and patterns."
+            "files: Parquet or text, which may be compressed, folders, patterns."
         ),
     ]
     path: Annotated[
-        Path | None, OfFiles(help="Archive, folder or file of a data set; else downloaded.")
+        Path | None,
+        FileOption(help="Archive, folder or file of a data set; by default it is downloaded."),
     ] = None
     user: Annotated[
         str | None,
-        OfFiles(help="Column of the users, a name or a number from 0.", show_default="user"),
+        FileOption(
+            help="Column of the user ids: a name, or a position from 0.", show_default="user"
+        ),
     ] = None
-    item: Annotated[str | None, OfFiles(help="Column of the items.", show_default="item")] = None
-    rating: Annotated[str | None, OfFiles(help="Column of the ratings.")] = None
-    weight: Annotated[str | None, OfFiles(help="Column of the weights to train with.")] = None
+    item: Annotated[str | None, FileOption(help="Column of the item ids.", show_default="item")] = (
+        None
+    )
+    rating: Annotated[str | None, FileOption(help="Column of the ratings.")] = None
+    weight: Annotated[str | None, FileOption(help="Column of the confidence weights.")] = None
     timestamp: Annotated[
-        str | None, OfFiles(help="Column of the times: ISO-8601, or seconds since 1970.")
+        str | None, FileOption(help="Column of the times: ISO-8601, or seconds since 1970.")
     ] = None
-    group: Annotated[str | None, OfFiles(help="Column with a label of the user.")] = None
+    group: Annotated[str | None, FileOption(help="Column of the users' group labels.")] = None
     separator: Annotated[
-        str | None, OfFiles(help='Between fields of text: "," "::" "\\t".', show_default=",")
+        str | None,
+        FileOption(help='Field separator of text files: "," "::" "\\t".', show_default=","),
     ] = None
     header: Annotated[
         bool | None,
-        OfFiles(
-            "--header/--no-header", help="Whether line 1 holds the names.", show_default="header"
+        FileOption(
+            "--header/--no-header",
+            help="Whether line 1 of a text file holds the column names.",
+            show_default="header",
         ),
     ] = None
-    encoding: Annotated[str | None, OfFiles(help="Of text files.", show_default="utf8")] = None
-    min_rating: Annotated[float | None, OfRows(help="Keep ratings from here on.")] = None
-    min_user_interactions: Annotated[int | None, OfRows(help="Drop users with fewer.")] = None
-    min_item_interactions: Annotated[int | None, OfRows(help="Drop items with fewer.")] = None
+    encoding: Annotated[
+        str | None, FileOption(help="Encoding of text files.", show_default="utf8")
+    ] = None
+    min_rating: Annotated[float | None, FilterOption(help="Lowest rating to keep.")] = None
+    min_user_interactions: Annotated[
+        int | None, FilterOption(help="Drop users with fewer interactions.")
+    ] = None
+    min_item_interactions: Annotated[
+        int | None, FilterOption(help="Drop items with fewer interactions.")
+    ] = None
     duplicates: Annotated[
-        str | None, OfRows(help="Weight of a pair that repeats: sum, max, first, last or error.")
+        str | None,
+        FilterOption(help="How to merge repeated pairs: sum, max, first, last or error."),
     ] = None
 
     def layout(self) -> Any:
-        """Return how the files are written, with the library's defaults for the rest."""
-        from safecf.data.reading.columns import Layout  # noqa: PLC0415
+        """Return the layout of the files; options that were not given keep its defaults."""
+        from safecf.data.reading.layout import ROLES, Layout  # noqa: PLC0415
 
-        columns = ("user", "item", "rating", "weight", "timestamp", "group")
         given = {n: v for n, v in vars(self).items() if v is not None and hasattr(Layout, n)}
-        given |= {name: _column(given[name]) for name in columns if name in given}
+        given |= {name: _column(given[name]) for name in ROLES if name in given}
         if self.separator is not None:
             given["separator"] = self.separator.replace("\\t", "\t")
         return Layout(**given)
 
     def counts(self) -> dict[str, int]:
-        """Return the least numbers of interactions that were given."""
-        names = ("min_user_interactions", "min_item_interactions")
-        return {name: vars(self)[name] for name in names if vars(self)[name] is not None}
+        """Return the minimum numbers of interactions that were given."""
+        return {name: vars(self)[name] for name in COUNTS if vars(self)[name] is not None}
 
     def refuse_others(self, allowed: tuple[str, ...], what: str) -> None:
-        """Refuse the options that mean nothing for this data."""
+        """Raise if an option was given that does not apply to this data."""
         for name, value in vars(self).items():
             if name not in (*allowed, "data") and value is not None:
-                raise ValueError(f"{flag(name)} means nothing for {what}; leave it out")
+                raise ValueError(f"{flag(name)} does not apply to {what}; leave it out")
 
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """Who is held out, and what of them."""
+    """How to split: which users or interactions are held out."""
 
     split: Annotated[
         str,
-        OfSplits(
-            help="strong: users new to the model; holdout: a part of every user; temporal: what "
-            "comes after a time."
+        SplitOption(
+            help="What is held out. strong: whole users; holdout: a part of every user; temporal: "
+            "all interactions after a time."
         ),
     ] = "strong"
     heldout: Annotated[
         int | None,
-        OfSplits(help="strong: users for validation, and for the test; by default a tenth."),
+        SplitOption(
+            help="strong: number of validation users, and of test users; by default "
+            f"{100 * HELDOUT_SHARE:g} % of the users."
+        ),
     ] = None
     share: Annotated[
-        float | None, OfSplits(help="Share that is hidden: of a user, or of all by time.")
+        float | None,
+        SplitOption(
+            help="Share of interactions to hide: of each user, or the latest of all (temporal).",
+            show_default=str(HIDDEN_SHARE),
+        ),
     ] = None
     cutoff: Annotated[
-        str | None, OfSplits(help="temporal: when the test begins; instead of --share.")
+        str | None, SplitOption(help="temporal: time at which the test begins, instead of --share.")
     ] = None
     split_seed: Annotated[
-        int | None, OfSplits(help="strong, holdout: seed of the split.", show_default=str(SEED))
+        int | None, SplitOption(help="strong, holdout: random seed.", show_default=str(SEED))
     ] = None
 
     def __post_init__(self) -> None:
@@ -126,7 +147,7 @@ class SplitOptions:
         for name, splits in uses.items():
             if getattr(self, name) is not None and self.split not in splits:
                 raise ValueError(
-                    f"{flag(name)} means nothing for --split {self.split}; leave it out"
+                    f"{flag(name)} does not apply to --split {self.split}; leave it out"
                 )
         if self.cutoff is not None and self.share is not None:
             raise ValueError("--cutoff and --share exclude each other; leave one of them out")
@@ -137,7 +158,7 @@ class SplitOptions:
         return SEED if self.split_seed is None else self.split_seed
 
     def settings(self) -> dict[str, object]:
-        """Return what it takes to split in the same way again."""
+        """Return the settings that reproduce the split."""
         chosen = {"split": self.split, "held-out users": self.heldout, "share": self.share}
         chosen |= {"cutoff": self.cutoff}
         if self.split != "temporal":
@@ -146,7 +167,7 @@ class SplitOptions:
 
 
 def with_records(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take records: their fields become its options."""
+    """Replace the record parameters of a command by options, one per field."""
     hints = get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []
     records: dict[str, Any] = {}
@@ -185,7 +206,7 @@ def _options(record: Any) -> list[inspect.Parameter]:
 
 
 def flag(name: str) -> str:
-    """Return the option of this name.
+    """Return the name of an option as it is typed.
 
     >>> flag("min_rating")
     '--min-rating'
