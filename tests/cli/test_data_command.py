@@ -13,7 +13,7 @@ from safecf import cli, datasets
 from safecf.data.splits import split_files
 from safecf.data.splits.split_files import NAMES
 from tests.data.official import ml_1m_text, random_rows
-from tests.data.test_split import ML1M_SUMS, files_of
+from tests.data.paper_files import ML1M_SUMS, files_of
 
 
 def run(*arguments):

@@ -1,4 +1,4 @@
-"""`safecf evaluate`, `compare` and `demo`, as a person would call them."""
+"""`safecf evaluate` and `safecf compare`, as a person would call them."""
 
 import json
 
@@ -115,13 +115,6 @@ def test_arguments_are_checked_before_any_work(run, monkeypatch, tmp_path, argum
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_the_demo_looks_at_its_folder_first(run, tmp_path):
-    (tmp_path / "file").touch()
-    code, out, err = run("demo", "--out", tmp_path / "file")
-    assert (code, out) == (2, "")
-    assert f"{tmp_path / 'file'} is a file; choose another place" in err
-
-
 def test_one_model_cannot_be_compared(run, clicks):
     code, _, err = run("compare", clicks, "-m", "ials", *COLUMNS)
     assert code == 2
@@ -191,17 +184,3 @@ def test_models_of_one_class_are_told_apart():
     assert list(names) == [
         "IALS (factors=8)", "IALS (factors=9)", "SAFER2", "IALS (factors=9) #2",
     ]  # fmt: skip
-
-
-def test_the_demo_shows_a_tail_gain(run, tmp_path):
-    code, out, _ = run("demo", "--out", tmp_path / "demo")
-    assert code == 0
-    assert "SAFER2 lifts the worst-off 30 % by" in " ".join(out.split())
-    results = json.loads((tmp_path / "demo" / "results.json").read_text())
-    lift = next(
-        each
-        for each in results["differences"]["SAFER2"]["recall@20"]
-        if each["level"] == pytest.approx(0.3)
-    )
-    assert lift["absolute"][1] > 0  # the lower end of the interval
-    assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000

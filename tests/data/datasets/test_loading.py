@@ -2,7 +2,6 @@
 
 import gzip
 import importlib
-import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -13,35 +12,8 @@ import pytest
 import safecf
 from safecf import datasets
 from safecf.data.splits.strong_generalization import strong_generalization
-from tests.data.official import (
-    ml_1m_text,
-    ml_20m_text,
-    msd_rows,
-    msd_text,
-    random_rows,
-)
+from tests.data.official import LIKED, OFFICIAL, ROWS, SONGS, archive, ml_1m_text
 from tests.data.rows import entries
-
-ROWS = random_rows()
-LIKED = [row for row in ROWS if row[2] >= 4]
-SONGS = msd_rows(ROWS)
-
-# name: (member of the archive, its text, the rows that are kept)
-OFFICIAL = {
-    "ml-1m": ("ml-1m/ratings.dat", ml_1m_text(ROWS), LIKED),
-    "ml-20m": ("ml-20m/ratings.csv", ml_20m_text(ROWS), LIKED),
-    "msd": ("train_triplets.txt", msd_text(SONGS), SONGS),
-}
-
-
-def archive(folder, name):
-    """Write the official archive."""
-    member, text, _ = OFFICIAL[name]
-    path = folder / datasets.DATASETS[name].archive
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr(f"{member.split('/')[0]}/README", "words")
-        file.writestr(member, text)
-    return path
 
 
 def rows_of(log):

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from safecf.data.matrices import csr
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.errors import ParameterWarning
@@ -49,16 +48,6 @@ def test_every_matrix_survives(values):
     assert checked.weights is None if ones else checked.weights.dtype == np.float32
 
 
-@given(dense_matrices)
-def test_a_row_is_its_columns_and_confidences(values):
-    checked = check_matrix(sp.csr_matrix(values), allow_empty=True)
-    for row, expected in enumerate(values):
-        columns, confidences = checked.row(row)
-        np.testing.assert_array_equal(columns, np.flatnonzero(expected))
-        np.testing.assert_array_equal(confidences, expected[expected != 0])
-        assert confidences.dtype == np.float64
-
-
 @given(dense_matrices, st.data())
 def test_every_order_of_entries_gives_the_same(values, data):
     rows, columns = values.nonzero()
@@ -67,39 +56,6 @@ def test_every_order_of_entries_gives_the_same(values, data):
     indptr = np.append(0, np.cumsum((values != 0).sum(axis=1)))
     shuffled = raw_csr(values[rows, columns][order], columns[order], indptr, values.shape)
     np.testing.assert_array_equal(dense(check_matrix(shuffled, allow_empty=True)), values)
-
-
-@given(dense_matrices, st.sampled_from([None, "random"]))
-def test_row_mass_is_the_weighted_sum_of_each_row(values, column_weight):
-    if column_weight is not None:
-        column_weight = np.random.default_rng(0).random(values.shape[1])
-    checked = check_matrix(sp.csr_matrix(values), allow_empty=True)
-    expected = [
-        sum(
-            float(value) * (1.0 if column_weight is None else column_weight[column])
-            for column, value in enumerate(row)
-        )
-        for row in values
-    ]
-    mass = checked.row_mass(column_weight)
-    assert mass.dtype == np.float64
-    np.testing.assert_allclose(mass, expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("block", [1, 2, 7, 50])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_row_mass_does_not_depend_on_the_blocks(monkeypatch, block, weighted):
-    rng = np.random.default_rng(1)
-    values = sp.random(40, 30, density=0.1, format="lil", random_state=rng)
-    values[7] = rng.random(30)
-    values[[0, 20, 21, 22, 39]] = 0
-    matrix = values.tocsr()
-    if not weighted:
-        matrix.data[:] = 1
-    column_weight = rng.random(30)
-    monkeypatch.setattr(csr, "BLOCK", block)
-    mass = check_matrix(matrix).row_mass(column_weight)
-    np.testing.assert_allclose(mass, matrix.toarray() @ column_weight, rtol=1e-6)
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])

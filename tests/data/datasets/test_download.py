@@ -12,8 +12,7 @@ import pytest
 from safecf import datasets
 from safecf.data.datasets import download
 from safecf.data.datasets.download import cache_folder, fetch
-from tests.data.official import ml_1m_text, random_rows
-from tests.data.test_datasets import archive
+from tests.data.official import archive, ml_1m_text, random_rows
 
 CONTENT = bytes(range(256)) * 3000
 SUM = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
