@@ -31,7 +31,7 @@ def main(
     page = report.write(
         "synthetic",
         "Synthetic data",
-        "Time of `safecf.data.synthetic.synthetic` on one core, and how far the resident size "
+        "Time of `safecf.datasets.synthetic` on one core, and how far the resident size "
         "rises, the matrix included.",
         report.table([*header, "matrix, MiB", "peak, MiB"], rows),
     )

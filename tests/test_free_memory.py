@@ -1,4 +1,4 @@
-"""How much memory is free, as Linux and its containers say it."""
+"""Free memory, as Linux and its containers report it."""
 
 import pytest
 
@@ -13,24 +13,24 @@ def system(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_system_says_what_is_available(system):
+def test_available_memory_of_the_system(system):
     assert free_memory.available_bytes() == 100 * 1024
 
 
 @pytest.mark.parametrize(("limit", "left"), [("max\n", 102_400), ("5000\n", 2000), ("10\n", 0)])
-def test_a_container_may_have_less(system, limit, left):
+def test_the_limit_of_a_container(system, limit, left):
     (system / "memory.max").write_text(limit)
     (system / "memory.current").write_text("3000\n")
     assert free_memory.available_bytes() == left
 
 
-def test_other_systems(system):
+def test_systems_without_meminfo(system):
     (system / "meminfo").write_text("nothing\n")
     assert free_memory.available_bytes() is None
     (system / "meminfo").unlink()
     assert free_memory.available_bytes() is None
 
 
-def test_this_one_has_some():
+def test_this_system():
     found = free_memory.available_bytes()
     assert found is None or found > 0

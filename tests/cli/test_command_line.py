@@ -23,7 +23,7 @@ def test_nothing_heavy_is_imported_for_the_help():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_names_in_the_help_are_those_that_there_are():
+def test_names_in_the_help_are_the_registered_ones():
     assert tuple(DATASETS) == command_options.DATASETS
     assert tuple(SHAPES) == command_options.SHAPES
     assert sorted(command_options.MODELS) == sorted(name.lower() for name in MODELS)
@@ -53,11 +53,11 @@ def test_all_commands_read_data_with_the_same_options(run):
         ("factors=0 has to be from 1", "factors=0 has to be from 1"),
     ],
 )
-def test_arguments_are_called_options(message, said):
+def test_arguments_are_rewritten_as_options(message, said):
     assert cli.as_options(message) == said
 
 
-def test_an_interrupt_is_no_traceback(run, monkeypatch):
+def test_an_interrupt_shows_no_traceback(run, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 

@@ -13,7 +13,7 @@ from safecf.measures.tails import tail_mean
 from safecf.models.recommender import MODELS
 
 
-def test_the_demo_looks_at_its_folder_first(run, tmp_path):
+def test_the_demo_checks_its_folder_first(run, tmp_path):
     (tmp_path / "file").touch()
     code, out, err = run("demo", "--out", tmp_path / "file")
     assert (code, out) == (2, "")
@@ -34,7 +34,7 @@ def test_the_demo_shows_a_tail_gain(run, tmp_path):
     assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000
 
 
-def test_average_case_models_fail_the_minorities_of_the_demo():
+def test_safer2_serves_rare_tastes_better():
     """Mean and tail of recall@20 of new users, and the mean of those with the rarest tastes."""
     found = {name: [] for name in SETTINGS}
     for seed in range(3):

@@ -1,4 +1,4 @@
-"""`safecf evaluate` and `safecf compare`, as a person would call them."""
+"""`safecf evaluate` and `safecf compare`, as they are typed."""
 
 import json
 
@@ -15,7 +15,7 @@ COLUMNS = ("--user", "visitor", "--item", "page")
 
 
 def row_of(output, model):
-    """Return the numbers that the table shows of a model."""
+    """Return the numbers of a model in the printed table."""
     return next(line for line in output.splitlines() if f"│ {model}" in line).split("│")[2:]
 
 
@@ -36,7 +36,7 @@ def test_compare_writes_what_it_prints(run, clicks, tmp_path):
     assert "SAFER2" in (tmp_path / "new" / "report.html").read_text()
 
 
-def test_a_saved_model_counts_items_by_their_ids(run, clicks, tmp_path):
+def test_a_saved_model_is_evaluated_by_item_ids(run, clicks, tmp_path):
     split = datasets.read(clicks, user="visitor", item="page").strong_generalization(heldout=50)
     model = IALS(4, iterations=3, random_state=0).fit(split.training, show_progress=False)
     model.save(tmp_path / "mine.safetensors")
@@ -80,7 +80,7 @@ def test_a_saved_model_counts_items_by_their_ids(run, clicks, tmp_path):
         (["demo", "-m", "ials", "--min-user-interactions", "0"], "has to be at least 1"),
     ],
 )
-def test_what_the_user_can_mend_is_one_line(run, arguments, message):
+def test_user_errors_are_one_line(run, arguments, message):
     code, out, err = run("evaluate", *arguments, "--quiet")
     assert (code, out) == (2, "")
     assert message in err
@@ -179,7 +179,7 @@ def test_models_are_made_from_text():
     assert model.get_params() == wanted.get_params()
 
 
-def test_models_of_one_class_are_told_apart():
+def test_models_of_one_class_have_different_names():
     names = name_models(["ials:factors=8", "ials:factors=9", "safer2", "ials:factors=9"], 0)
     assert list(names) == [
         "IALS (factors=8)", "IALS (factors=9)", "SAFER2", "IALS (factors=9) #2",

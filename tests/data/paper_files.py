@@ -11,7 +11,7 @@ ML1M_SUMS = {
 
 
 def files_of(split, users, items):
-    """Write the split as Liang et al. do: uid counts on over the three sets of users.
+    """Write the split as Liang et al. do; uid is counted over the three sets of users.
 
     Lines are in the order of the interactions, those of held-out users grouped by original id.
     """

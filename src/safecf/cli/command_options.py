@@ -21,6 +21,10 @@ SHAPES = ("demo", "ml-20m-like", "msd-like")
 MODELS = ("ials", "ialspp", "ermmf", "cvarmf", "safer2", "safer2pp", "safer2cg", "ease", "multvae")
 SPLITS = ("strong", "holdout", "temporal")
 COUNTS = ("min_user_interactions", "min_item_interactions")
+HELDOUT_HELP = (
+    "number of validation users, and of test users; by default the paper's for its data sets, else "
+    f"{100 * HELDOUT_SHARE:g} % of the users."
+)
 
 FileOption = functools.partial(typer.Option, rich_help_panel="Reading files")
 FilterOption = functools.partial(typer.Option, rich_help_panel="Filtering interactions")
@@ -44,7 +48,10 @@ class DataOptions:
     ]
     path: Annotated[
         Path | None,
-        FileOption(help="Archive, folder or file of a data set; by default it is downloaded."),
+        FileOption(
+            help="Archive, folder or file of a data set; by default in SAFECF_DATA or the cache, "
+            "else downloaded."
+        ),
     ] = None
     user: Annotated[
         str | None,
@@ -122,10 +129,7 @@ class SplitOptions:
     ] = "strong"
     heldout: Annotated[
         int | None,
-        SplitOption(
-            help="strong: number of validation users, and of test users; by default "
-            f"{100 * HELDOUT_SHARE:g} % of the users."
-        ),
+        SplitOption(help=f"strong: {HELDOUT_HELP}"),
     ] = None
     share: Annotated[
         float | None,

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from safecf.cli.command_options import DataOptions, SplitOptions, with_records
-from safecf.data.splits.protocol import HELDOUT_SHARE, SEED
+from safecf.cli.command_options import HELDOUT_HELP, DataOptions, SplitOptions, with_records
+from safecf.data.splits.protocol import SEED
 
 app = typer.Typer(no_args_is_help=True, help="Summarise data, or split it.")
 
@@ -35,10 +35,7 @@ def split(
     out: Annotated[Path, typer.Option(help="Folder to write to.")],
     heldout: Annotated[
         int | None,
-        typer.Option(
-            help="Number of validation users, and of test users; by default the paper's for its "
-            f"data sets, else {100 * HELDOUT_SHARE:g} % of the users."
-        ),
+        typer.Option(help=HELDOUT_HELP.capitalize()),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = SEED,
 ) -> None:

@@ -1,6 +1,6 @@
 """Data: from a file to a CSR matrix, to a split, and data sets by name.
 
-Four rooms, in the order in which data flows; each imports only those before it:
+Four packages, in the order in which data flows; each imports only those before it:
 
 1. `reading`: files and frames -> checked columns of users, items, weights and times
 2. `matrices`: columns -> integer codes (COO) -> CSR -> `Interactions`, which models are fitted on

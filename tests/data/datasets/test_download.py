@@ -1,4 +1,4 @@
-"""Downloads from a server on this machine: whole, resumed, damaged, and not at all."""
+"""Downloads from a local server: complete, resumed, damaged and failed."""
 
 import functools
 import hashlib
@@ -19,7 +19,7 @@ SUM = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves CONTENT, and remembers the ranges that it was asked for."""
+    """Serves CONTENT, and records the requested ranges."""
 
     daemon_threads = True
     content = CONTENT
@@ -72,7 +72,7 @@ def url_of(server, name="file.zip"):
     return f"http://127.0.0.1:{server.server_address[1]}/{name}"
 
 
-def test_a_whole_file(server, tmp_path, capsys):
+def test_a_download_with_a_progress_bar(server, tmp_path, capsys):
     target = tmp_path / "new" / "folder" / "file.zip"
     assert fetch(url_of(server), target, md5=SUM) == target
     assert target.read_bytes() == CONTENT
@@ -82,7 +82,7 @@ def test_a_whole_file(server, tmp_path, capsys):
     assert "file.zip" in output.err
 
 
-def test_silence(server, tmp_path, capsys):
+def test_a_download_without_a_progress_bar(server, tmp_path, capsys):
     fetch(url_of(server), tmp_path / "file.zip", show_progress=False)
     assert capsys.readouterr() == ("", "")
 
@@ -99,33 +99,33 @@ def test_a_broken_connection_is_resumed(server, tmp_path):
     assert server.asked == [None, "bytes=100000-"]
 
 
-def test_a_server_without_ranges_starts_anew(server, tmp_path):
+def test_a_server_without_ranges_restarts(server, tmp_path):
     (tmp_path / "file.zip.part").write_bytes(b"something else")
     server.ranges = False
     fetch(url_of(server), tmp_path / "file.zip", md5=SUM, show_progress=False)
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
 
 
-def test_a_part_that_is_whole_is_not_sent_again(server, tmp_path):
+def test_a_complete_part_is_not_downloaded_again(server, tmp_path):
     (tmp_path / "file.zip.part").write_bytes(CONTENT)
     fetch(url_of(server), tmp_path / "file.zip", md5=SUM, show_progress=False)
     assert len(server.asked) == 1
 
 
-def test_a_part_that_is_too_long_starts_anew(server, tmp_path):
+def test_a_part_that_is_too_long_restarts(server, tmp_path):
     (tmp_path / "file.zip.part").write_bytes(CONTENT + b"more")
     fetch(url_of(server), tmp_path / "file.zip", md5=SUM, show_progress=False)
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
 
 
-def test_a_server_that_continues_elsewhere(server, tmp_path):
+def test_a_server_that_answers_with_another_range(server, tmp_path):
     (tmp_path / "file.zip.part").write_bytes(CONTENT[:10])
     server.shift = 1
     with pytest.raises(ConnectionError, match="does not continue at byte 10"):
         fetch(url_of(server), tmp_path / "file.zip", show_progress=False)
 
 
-def test_a_wrong_sum(server, tmp_path):
+def test_a_wrong_checksum(server, tmp_path):
     with pytest.raises(ValueError, match=rf"is damaged: its md5 sum is {SUM}, not 0+; it was"):
         fetch(url_of(server), tmp_path / "file.zip", md5="0" * 32, show_progress=False)
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""The public data sets, from small files of their official formats."""
+"""The public data sets, read from small files in their official formats."""
 
 import gzip
 import importlib
@@ -61,7 +61,7 @@ def test_the_lowest_rating_may_be_chosen(tmp_path):
     assert {row[2] for row in rows_of(datasets.load("ml-1m", path, min_rating=5))} == {5}
 
 
-def test_where_it_looks_without_a_path(tmp_path, monkeypatch):
+def test_search_order_without_a_path(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     monkeypatch.setenv("SAFECF_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SAFECF_DATA", str(tmp_path / "data"))
@@ -93,7 +93,7 @@ def test_damaged_members(tmp_path):
         datasets.load("ml-20m", path)
 
 
-def test_files_that_are_something_else(tmp_path):
+def test_missing_and_foreign_files(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere: does not exist; .*ratings\.dat or"):
         datasets.load("ml-1m", tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match=r"the folder has no ratings\.csv or .*\.zip; get"):
@@ -109,7 +109,7 @@ def test_files_that_are_something_else(tmp_path):
 
 
 def small(monkeypatch, name, **numbers):
-    """Make the data set's split fit to a small file."""
+    """Change numbers of a data set, so that a small file can be split."""
     monkeypatch.setitem(datasets.DATASETS, name, replace(datasets.DATASETS[name], **numbers))
 
 
@@ -181,7 +181,7 @@ def test_any_file_by_its_columns(tmp_path):
         log.filtered(min_user_interactions=3)
 
 
-def test_movielens_1m_itself(real_data):
+def test_the_real_movielens_1m(real_data):
     log = datasets.load("ml-1m", real_data)
     assert (len(log), log.user_ids.size, log.item_ids.size) == (575_281, 6_038, 3_533)
 
@@ -199,7 +199,7 @@ def test_songs_have_no_ratings(tmp_path):
         datasets.load("msd", path, min_rating=3)
 
 
-def test_modules_by_their_public_names():
+def test_public_modules_export_their_public_names():
     for name in ("datasets", "split"):
         module = importlib.import_module(f"safecf.{name}")
         assert getattr(safecf, name) is module

@@ -1,4 +1,4 @@
-"""Synthetic interactions are as many as asked for, and distributed as the recipe says."""
+"""Synthetic interactions have the exact counts and the distributions of the recipe."""
 
 import dataclasses
 
@@ -21,7 +21,7 @@ def counts(matrix):
     ("users", "items", "interactions"),
     [(1, 10, 5), (50, 10, 250), (30, 40, 600), (300, 90, 9_001), (2_000, 500, 60_000)],
 )
-def test_the_numbers_are_those_asked_for(users, items, interactions):
+def test_the_counts_are_exact(users, items, interactions):
     found = synthetic(users, items, interactions, tastes=3, seed=1)
     matrix = found.matrix
     assert matrix.shape == (users, items)
@@ -47,7 +47,7 @@ def test_a_seed_gives_the_same_interactions(demo):
     assert not np.array_equal(demo.matrix.indices, other.matrix.indices)
 
 
-def test_blocks_change_the_draws_and_nothing_else(demo, monkeypatch):
+def test_the_distribution_does_not_depend_on_the_block_size(demo, monkeypatch):
     monkeypatch.setattr("safecf.data.datasets.synthetic.BLOCK", 10_000)
     blocks = synthetic("demo")
     np.testing.assert_array_equal(blocks.matrix.indptr, demo.matrix.indptr)
@@ -68,7 +68,7 @@ def test_activity_is_log_normal():
 
 @pytest.mark.parametrize(("exponent", "shift"), [(1.0, 0.01), (2.0, 0.08)])
 def test_popularity_is_zipf_mandelbrot(exponent, shift):
-    """One taste with one facet, and short histories, of which few would be repetitions."""
+    """One taste with one facet, and histories so short that few draws repeat an item."""
     found = synthetic(
         40_000, 2_000, 400_000, tastes=1, facets=1, spread=0, exponent=exponent, shift=shift
     )
@@ -90,7 +90,7 @@ def test_the_demo_is_long_tailed_on_both_sides(demo):
     assert popularity.min() > 0
 
 
-def test_the_order_of_items_and_users_means_nothing(demo):
+def test_the_order_of_items_and_users_is_random(demo):
     lengths, popularity = counts(demo.matrix)
     for values in (lengths, popularity, demo.group):
         assert abs(np.corrcoef(np.arange(values.size), values)[0, 1]) < 0.08
@@ -103,18 +103,18 @@ def test_tastes_have_their_shares_and_their_own_items(demo):
     profile = np.array([demo.matrix[demo.group == g].mean(axis=0).A1 for g in range(40)])
     profile /= np.linalg.norm(profile, axis=1, keepdims=True)
     likeness = (profile @ profile.T)[np.triu_indices(40, 1)]
-    # hits are everybody's, the rest is not
+    # tastes share the hits only
     assert likeness.min() > 0.02
     assert likeness.mean() < 0.5
 
 
-def test_without_tastes_nobody_differs():
+def test_with_hits_only_all_tastes_are_alike():
     found = synthetic(4_000, 300, 100_000, tastes=2, hits=1.0, roaming=0.0)
     small, large = (found.matrix[found.group == g].mean(axis=0).A1 for g in (1, 0))
     assert np.corrcoef(small, large)[0, 1] > 0.98
 
 
-def test_users_who_have_liked_all_of_their_taste_go_on():
+def test_users_who_exhaust_their_taste_get_other_items():
     found = synthetic(40, 40, 800, tastes=4, facets=5, hits=0.0, roaming=0.0, overlap=0.0)
     np.testing.assert_array_equal(counts(found.matrix)[0], 20)
 
@@ -155,7 +155,7 @@ def test_bad_recipes_are_refused(arguments, options, message):
         synthetic(*arguments, **options)
 
 
-def test_a_lone_number_is_refused():
+def test_items_and_interactions_are_required():
     with pytest.raises(TypeError, match=r"synthetic\(5\) needs items and interactions .* demo, ml"):
         synthetic(5)
 

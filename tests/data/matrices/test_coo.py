@@ -43,7 +43,7 @@ def test_codes_are_numbers_of_first_appearance(table, parts):
         (["1.0"], ["1.0"]),
     ],
 )
-def test_text_of_integers_becomes_integers_if_nothing_is_lost(texts, expected):
+def test_strings_of_integers_become_integers_if_nothing_is_lost(texts, expected):
     encoder = IdEncoder()
     encoder.codes(pa.array(texts, type=pa.large_string()))
     found = to_numpy(encoder.ids(integers_in_text=True))

@@ -1,4 +1,4 @@
-"""`check_matrix` lets good matrices through unharmed and refuses bad ones with a remedy."""
+"""`check_matrix` keeps good matrices as they are and refuses bad ones with a remedy."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ EXAMPLE = np.array([[0, 2, 1], [0, 0, 0], [3, 0, 0]], dtype=np.float32)
 
 
 def dense(matrix: Csr) -> np.ndarray:
-    """Write every entry where it belongs, one at a time."""
+    """Convert to a dense matrix, entry by entry."""
     result = np.zeros(matrix.shape, dtype=np.float32)
     for row in range(matrix.num_rows):
         for at in range(matrix.indptr[row], matrix.indptr[row + 1]):
@@ -30,14 +30,14 @@ def dense(matrix: Csr) -> np.ndarray:
 
 
 def raw_csr(data, indices, indptr, shape, container=sp.csr_matrix):
-    """Return a CSR matrix with exactly these arrays, however wrong they are."""
+    """Return a CSR matrix with these arrays, without any check."""
     matrix = container(shape, dtype=np.asarray(data).dtype)
     matrix.data, matrix.indices, matrix.indptr = map(np.asarray, (data, indices, indptr))
     return matrix
 
 
 @given(dense_matrices)
-def test_every_matrix_survives(values):
+def test_check_matrix_keeps_all_entries(values):
     checked = check_matrix(sp.csr_matrix(values), allow_empty=True)
     np.testing.assert_array_equal(dense(checked), values)
     assert checked.indptr.dtype == np.int64
@@ -49,7 +49,7 @@ def test_every_matrix_survives(values):
 
 
 @given(dense_matrices, st.data())
-def test_every_order_of_entries_gives_the_same(values, data):
+def test_the_order_of_entries_does_not_matter(values, data):
     rows, columns = values.nonzero()
     order = np.array(data.draw(st.permutations(range(rows.size))), dtype=int)
     order = order[np.argsort(rows[order], kind="stable")]
@@ -107,7 +107,7 @@ def test_unsorted_rows_are_sorted_on_a_copy():
     np.testing.assert_array_equal(matrix.data, [1, 2, 3])
 
 
-def test_a_stale_claim_that_rows_are_sorted_is_not_believed():
+def test_a_wrong_sorted_flag_is_ignored():
     matrix = sp.csr_matrix(np.float32([[1, 2, 0]]))
     assert matrix.has_canonical_format
     matrix.indices[:] = [2, 0]
@@ -146,12 +146,12 @@ def test_explicit_zeros_are_dropped_on_a_copy():
     assert matrix.nnz == 3
 
 
-def test_values_that_vanish_in_float32_are_zeros():
+def test_values_that_underflow_in_float32_are_zeros():
     checked = check_matrix(sp.csr_matrix([[1.0, 1e-60]]))
     np.testing.assert_array_equal(checked.indices, [0])
 
 
-def test_room_behind_the_last_row_is_ignored():
+def test_unused_entries_after_the_last_row_are_ignored():
     matrix = raw_csr(np.float32([2, 9, 9]), np.int32([1, 77, -5]), np.int32([0, 1]), (1, 3))
     np.testing.assert_array_equal(dense(check_matrix(matrix)), [[0, 2, 0]])
 
@@ -227,7 +227,7 @@ def test_bad_values_of_other_formats_are_refused(name, value, message):
 
 @pytest.mark.filterwarnings("ignore::safecf.errors.ParameterWarning")
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix])
-def test_a_negative_value_does_not_hide_in_a_sum(container):
+def test_a_negative_duplicate_with_a_positive_sum_is_refused(container):
     if container is sp.coo_matrix:
         matrix = container((np.array([3.0, -1.0]), ([0, 0], [0, 0])), shape=(1, 1))
     else:
@@ -292,7 +292,7 @@ def test_coordinates_out_of_range_are_refused(axis, bound, index):
         check_matrix(matrix)
 
 
-def test_columns_that_the_model_does_not_know():
+def test_another_number_of_columns_than_the_model_s_is_refused():
     with pytest.raises(ValueError, match=r"has 3 columns, while the model knows 5 items; use the"):
         check_matrix(sp.csr_matrix(EXAMPLE), columns=5)
     transposed = sp.csr_matrix((5, 3))

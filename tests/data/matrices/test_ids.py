@@ -10,7 +10,7 @@ from tests.data.rows import integers, strings
 
 
 @given(st.lists(integers, unique=True) | st.lists(strings, unique=True), st.data())
-def test_every_id_is_found_and_no_other(known, data):
+def test_index_finds_known_ids_only(known, data):
     other = integers if not known or isinstance(known[0], int) else strings
     asked = data.draw(st.lists(st.sampled_from(known) | other if known else other))
     array = np.array(known, dtype=object if known and isinstance(known[0], str) else np.int64)
@@ -32,7 +32,7 @@ def test_every_id_is_found_and_no_other(known, data):
         (None, [-1]),
     ],
 )
-def test_ids_of_another_kind_are_unknown(known, asked):
+def test_ids_of_another_type_are_unknown(known, asked):
     index = Index(known, 3 if known is None else known.size)
     assert index.find(asked).tolist() == [-1]
     with pytest.raises(KeyError, match=r"unknown user .* known"):
@@ -76,7 +76,7 @@ def test_bad_ids_are_refused(given_ids, error, message):
         check_ids(given_ids, 2, "user_ids")
 
 
-def test_words_and_numbers_are_no_ids_together():
+def test_strings_mixed_with_integers_are_refused():
     for ids in (["a", 1], ("a", 1), np.array(["a", 1], dtype=object)):
         with pytest.raises(TypeError, match="user_ids holds values of type mixed, not integers or"):
             check_ids(ids, 2, "user_ids")

@@ -42,7 +42,7 @@ def test_items_are_the_transpose_of_users(values):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_larger_matrix_with_rows_of_very_different_length(weighted):
+def test_a_larger_matrix_with_long_and_short_rows(weighted):
     rng = np.random.default_rng(0)
     popularity = 1 / np.arange(1, 301)
     values = (rng.random((500, 300)) < popularity) * (rng.random((500, 300)) + 0.5)
@@ -52,6 +52,6 @@ def test_a_larger_matrix_with_rows_of_very_different_length(weighted):
     assert_is_transpose(Interactions.from_csr(matrix), matrix)
 
 
-def test_what_check_matrix_refuses_is_refused():
+def test_empty_matrices_are_refused():
     with pytest.raises(ValueError, match="no interactions"):
         Interactions.from_csr(sp.csr_matrix((3, 2)))

@@ -1,4 +1,4 @@
-"""What a person sees of interactions."""
+"""`Summary`, and how `Interactions` are shown."""
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +33,11 @@ def test_summary(interactions):
     assert str(summary) == TABLE
 
 
-def test_one_line(interactions):
+def test_repr(interactions):
     assert repr(interactions) == "Interactions(3 users, 4 items, 6 interactions)"
 
 
-def test_notebooks(interactions):
+def test_html_for_notebooks(interactions):
     page = interactions._repr_html_()
     assert page.startswith("<table>")
     assert page.count("<table>") == page.count("</table>") == 2
@@ -61,7 +61,7 @@ def test_ids_of_a_matrix(interactions):
         Interactions.from_csr(sp.csr_matrix([[1, 1, 1]]), item_ids=[1, 2])
 
 
-def test_to_csr_is_the_matrix_again(interactions):
+def test_to_csr_round_trip(interactions):
     again = Interactions.from_csr(interactions.to_csr())
     np.testing.assert_array_equal(again.users.indices, interactions.users.indices)
     np.testing.assert_array_equal(again.users.indptr, interactions.users.indptr)

@@ -67,7 +67,7 @@ def test_bad_separators(tmp_path, separator):
         Interactions.from_csv(tmp_path, separator=separator)
 
 
-def test_short_lines_with_two_separators_are_counted_in_fields(tmp_path):
+def test_short_lines_with_a_double_separator(tmp_path):
     (tmp_path / "log.dat").write_text("1::2::3\n1::2\n")
     with pytest.raises(ValueError, match=r"line 2: it has 2 fields, not 3"):
         Interactions.from_csv(tmp_path, user=0, item=1, header=False, separator="::")
@@ -162,7 +162,7 @@ def test_missing_files(tmp_path):
         Interactions.from_parquet([])
 
 
-def test_options_that_contradict_each_other():
+def test_bad_options():
     frame = {"user": [1], "item": [1]}
     with pytest.raises(ValueError, match="no column holds the ratings; try rating="):
         Interactions.from_frame(frame, min_rating=4)
@@ -174,7 +174,7 @@ def test_options_that_contradict_each_other():
         Interactions.from_frame(frame, min_item_interactions=2)
 
 
-def test_duplicates_may_be_an_error():
+def test_duplicates_error():
     frame = {"user": ["a", "b", "b", "b"], "item": [7, 7, 8, 8]}
     with pytest.raises(
         ValueError, match="1 rows repeat an earlier one, such as user 'b' with item 8"
@@ -183,7 +183,7 @@ def test_duplicates_may_be_an_error():
 
 
 @pytest.mark.parametrize("frame", [None, 3, [[1, 2]], "log.csv"])
-def test_things_that_are_no_frames(frame):
+def test_other_types_are_no_frames(frame):
     with pytest.raises(TypeError, match=f"frame is of type {type(frame).__name__}, .*try pyarrow"):
         Interactions.from_frame(frame)
 
@@ -229,14 +229,14 @@ def test_files_that_are_no_text(tmp_path):
         Interactions.from_csv(path, encoding="nonsense")
 
 
-def test_no_remedy_is_made_up():
+def test_no_close_column_name_and_min_rating_of_another_type():
     with pytest.raises(ValueError, match=r"no column 'rating' .*; choose another one by rating=$"):
         Interactions.from_frame({"user": [1], "item": [1]}, rating="rating", min_rating=4)
     with pytest.raises(TypeError, match="min_rating is '2'; it has to be a number"):
         Interactions.from_frame({"user": [1], "item": [1]}, rating="rating", min_rating="2")
 
 
-def test_weights_that_add_up_to_infinity():
+def test_weights_whose_sum_overflows():
     frame = {"user": ["a", "a"], "item": [1, 1], "w": [3e38, 3e38]}
     message = "the weights of user 'a' with item 1 add up to 6e.38, above 3.4e.38; scale them"
     with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""pandas, polars and Arrow give the same interactions, and none of them is imported for it."""
+"""pandas, polars and Arrow give the same interactions; neither pandas nor polars is imported."""
 
 import subprocess
 import sys
@@ -121,7 +121,7 @@ def test_columns_of_one_name_are_chosen_by_position(tmp_path):
         assert [each.user_ids.tolist() for each in found] == [[user + 1]] * 3
 
 
-def test_values_and_lengths_that_do_not_fit():
+def test_integers_too_large_and_columns_of_different_length():
     with pytest.raises(TypeError, match=r"frame: column 'user': .*; cast it to int64 or to str"):
         Interactions.from_frame({"user": [2**70], "item": [1]})
     with pytest.raises(ValueError, match="frame: its columns have 1 and 2 rows; give all of them"):

@@ -1,4 +1,4 @@
-"""Whatever the rows come from, the same interactions come out."""
+"""Frames, Parquet files and text files with the same rows give the same interactions."""
 
 import bz2
 import csv
@@ -48,7 +48,7 @@ def columns_of(rows):
 
 
 @given(rows=ANY_ROWS, options=OPTIONS, block=st.integers(1, 8))
-def test_frames_are_their_slow_twin(rows, options, block):
+def test_frames_agree_with_the_slow_twin(rows, options, block):
     expected = slow(rows, **options)
     with patch.object(coo, "ROWS_PER_BLOCK", block):
         if not expected[0]:
@@ -60,7 +60,7 @@ def test_frames_are_their_slow_twin(rows, options, block):
 
 @settings(max_examples=40)
 @given(rows=ANY_ROWS, cut=st.integers(0, 25), group=st.integers(1, 5))
-def test_parquet_files_are_one_long_frame(tmp_path_factory, rows, cut, group):
+def test_parquet_files_are_read_as_one_frame(tmp_path_factory, rows, cut, group):
     folder = tmp_path_factory.mktemp("log")
     (folder / "_SUCCESS").touch()
     table = pa.table(columns_of(rows))
@@ -83,9 +83,7 @@ def test_parquet_files_are_one_long_frame(tmp_path_factory, rows, cut, group):
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
     newline=st.sampled_from(["\n", "\r\n"]),
 )
-def test_text_files_hold_what_was_written(
-    tmp_path_factory, rows, separator, header, quoting, newline
-):
+def test_text_files_round_trip(tmp_path_factory, rows, separator, header, quoting, newline):
     text = io.StringIO()
     writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator=newline)
     names = ["user", "item", "rating", "weight"]
@@ -108,7 +106,7 @@ def _is_integer(text):
 
 
 def _as_read(rows, row):
-    """Return a row with the ids that a column of such texts has."""
+    """Return a row with its ids as they are read from text."""
     ids = []
     for at in (0, 1):
         column = [str(other[at]) for other in rows]
@@ -176,7 +174,7 @@ def test_columns_by_position_and_two_roles_for_one_column(tmp_path):
     assert entries(again) == entries(found)
 
 
-def test_integers_in_one_file_and_words_in_another_are_all_words(tmp_path):
+def test_integers_in_one_file_and_strings_in_another_are_all_strings(tmp_path):
     (tmp_path / "1.csv").write_text("user,item\n1,7\n")
     (tmp_path / "2.csv").write_text("user,item\nann,8\n")
     found = Interactions.from_csv(tmp_path)

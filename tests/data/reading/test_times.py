@@ -1,4 +1,4 @@
-"""Times are the same moment whatever they were written as, and their errors name the row."""
+"""Times in every format are converted to the same moment; errors name the row."""
 
 import datetime
 
@@ -32,14 +32,14 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
-def test_every_way_to_write_a_time(kind):
+def test_every_format_of_a_time(kind):
     found = to_timestamps(WRITTEN[kind])
     assert found.type == pa.timestamp("us")
     assert found.to_numpy().tolist() == [MOMENT.replace(tzinfo=None)]
 
 
 @pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])
-def test_dates_are_their_midnight(kind):
+def test_a_date_is_midnight_utc(kind):
     found = to_timestamps(pa.array([DAY.date()], kind))
     assert found.to_numpy().tolist() == [DAY.replace(tzinfo=None)]
 
@@ -73,7 +73,7 @@ def test_bad_times_name_file_column_and_row(tmp_path, case):
         datasets.read(tmp_path / "log.parquet", timestamp="when")
 
 
-def test_files_with_different_units_tell_the_same_time(tmp_path):
+def test_files_with_different_time_units(tmp_path):
     for unit in ("ms", "us"):
         when = pa.array([MOMENT], pa.timestamp(unit))
         table = pa.table({"user": [unit], "item": ["x"], "when": when})

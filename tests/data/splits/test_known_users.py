@@ -1,4 +1,4 @@
-"""Splits of users who are trained on: nothing is in two places, nothing comes from the future."""
+"""Splits of known users: parts do not overlap, and nothing leaks from the future."""
 
 from itertools import pairwise
 
@@ -56,7 +56,7 @@ def rows_of(pairs, users):
     validation_share=st.sampled_from([0, 0.1, 0.3]),
     min_interactions=st.integers(1, 9),
 )
-def test_every_entry_of_a_row_has_one_place(seed, share, validation_share, min_interactions):
+def test_every_entry_is_in_one_part(seed, share, validation_share, min_interactions):
     matrix = random_matrix(seed)
     options = {"share": share, "validation_share": validation_share, "seed": seed}
     split = per_user_holdout(matrix, min_interactions=min_interactions, **options)
@@ -107,14 +107,14 @@ def test_ids_weights_and_labels_follow_their_users():
     np.testing.assert_array_equal(split.item_ids, np.arange(25) * 10)
 
 
-def test_another_seed_hides_something_else():
+def test_another_seed_hides_other_entries():
     matrix = random_matrix(3)
     splits = [per_user_holdout(matrix, seed=seed) for seed in (1, 1, 2)]
     targets = [parts_of(split)[-1] for split in splits]
     assert targets[0] == targets[1] != targets[2]
 
 
-def test_hidden_entries_are_drawn_evenly():
+def test_hidden_entries_are_uniform():
     matrix = scipy.sparse.csr_matrix(np.ones((5_000, 10), dtype=np.float32))
     target = per_user_holdout(matrix).test.target
     np.testing.assert_allclose(target.mean(axis=0).A1, 0.2, atol=0.025)
@@ -171,7 +171,7 @@ def test_the_order_of_the_file_does_not_matter():
     np.testing.assert_array_equal(shuffled.item_ids, split.item_ids)
 
 
-def test_users_and_items_that_training_does_not_know_are_counted():
+def test_dropped_interactions_are_counted():
     users = np.array([1, 1, 2, 2, 3, 1, 2])
     items = np.array([5, 6, 5, 6, 5, 9, 7])
     times = np.array([0, 1, 2, 3, 8, 8, 4])
@@ -182,7 +182,7 @@ def test_users_and_items_that_training_does_not_know_are_counted():
     assert split.item_ids.tolist() == [5, 6, 7]
 
 
-def test_of_repeated_pairs_the_earliest_counts():
+def test_the_earliest_of_repeated_pairs_is_kept():
     users, items, times = random_log(6)
     expected = temporal(users, items, times)
     twice = [np.concatenate([side[:50], side]) for side in (users, items)]
@@ -192,7 +192,7 @@ def test_of_repeated_pairs_the_earliest_counts():
     assert parts_of(split) == parts_of(expected)
 
 
-def test_labels_follow_their_users_through_time():
+def test_labels_follow_their_users_in_temporal_splits():
     users, items, times = random_log(7)
     split = temporal(users, items, times, groups=np.unique(users) * 10)
     begin = split.train.shape[0]
@@ -247,7 +247,7 @@ def test_bad_times_are_refused():
         temporal(users[:0], items[:0], times[:0])
 
 
-def test_a_cutoff_is_a_moment_however_it_is_written():
+def test_every_format_of_a_cutoff():
     users, items, times = random_log(12, latest=10**9)
     moment = np.datetime64("1990-01-01", "s")
     expected = parts_of(temporal(users, items, times, cutoff=int(moment.astype(int))))

@@ -1,4 +1,4 @@
-"""`Log`: what was read, merged, and split by the original ids."""
+"""`Log`: reading, merging, and splits by the original ids."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_weights_times_and_groups_are_read(log):
     }  # fmt: skip
 
 
-def test_a_user_has_one_group(tmp_path):
+def test_two_groups_of_one_user_are_refused(tmp_path):
     (tmp_path / "log.csv").write_text("user,item,team\na,1,red\nb,1,red\na,2,blue\n")
     with pytest.raises(ValueError, match="user 'a' has more than one group; give every user one"):
         datasets.read(tmp_path, group="team")
@@ -65,7 +65,7 @@ def test_merged_keeps_the_first_row_and_the_earliest_time(log, way, weight):
     assert merged.timestamps.astype("datetime64[D]").astype(str).tolist() == days
 
 
-def test_merged_may_refuse(log):
+def test_merged_refuses_duplicates_and_unknown_ways(log):
     with pytest.raises(ValueError, match=r"1 rows repeat .* such as user 'bob' with item 'x'"):
         log.merged("error")
     with pytest.raises(ValueError, match="unknown way to treat duplicates 'mean'"):
@@ -73,7 +73,7 @@ def test_merged_may_refuse(log):
 
 
 def labels_follow(split):
-    """Look at whether labels are the parity of the users' names."""
+    """Assert that labels are the parity of the users' names."""
     begin = split.train.shape[0]
     for held_out in (split.validation, split.test):
         names = split.user_ids[begin : begin + held_out.target.shape[0]]
@@ -90,7 +90,7 @@ def matrices(split):
 
 
 def weights_follow(split, log):
-    """Look at whether every entry has the weight that its pair has in the log."""
+    """Assert that every entry has the weight of its pair in the log."""
     pairs = zip(log.user_ids[log.users], log.item_ids[log.items].tolist(), strict=True)
     weight = dict(zip(pairs, log.weights.tolist(), strict=True))
     training = split.user_ids[: split.train.shape[0]]
@@ -139,7 +139,7 @@ def test_temporal_by_ids(large):
     weights_follow(split, large)
 
 
-def test_what_is_not_there_cannot_be_used(large):
+def test_missing_times_and_weights_are_refused(large):
     bare = datasets.Log(large.users, large.items, large.user_ids, large.item_ids)
     with pytest.raises(ValueError, match="the log has no times; read it with timestamp="):
         bare.temporal()

@@ -41,7 +41,7 @@ def random_interactions(seed, num_users=40, num_items=25, density=0.3):
     min_interactions=st.integers(1, 6),
     share=st.sampled_from([0.2, 0.5, 0.9]),
 )
-def test_every_interaction_has_one_place(seed, split_seed, heldout, min_interactions, share):
+def test_every_interaction_is_in_one_part(seed, split_seed, heldout, min_interactions, share):
     users, items = random_interactions(seed)
     split = strong_generalization(
         users,
@@ -112,7 +112,7 @@ def slow_split(users, items, heldout, seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_split_is_its_slow_twin(seed):
+def test_the_split_agrees_with_the_slow_twin(seed):
     users, items = random_interactions(seed, num_users=60)
     split = strong_generalization(users, items, heldout=15, seed=seed)
     state = np.random.get_state()  # noqa: NPY002
@@ -132,7 +132,7 @@ def test_the_split_is_its_slow_twin(seed):
     assert actual == expected
 
 
-def test_the_global_generator_is_left_alone():
+def test_the_global_generator_is_not_used():
     users, items = random_interactions(4)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     strong_generalization(users, items, heldout=5)
@@ -173,7 +173,7 @@ def test_labels_follow_their_users():
     assert (split.test.target != plain.test.target).nnz == 0
 
 
-def test_what_is_dropped_is_counted():
+def test_dropped_interactions_are_counted():
     users, items = random_interactions(9, num_items=60, density=0.12)
     split = strong_generalization(users, items, heldout=15, min_interactions=1)
     held_out = [split.validation.history, split.validation.target]
@@ -236,6 +236,6 @@ def test_bad_input_is_refused():
 
 
 @pytest.mark.parametrize("heldout", [2.5, "3", True])
-def test_the_number_of_users_is_whole(heldout):
+def test_heldout_has_to_be_an_integer(heldout):
     with pytest.raises(TypeError, match=r"heldout is .*; it has to be a whole number of users"):
         strong_generalization(np.arange(9), np.arange(9), heldout=heldout)
