@@ -42,7 +42,7 @@ def check_ids(ids: ArrayLike | None, size: int, name: str) -> IdArray | None:
 
 
 def _are_strings(given: ArrayLike, found: NDArray[Any]) -> bool:
-    # An array of strings was given as such; of a list like ["a", 1], numpy makes one.
+    # numpy turns a list like ["a", 1] into an array of strings, so lists are checked by value.
     is_string_array = found.dtype.kind in "UT" and hasattr(given, "dtype")
     values = given if isinstance(given, list | tuple) else found.tolist()
     return is_string_array or all(isinstance(value, str) for value in values)

@@ -34,7 +34,10 @@ def read_columns(source: Source, layout: Layout) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Place:
-    """A column of a batch, for error messages: `row` names the rows, `first` is the batch's."""
+    """A column of a batch, for error messages.
+
+    `row(n)` names row n of the source; `first` is the first row of the batch.
+    """
 
     column: str
     row: Callable[[int], str]
