@@ -12,8 +12,8 @@ import typer
 from benchmarks import report
 from benchmarks.matrices import long_tailed
 from safecf.backends.cpu import CpuBackend
-from safecf.data.matrices.matrix import check_matrix
-from safecf.data.splits.strong import HeldOut, Split
+from safecf.data.matrices.csr_from_scipy import check_matrix
+from safecf.data.splits.held_out import HeldOut, Split
 from safecf.evaluation import evaluate
 from safecf.evaluation.evaluator import TAILS
 from safecf.measures.bootstrap import resample

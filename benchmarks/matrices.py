@@ -2,7 +2,7 @@
 
 import scipy.sparse
 
-from safecf.data.synthetic import synthetic
+from safecf.data.datasets.synthetic import synthetic
 
 # the training users of either
 SHAPES = {

@@ -10,7 +10,7 @@ import typer
 from benchmarks import report
 from benchmarks.apart import Cost, apart, cost
 from benchmarks.matrices import long_tailed
-from safecf.memory import available_bytes
+from safecf.free_memory import available_bytes
 from safecf.models import MODELS
 
 ARRAYS = ("data", "indices", "indptr")

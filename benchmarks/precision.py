@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks import report
 from benchmarks.records import Options, progress
 from reproduction.presets import require
-from safecf.data import datasets
+from safecf import datasets
 from safecf.evaluation import evaluate
 from safecf.models import MODELS
 

@@ -6,7 +6,7 @@ import typer
 
 from benchmarks import report
 from benchmarks.apart import Cost, apart, cost
-from safecf.data.synthetic import SHAPES, synthetic
+from safecf.data.datasets.synthetic import SHAPES, synthetic
 
 
 def measure(name: str, seed: int) -> Cost:
@@ -31,7 +31,7 @@ def main(
     page = report.write(
         "synthetic",
         "Synthetic data",
-        "Time of `safecf.data.synthetic.synthetic` on one core, and how far the resident size "
+        "Time of `safecf.datasets.synthetic` on one core, and how far the resident size "
         "rises, the matrix included.",
         report.table([*header, "matrix, MiB", "peak, MiB"], rows),
     )

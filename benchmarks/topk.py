@@ -15,7 +15,7 @@ from safecf.als.loss import Loss, Ridge
 from safecf.als.rows import user_rows
 from safecf.als.solvers import Exact
 from safecf.backends.cpu import CpuBackend
-from safecf.data.matrices.matrix import check_matrix
+from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.models import IALS
 
 SHAPE = (100_000, 20_000, 7_000_000)

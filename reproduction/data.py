@@ -6,12 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from safecf.data.datasets import DATASETS, locate
-from safecf.data.datasets.family import DataSet
-from safecf.data.reading.columns import Layout
+from safecf.data.datasets.dataset import DataSet
+from safecf.data.datasets.loading import DATASETS, locate
+from safecf.data.datasets.synthetic import SHAPES, Recipe, synthetic
+from safecf.data.reading.layout import Layout
+from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
-from safecf.data.splits.strong import Split, repeated_seeds, strong_generalization
-from safecf.data.synthetic import SHAPES, Recipe, synthetic
+from safecf.data.splits.strong_generalization import repeated_seeds, strong_generalization
 from safecf.errors import choose
 
 __all__ = ["LOCATIONS", "SEED", "find", "load_split", "repeated_seeds"]

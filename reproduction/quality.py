@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from reproduction.base import Record, Settings
 from reproduction.data import load_split
 from reproduction.worker import threads
-from safecf.data.splits.strong import Split
+from safecf.data.splits.held_out import Split
 from safecf.errors import choose
 from safecf.evaluation import evaluate
 from safecf.models import MODELS, Recommender

@@ -14,7 +14,7 @@ from reproduction import data, worker
 from reproduction.base import Cell, Result
 from reproduction.page import cores
 from reproduction.store import Store
-from safecf.memory import available_bytes
+from safecf.free_memory import available_bytes
 from safecf.progress import progress_bar
 
 SECONDS_BETWEEN_LOOKS = 1.0

@@ -6,8 +6,8 @@ import numpy as np
 
 from safecf.als.loss import Loss, Ridge
 from safecf.als.rows import Problem
+from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
-from safecf.data.matrices.matrix import Csr
 
 __all__ = ["LOSSES", "dense", "gradient", "matrix_of", "objective", "problem_of", "user_losses"]
 

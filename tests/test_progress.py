@@ -1,9 +1,9 @@
-"""Progress where there is no terminal: now and then a line, and what is done in it."""
+"""Progress without a terminal: one line per minute."""
 
 from safecf import progress
 
 
-def test_a_file_gets_a_line_now_and_then(monkeypatch, capsys):
+def test_a_file_gets_a_line_per_minute(monkeypatch, capsys):
     clock = iter(range(0, 1000, 25))
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
     bar = progress.progress_bar("cells", 0, 20, *progress.EPOCHS, show=True, numbers="")
@@ -15,7 +15,7 @@ def test_a_file_gets_a_line_now_and_then(monkeypatch, capsys):
     assert all(line.startswith("cells") and "/20" in line for line in told)
 
 
-def test_nothing_is_said_when_not_asked_for(capsys):
+def test_nothing_is_drawn_without_show(capsys):
     with progress.progress_bar("cells", 0, 2, show=False) as draw:
         draw(1, numbers="")
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole, or not at all."""
+"""Atomic replacement of files."""
 
 import os
 import secrets
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
-    """Put `content` in the place of the file: whatever happens, it holds the old or the new one."""
+    """Write `content` to the file; if that fails or is interrupted, its old content stays."""
     target = Path(path).resolve()
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:

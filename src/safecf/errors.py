@@ -1,4 +1,4 @@
-"""Errors and warnings: each message says what is wrong, where, and what to try."""
+"""Errors and warnings; each message says what is wrong, where, and what to try."""
 
 import difflib
 import sys
@@ -10,15 +10,15 @@ T = TypeVar("T")
 
 
 class ParameterWarning(UserWarning):
-    """The input was usable only after a conversion, or an option looks like a mistake."""
+    """The input had to be converted, or an option looks like a mistake."""
 
 
 class ConvergenceWarning(UserWarning):
-    """Training runs, but its result should not be trusted as it is."""
+    """Training went on, but its result should not be trusted."""
 
 
 class ModelFitError(Exception):
-    """Training cannot go on with these settings on this data."""
+    """Training failed with these settings on this data."""
 
 
 class SolveError(ModelFitError):
@@ -26,7 +26,7 @@ class SolveError(ModelFitError):
 
     @classmethod
     def at(cls, row: int, ridge: float) -> "SolveError":
-        """Say which row, and what to try."""
+        """Return the error of a row, with a remedy."""
         return cls(
             f"row {row}: its system is not positive definite in float32 (ridge {ridge:g}); "
             "raise regularization if it is small, and look for huge or non-finite weights"
@@ -34,19 +34,19 @@ class SolveError(ModelFitError):
 
 
 class DivergenceError(SolveError):
-    """Gradient steps lead away from every solution: the step size is too large."""
+    """Gradient descent diverged: the step size is too large."""
 
 
 class NotFittedError(ValueError, AttributeError):
-    """The model was asked for a result before `fit`."""
+    """The model was used before `fit`."""
 
 
 class FileFormatError(ValueError):
-    """A model or checkpoint file is damaged, foreign, or from another version."""
+    """A model or checkpoint file is damaged, of another format, or of another version."""
 
 
 def choose(kind: str, name: object, table: Mapping[str, T]) -> T:
-    """Return `table[name]`, or say which names there are and which one was probably meant."""
+    """Return `table[name]`; if it is unknown, raise with the known names and the closest one."""
     if isinstance(name, str) and name in table:
         return table[name]
     known = ", ".join(repr(key) for key in table)
@@ -56,7 +56,7 @@ def choose(kind: str, name: object, table: Mapping[str, T]) -> T:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn, and point at the line of the caller that is not the library's own."""
+    """Warn, with the location of the first caller outside the library."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "safecf":
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""Progress bars: on stderr, and never a reason for the work to fail."""
+"""Progress bars on stderr; errors in drawing them never stop the work."""
 
 import time
 from collections.abc import Iterator
@@ -26,17 +26,17 @@ EPOCHS = (
 
 
 class Draw(Protocol):
-    """What is to be called as the work goes on."""
+    """Updates a progress bar."""
 
     def __call__(self, done: int, **fields: Any) -> None:
-        """Show how much is done, and the fields that the columns know."""
+        """Show the amount done, and new values for the fields of the columns."""
 
 
 class QuietlyBroken(Console):
-    """A console that falls silent when nobody reads it any more; rich's own ends the process."""
+    """A console that goes quiet on a broken pipe, where rich's own ends the process."""
 
     def on_broken_pipe(self) -> None:
-        """Write nothing from here on."""
+        """Stop writing."""
         self.quiet = True
 
 
@@ -44,15 +44,15 @@ class QuietlyBroken(Console):
 def progress_bar(
     title: str, done: int, total: int | None, *columns: ProgressColumn, show: bool, **fields: Any
 ) -> Iterator[Draw]:
-    """Show a title, a bar and the `columns`, whose `fields` start as given.
+    """Show a title, a bar and the `columns`; `fields` are the first values of their fields.
 
-    The bar is drawn by the caller's thread alone, when it reports; in a file or a pipe it is a line
-    every minute. A stderr that is closed or missing only ends the drawing.
+    The bar is drawn in the caller's thread, when it is updated; in a file or a pipe, it is one line
+    per minute. If stderr is closed or missing, nothing is drawn.
     """
     if not show:
         yield lambda done, **fields: None
         return
-    # Without ipywidgets, rich draws nothing in a notebook and warns; as plain text it does better.
+    # In a notebook without ipywidgets, rich warns and draws nothing; then draw plain text.
     console = QuietlyBroken(stderr=True, force_jupyter=None if find_spec("ipywidgets") else False)
     heading = TextColumn("{task.description}"), BarColumn(bar_width=20)
     bar = Progress(*heading, *columns, console=console, auto_refresh=False)

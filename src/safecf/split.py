@@ -1,12 +1,10 @@
-"""Splits: what is trained on, what is shown of held-out users, and what is to be predicted."""
+"""Splits into training users and held-out users, whose target is to be predicted."""
 
-from safecf.data.splits.strong import (
-    HeldOut,
-    Split,
-    per_user_holdout,
+from safecf.data.splits.held_out import HeldOut, Split
+from safecf.data.splits.known_users import per_user_holdout, temporal
+from safecf.data.splits.strong_generalization import (
     repeated_strong_generalization,
     strong_generalization,
-    temporal,
 )
 
 __all__ = [

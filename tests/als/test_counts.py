@@ -12,7 +12,7 @@ from safecf.als.solvers import CG, Exact, Gradient, SpectralCG, Subspace
 from safecf.als.state import State
 from safecf.backends.cpu import CpuBackend
 from safecf.backends.numpy import NumpyBackend
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 from tests.problems import gradient, matrix_of, objective, problem_of, rotation_free
 
 BACKENDS = [NumpyBackend(), CpuBackend()]

@@ -14,8 +14,8 @@ from safecf.als.rows import Problem
 from safecf.als.solvers import CG, Exact, SpectralCG, Subspace
 from safecf.backends.cpu import CpuBackend
 from safecf.backends.numpy import NumpyBackend
+from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
-from safecf.data.matrices.matrix import Csr
 from safecf.errors import ConvergenceWarning
 from tests.problems import (
     dense,

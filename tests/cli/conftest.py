@@ -1,4 +1,4 @@
-"""A command as a person types it, and a file to run it on."""
+"""A command as it is typed, and a file to run it on."""
 
 import sys
 
@@ -7,16 +7,16 @@ import pyarrow.parquet
 import pytest
 
 from safecf import cli
-from safecf.data.synthetic import synthetic
+from safecf.data.datasets.synthetic import synthetic
 
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """Return a function that gives the exit code, and what went to stdout and to stderr."""
+    """Return a function that runs a command and returns its exit code, stdout and stderr."""
 
     def command(*arguments):
         monkeypatch.setattr(sys, "argv", ["safecf", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
+        with pytest.raises(SystemExit, match=r"^\d+$") as end:
             cli.main()
         return end.value.code or 0, *capsys.readouterr()
 

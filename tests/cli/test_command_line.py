@@ -7,9 +7,9 @@ import pytest
 
 import safecf
 from safecf import cli
-from safecf.cli import options
-from safecf.data.datasets import DATASETS
-from safecf.data.synthetic import SHAPES
+from safecf.cli import command_options
+from safecf.data.datasets.loading import DATASETS
+from safecf.data.datasets.synthetic import SHAPES
 from safecf.models import MODELS
 
 
@@ -23,10 +23,10 @@ def test_nothing_heavy_is_imported_for_the_help():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_names_in_the_help_are_those_that_there_are():
-    assert tuple(DATASETS) == options.DATASETS
-    assert tuple(SHAPES) == options.SHAPES
-    assert sorted(options.MODELS) == sorted(name.lower() for name in MODELS)
+def test_names_in_the_help_are_the_registered_ones():
+    assert tuple(DATASETS) == command_options.DATASETS
+    assert tuple(SHAPES) == command_options.SHAPES
+    assert sorted(command_options.MODELS) == sorted(name.lower() for name in MODELS)
 
 
 def test_every_command_has_its_own_help_with_an_example(run):
@@ -39,8 +39,8 @@ def test_every_command_has_its_own_help_with_an_example(run):
 def test_all_commands_read_data_with_the_same_options(run):
     for command in (["evaluate"], ["compare"], ["data", "summary"], ["data", "split"]):
         shown = run(*command, "--help")[1]
-        for name in vars(options.DataOptions([])):
-            assert name == "data" or options.flag(name) in shown
+        for name in vars(command_options.DataOptions([])):
+            assert name == "data" or command_options.flag(name) in shown
 
 
 @pytest.mark.parametrize(
@@ -53,15 +53,15 @@ def test_all_commands_read_data_with_the_same_options(run):
         ("factors=0 has to be from 1", "factors=0 has to be from 1"),
     ],
 )
-def test_arguments_are_called_options(message, said):
+def test_arguments_are_rewritten_as_options(message, said):
     assert cli.as_options(message) == said
 
 
-def test_an_interrupt_is_no_traceback(run, monkeypatch):
+def test_an_interrupt_shows_no_traceback(run, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("safecf.cli.sources.load_data", interrupted)
+    monkeypatch.setattr("safecf.cli.inputs.load_data", interrupted)
     code, out, err = run("data", "summary", "demo")
     assert code != 0
     assert "Traceback" not in out + err

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from safecf import cli, datasets
-from safecf.data.splits import files as split_files
-from safecf.data.splits.files import NAMES
+from safecf.data.splits import split_files
+from safecf.data.splits.split_files import NAMES
 from tests.data.official import ml_1m_text, random_rows
-from tests.data.test_split import ML1M_SUMS, files_of
+from tests.data.paper_files import ML1M_SUMS, files_of
 
 
 def run(*arguments):
@@ -53,7 +53,7 @@ def test_summary_of_a_data_set(ratings, monkeypatch):
     assert "users" in run("summary", "ml-1m")
 
 
-def test_split_writes_what_the_slow_twin_writes(tmp_path, ratings, small):
+def test_split_writes_the_files_of_the_slow_twin(tmp_path, ratings, small):
     out = tmp_path / "some" / "folder"
     said = run("split", "ml-1m", "--path", ratings, "--out", out, "--seed", 7)
     assert "5 validation and 5 test users" in said
@@ -73,7 +73,7 @@ def test_split_of_movielens_1m_is_the_papers(tmp_path, real_data):
     assert sums == ML1M_SUMS
 
 
-def test_nothing_half_done_is_left(tmp_path, ratings, small, monkeypatch):
+def test_a_failed_split_leaves_no_files(tmp_path, ratings, small, monkeypatch):
     def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
@@ -92,11 +92,10 @@ def test_nothing_half_done_is_left(tmp_path, ratings, small, monkeypatch):
         run("split", "ml-1m", "--path", ratings, "--out", ratings)
 
 
-def test_what_a_person_sees_of_an_error(tmp_path, ratings, monkeypatch, capsys):
+def test_errors_are_shown_without_files_left(tmp_path, ratings, monkeypatch, capsys):
     given = ["data", "split", "ml-1m", "--path", ratings, "--out", tmp_path / "out"]
     monkeypatch.setattr(sys, "argv", ["safecf", *map(str, given)])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit, match=r"^2$"):
         cli.main()
-    assert ended.value.code != 0
-    assert "heldout is 1000, twice, but only" in capsys.readouterr().err
+    assert "heldout is 1000 for validation and again for the test" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["ratings.dat"]

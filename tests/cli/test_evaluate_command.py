@@ -1,4 +1,4 @@
-"""`safecf evaluate`, `compare` and `demo`, as a person would call them."""
+"""`safecf evaluate` and `safecf compare`, as they are typed."""
 
 import json
 
@@ -7,15 +7,15 @@ import pyarrow.parquet
 import pytest
 
 from safecf import IALS, SAFER2, Evaluation, Interactions, datasets
+from safecf.cli.inputs import make_model, name_models
 from safecf.cli.results import choose_metric
-from safecf.cli.sources import make_model, name_models
 
 SMALL = "factors=4,iterations=3"
 COLUMNS = ("--user", "visitor", "--item", "page")
 
 
 def row_of(output, model):
-    """Return the numbers that the table shows of a model."""
+    """Return the numbers of a model in the printed table."""
     return next(line for line in output.splitlines() if f"│ {model}" in line).split("│")[2:]
 
 
@@ -36,7 +36,7 @@ def test_compare_writes_what_it_prints(run, clicks, tmp_path):
     assert "SAFER2" in (tmp_path / "new" / "report.html").read_text()
 
 
-def test_a_saved_model_counts_items_by_their_ids(run, clicks, tmp_path):
+def test_a_saved_model_is_evaluated_by_item_ids(run, clicks, tmp_path):
     split = datasets.read(clicks, user="visitor", item="page").strong_generalization(heldout=50)
     model = IALS(4, iterations=3, random_state=0).fit(split.training, show_progress=False)
     model.save(tmp_path / "mine.safetensors")
@@ -68,19 +68,19 @@ def test_a_saved_model_counts_items_by_their_ids(run, clicks, tmp_path):
         (["demo", "-m", "ials:factors"], "no option=value"),
         (["demo", "-m", "nowhere.safetensors"], "nowhere.safetensors"),
         (["ml-1m", "--path", "nowhere", "-m", "ials"], "nowhere"),
-        (["demo", "-m", "ials", "--path", "x"], "--path means nothing for the synthetic data"),
-        (["ml-1m", "-m", "ials", "--separator", ";"], "--separator means nothing for the data"),
-        (["ml-1m", "-m", "ials", "--user", "foo"], "--user means nothing for the data set ml-1m"),
+        (["demo", "-m", "ials", "--path", "x"], "--path does not apply to the synthetic data"),
+        (["ml-1m", "-m", "ials", "--separator", ";"], "--separator does not apply to the data"),
+        (["ml-1m", "-m", "ials", "--user", "foo"], "--user does not apply to the data set ml-1m"),
         (["x.csv", "-m", "ials", "--path", "x"], "--path is for ml-1m, ml-20m, msd; give"),
         (["x.csv", "-m", "ials", "--min-rating", "4"], "try --rating 'rating'"),
         (["demo", "-m", "ials", "--heldout", "0"], "heldout is 0; hold out at least 1"),
         (["demo", "-m", "ials", "--split", "time"], "known are 'strong', 'holdout', 'temporal'"),
         (["demo", "-m", "ials", "--split", "temporal"], "no times; read it with --timestamp"),
-        (["demo", "-m", "ials", "--cutoff", "5"], "--cutoff means nothing for --split strong"),
+        (["demo", "-m", "ials", "--cutoff", "5"], "--cutoff does not apply to --split strong"),
         (["demo", "-m", "ials", "--min-user-interactions", "0"], "has to be at least 1"),
     ],
 )
-def test_what_the_user_can_mend_is_one_line(run, arguments, message):
+def test_user_errors_are_one_line(run, arguments, message):
     code, out, err = run("evaluate", *arguments, "--quiet")
     assert (code, out) == (2, "")
     assert message in err
@@ -106,20 +106,13 @@ def test_arguments_are_checked_before_any_work(run, monkeypatch, tmp_path, argum
     def fail(*_, **__):
         raise AssertionError("work has begun")
 
-    monkeypatch.setattr("safecf.cli.sources.load_data", fail)
+    monkeypatch.setattr("safecf.cli.inputs.load_data", fail)
     (tmp_path / "file").touch()
     places = {"file": tmp_path / "file", "folder": tmp_path}
     code, _, err = run("evaluate", "demo", *(each.format(**places) for each in arguments))
     assert code == 2
     assert message in err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_the_demo_looks_at_its_folder_first(run, tmp_path):
-    (tmp_path / "file").touch()
-    code, out, err = run("demo", "--out", tmp_path / "file")
-    assert (code, out) == (2, "")
-    assert f"{tmp_path / 'file'} is a file; choose another place" in err
 
 
 def test_one_model_cannot_be_compared(run, clicks):
@@ -186,22 +179,8 @@ def test_models_are_made_from_text():
     assert model.get_params() == wanted.get_params()
 
 
-def test_models_of_one_class_are_told_apart():
+def test_models_of_one_class_have_different_names():
     names = name_models(["ials:factors=8", "ials:factors=9", "safer2", "ials:factors=9"], 0)
     assert list(names) == [
         "IALS (factors=8)", "IALS (factors=9)", "SAFER2", "IALS (factors=9) #2",
     ]  # fmt: skip
-
-
-def test_the_demo_shows_a_tail_gain(run, tmp_path):
-    code, out, _ = run("demo", "--out", tmp_path / "demo")
-    assert code == 0
-    assert "SAFER2 lifts the worst-off 30 % by" in " ".join(out.split())
-    results = json.loads((tmp_path / "demo" / "results.json").read_text())
-    lift = next(
-        each
-        for each in results["differences"]["SAFER2"]["recall@20"]
-        if each["level"] == pytest.approx(0.3)
-    )
-    assert lift["absolute"][1] > 0  # the lower end of the interval
-    assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000

@@ -1,4 +1,4 @@
-"""Models that are no factorizations by ALS go through the same commands."""
+"""The commands also work with models that are not trained by ALS."""
 
 import json
 

@@ -1,6 +1,10 @@
 """Small files in the official formats of the public data sets."""
 
+import zipfile
+
 import numpy as np
+
+from safecf import datasets
 
 
 def random_rows(seed=0, num_users=40, num_items=30, density=0.4):
@@ -29,3 +33,25 @@ def msd_rows(rows):
 
 def msd_text(rows):
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
+
+
+ROWS = random_rows()
+LIKED = [row for row in ROWS if row[2] >= 4]
+SONGS = msd_rows(ROWS)
+
+# name: (member of the archive, its text, the rows that are kept)
+OFFICIAL = {
+    "ml-1m": ("ml-1m/ratings.dat", ml_1m_text(ROWS), LIKED),
+    "ml-20m": ("ml-20m/ratings.csv", ml_20m_text(ROWS), LIKED),
+    "msd": ("train_triplets.txt", msd_text(SONGS), SONGS),
+}
+
+
+def archive(folder, name):
+    """Write the official archive."""
+    member, text, _ = OFFICIAL[name]
+    path = folder / datasets.DATASETS[name].archive
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(f"{member.split('/')[0]}/README", "words")
+        file.writestr(member, text)
+    return path

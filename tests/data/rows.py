@@ -1,11 +1,11 @@
-"""Rows of interactions, and the slow twin of what becomes of them."""
+"""Random rows of interactions, and a slow twin of reading, merging and filtering."""
 
 from collections import Counter
 
 from hypothesis import strategies as st
 
 integers = st.integers(-3, 12) | st.sampled_from([-(2**63), 2**63 - 1, 2**40])
-# no NUL: no text file can hold it
+# without NUL, which text files cannot hold
 strings = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=4)
 safe_strings = st.text("abcé語-_. 0", min_size=1, max_size=3)
 
@@ -20,7 +20,7 @@ def rows_of(users, items, min_size=1):
 
 
 def slow(rows, *, weighted=False, min_rating=None, min_user=1, min_item=1, duplicates="sum"):
-    """Return {(user, item): weight} of what is kept, and users and items in order."""
+    """Return {(user, item): weight} of the kept pairs, and the kept users and items in order."""
     rows = [row for row in rows if min_rating is None or row[2] >= min_rating]
     users, items = (list(dict.fromkeys(row[at] for row in rows)) for at in (0, 1))
     weights = {}
@@ -37,7 +37,7 @@ def slow(rows, *, weighted=False, min_rating=None, min_user=1, min_item=1, dupli
 
 
 def entries(interactions):
-    """Return {(user id, item id): weight}, after a look at whether both directions agree."""
+    """Return {(user id, item id): weight}; assert that `users` and `items` agree."""
     found = {}
     for row in range(interactions.num_users):
         for column, weight in zip(*interactions.users.row(row), strict=True):

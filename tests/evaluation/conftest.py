@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from safecf.data.splits.strong import HeldOut, Split
+from safecf.data.splits.held_out import HeldOut, Split
 from safecf.evaluation import Evaluation, UserProfile
 
 USERS, ITEMS = 60, 40

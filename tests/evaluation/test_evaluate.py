@@ -9,8 +9,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from safecf.als.quantile import Population
-from safecf.data.matrices.matrix import check_matrix
-from safecf.data.splits.strong import HeldOut
+from safecf.data.matrices.csr_from_scipy import check_matrix
+from safecf.data.splits.held_out import HeldOut
 from safecf.evaluation import METRICS, Evaluation, evaluate
 from safecf.models import ERMMF, IALS, SAFER2
 from tests.problems import user_losses

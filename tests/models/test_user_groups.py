@@ -10,9 +10,9 @@ import safecf
 from safecf import SAFER2
 from safecf.als.population import Population, conditional_value_at_risk
 from safecf.als.risk import GroupCVaR
-from safecf.data.matrices.matrix import check_matrix
-from safecf.data.splits.strong import HeldOut, Split
-from safecf.data.synthetic import synthetic
+from safecf.data.datasets.synthetic import synthetic
+from safecf.data.matrices.csr_from_scipy import check_matrix
+from safecf.data.splits.held_out import HeldOut, Split
 from safecf.evaluation import evaluate
 from safecf.models import MODELS
 from safecf.models.als import ALSModel

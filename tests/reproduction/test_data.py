@@ -7,7 +7,7 @@ import pytest
 
 from reproduction import data
 from reproduction.quality import users_of
-from safecf.data.splits.strong import repeated_strong_generalization
+from safecf.data.splits.strong_generalization import repeated_strong_generalization
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from safecf.als.population import LossSums
     from safecf.als.rows import Rows
     from safecf.als.solvers import Gradient, RowSolver
-    from safecf.data.matrices.matrix import Csr
+    from safecf.data.matrices.csr import Csr
 
 Matrix = Any  # interactions by row
 Factors = Any  # one row per user or item; an array with a `shape`

@@ -10,7 +10,7 @@ from safecf.als.loss import Vector
 from safecf.als.optimizers import Moments
 from safecf.als.rows import Rows
 from safecf.als.solvers import Gradient
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 
 Array = NDArray[Any]
 

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from safecf import __version__
+from safecf.cli.command_options import DataOptions, SplitOptions
 from safecf.cli.data import app as data
 from safecf.cli.demo import demo
 from safecf.cli.evaluate import compare, evaluate
-from safecf.cli.options import DataOptions, SplitOptions
 from safecf.errors import ConvergenceWarning, FileFormatError, ModelFitError, ParameterWarning
 
 app = typer.Typer(
@@ -26,8 +26,8 @@ app.command()(compare)
 app.add_typer(data, name="data")
 
 OPTIONS = [field.name for record in (DataOptions, SplitOptions) for field in fields(record)]
-# what the user can do something about
-MENDABLE = (
+# errors that the user can correct: shown as one line, without a traceback
+USER_ERRORS = (
     ValueError,
     TypeError,
     KeyError,
@@ -37,12 +37,12 @@ MENDABLE = (
     FileFormatError,
     ModelFitError,
 )
-# in a message of the library, an argument that is an option here
+# arguments in messages of the library that are options of the command line
 ARGUMENT = re.compile(rf"\b({'|'.join(OPTIONS)})=(?=(\S)?)")
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"safecf {__version__}")
         raise typer.Exit
 
@@ -52,29 +52,29 @@ def start(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version, and end."
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
 ) -> None:
-    """Take the options that come before a command."""
+    """Parse the options before a command."""
 
 
 def main() -> None:
-    """Run a command; what the user can mend is one line on stderr, and exit code 2."""
+    """Run a command; an error of the user is one line on stderr and exit code 2."""
     with warnings.catch_warnings():
         for category in (ParameterWarning, ConvergenceWarning):
             warnings.simplefilter("default", category)
         warnings.showwarning = _show_warning
         try:
             app()
-        except MENDABLE as wrong:
-            text = wrong.args[0] if isinstance(wrong, KeyError) and wrong.args else wrong
+        except USER_ERRORS as error:
+            text = error.args[0] if isinstance(error, KeyError) and error.args else error
             print(f"safecf: {as_options(str(text))}", file=sys.stderr)
             sys.exit(2)
 
 
 def as_options(message: str) -> str:
-    """Say arguments of the library as options.
+    """Rewrite arguments of the library in a message as options.
 
     >>> as_options("there is no column 'user'; try user='visitor'")
     "there is no column 'user'; try --user 'visitor'"

@@ -1,25 +1,26 @@
-"""`safecf data`: look at data, and split it."""
+"""`safecf data`: summarise data and split it."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from safecf.cli.options import SEED, DataOptions, SplitOptions, with_records
+from safecf.cli.command_options import HELDOUT_HELP, DataOptions, SplitOptions, with_records
+from safecf.data.splits.protocol import SEED
 
-app = typer.Typer(no_args_is_help=True, help="Look at data, and split it.")
+app = typer.Typer(no_args_is_help=True, help="Summarise data, or split it.")
 
 
 @app.command()
 @with_records
 def summary(data: DataOptions) -> None:
-    """Show how many users, items and interactions there are, and how they are spread.
+    """Show the numbers of users, items and interactions, and their distribution.
 
     For example:
 
     safecf data summary clicks.csv.gz --user visitor --item page
     """
-    from safecf.cli.sources import load_data  # noqa: PLC0415
+    from safecf.cli.inputs import load_data  # noqa: PLC0415
 
     found = load_data(data).log.interactions(
         weighted=data.weight is not None, duplicates=data.duplicates, **data.counts()
@@ -31,21 +32,21 @@ def summary(data: DataOptions) -> None:
 @with_records
 def split(
     data: DataOptions,
-    out: Annotated[Path, typer.Option(help="Folder for the files.")],
+    out: Annotated[Path, typer.Option(help="Folder to write to.")],
     heldout: Annotated[
         int | None,
-        typer.Option(help="Users for validation, and for the test; the paper's, or a tenth."),
+        typer.Option(help=HELDOUT_HELP.capitalize()),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = SEED,
 ) -> None:
-    """Split as the paper does, into train, validation and test users, and write its six files.
+    """Split into training, validation and test users as the paper does, and write six text files.
 
     For example:
 
     safecf data split ml-1m --path ml-1m.zip --out ml-1m-split
     """
-    from safecf.cli.sources import load_data  # noqa: PLC0415
-    from safecf.data.splits.files import NAMES, write_split  # noqa: PLC0415
+    from safecf.cli.inputs import load_data  # noqa: PLC0415
+    from safecf.data.splits.split_files import NAMES, write_split  # noqa: PLC0415
 
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"{out} is a file; give a folder with --out")

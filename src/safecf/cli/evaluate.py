@@ -1,4 +1,4 @@
-"""`safecf evaluate` and `safecf compare`: how well users are served, and the worst-off."""
+"""`safecf evaluate` and `safecf compare`: ranking quality of all users and of the worst-off."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from safecf.cli.options import MODELS, DataOptions, SplitOptions, with_records
+from safecf.cli.command_options import MODELS, DataOptions, SplitOptions, with_records
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Which models, and what of their results is wanted."""
+    """Which models to evaluate, and what to show and write of the results."""
 
     model: Annotated[
         list[str],
@@ -19,19 +19,19 @@ class RunOptions:
             "--model",
             "-m",
             help="A model and its options, as in safer2:factors=32,bandwidth=0.15, or the file of "
-            f"a saved one; may be repeated. Models: {', '.join(MODELS)}.",
+            f"a saved model; may be repeated. Models: {', '.join(MODELS)}.",
         ),
     ]
     seed: Annotated[int, typer.Option(help="Seed of the models.")] = 0
     metric: Annotated[
         str | None,
-        typer.Option(help="What to show, such as recall or ndcg@10.", show_default="recall@20"),
+        typer.Option(help="Metric to show, such as recall or ndcg@10.", show_default="recall@20"),
     ] = None
     k: Annotated[
         list[int] | None,
-        typer.Option(help="Length of the rankings; may be repeated.", show_default="20 50 100"),
+        typer.Option(help="Cutoff of the rankings; may be repeated.", show_default="20 50 100"),
     ] = None
-    tail: Annotated[float, typer.Option(help="The share of worst-off users to show.")] = 0.3
+    tail: Annotated[float, typer.Option(help="Share of worst-off users to show.")] = 0.3
     report: Annotated[Path | None, typer.Option(help="Write the tail report, an HTML page.")] = None
     out: Annotated[Path | None, typer.Option(help="Write all numbers as JSON.")] = None
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False
@@ -39,9 +39,9 @@ class RunOptions:
 
 @with_records
 def evaluate(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
-    """Say how well held-out users are served, and the worst-off among them.
+    """Evaluate models on held-out users: the mean, and the mean of the worst-off users.
 
-    Models are trained first, unless they come from a file. For example:
+    Models are trained first, unless they are loaded from a file. For example:
 
     safecf evaluate ratings.csv --rating stars --min-rating 4 -m safer2:factors=32 --report out.html
     """
@@ -50,7 +50,7 @@ def evaluate(data: DataOptions, split: SplitOptions, options: RunOptions) -> Non
 
 @with_records
 def compare(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
-    """Compare models with the first one, user by user: who gains, who loses, and how surely.
+    """Compare models with the first one, user by user, with confidence intervals.
 
     For example:
 
@@ -64,10 +64,10 @@ def compare(data: DataOptions, split: SplitOptions, options: RunOptions) -> None
 
 
 def _run(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
-    # Here, not above: the command line starts fast, and Ctrl-C ends it at any time.
+    # Imported here, so that the command line starts fast and Ctrl-C works from the start.
     from rich.console import Console  # noqa: PLC0415
 
-    from safecf.cli import results, sources  # noqa: PLC0415
+    from safecf.cli import inputs, results  # noqa: PLC0415
 
     metric, cutoffs = results.choose_metric(options.metric, options.k)
     output = results.Output(
@@ -79,8 +79,8 @@ def _run(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
         options.quiet,
         settings=split.settings() | {"command": results.command_line()},
     )
-    models = sources.name_models(options.model, options.seed)
-    made = sources.load_data(data).split(split)
+    models = inputs.name_models(options.model, options.seed)
+    made = inputs.load_data(data).split(split)
     evaluations = results.train_and_evaluate(models, made, output)
     console = Console()
     summary = results.describe(made, " ".join(data.data))

@@ -1,4 +1,4 @@
-"""Train, evaluate and compare: what `demo`, `evaluate` and `compare` have in common."""
+"""Train, evaluate, compare and show results: shared by `demo`, `evaluate` and `compare`."""
 
 import inspect
 import json
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from safecf.atomic import replace_file
-from safecf.data.splits.strong import Split
+from safecf.data.splits.held_out import Split
 from safecf.errors import choose
 from safecf.evaluation import METRICS, Comparison, Evaluation, compare, evaluate
 from safecf.evaluation.evaluator import TAILS
@@ -25,7 +25,7 @@ from safecf.reporting import report
 
 @dataclass(frozen=True)
 class Output:
-    """What is measured and shown, and where it goes; checked before any work."""
+    """What to measure and show, and where to write it; checked before any work."""
 
     metric: str
     k: tuple[int, ...]
@@ -43,7 +43,7 @@ class Output:
 
     @property
     def tails(self) -> tuple[float, ...]:
-        """The levels to evaluate, the one to show included."""
+        """The tail levels to evaluate, including the one to show."""
         return tuple(sorted({*TAILS, self.level}))
 
 
@@ -67,7 +67,7 @@ def choose_metric(metric: str | None, k: Sequence[int] | None) -> tuple[str, tup
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a path that no file can be written to; nothing is left behind."""
+    """Raise if no file can be written at this path; no file is created."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name the file to write")
     folder = next(each for each in path.absolute().parents if each.exists())
@@ -82,7 +82,7 @@ def check_writable(path: Path) -> None:
 def train_and_evaluate(
     models: Mapping[str, Recommender], split: Split, output: Output
 ) -> list[Evaluation]:
-    """Train every model that is not trained yet on the training users; score the test users."""
+    """Fit the models that are not fitted yet, and evaluate all of them on the test users."""
     training = split.training
     found = []
     for name, model in models.items():
@@ -100,7 +100,7 @@ def show_results(
     output: Output,
     data_summary: Mapping[str, object],
 ) -> list[Path]:
-    """Print the results, write what was asked for, and return where it lies."""
+    """Print the results, write the requested files, and return their paths."""
     results = _print(console, evaluations, output.metric, output.level)
     written = []
     if output.report_path is not None:
@@ -123,7 +123,7 @@ def show_results(
 def _print(
     console: Console, evaluations: list[Evaluation], metric: str, level: float
 ) -> Comparison | Evaluation:
-    """Print mean and tail with their intervals, and a verdict on every model but the first."""
+    """Print mean and tail with their intervals, and compare the other models with the first."""
     users = len(evaluations[0].users.target_count) - evaluations[0].unscored
     table = Table(title=f"{metric} of {users:,} test users, 95 % intervals")
     table.add_column("model")
@@ -149,7 +149,7 @@ def _print(
 
 
 def describe(split: Split, data: str) -> dict[str, object]:
-    """Return what the report says about the data."""
+    """Return the facts about the data that the report shows."""
     return {
         "data": data,
         "training users": f"{split.train.shape[0]:,}",
@@ -160,5 +160,5 @@ def describe(split: Split, data: str) -> dict[str, object]:
 
 
 def command_line() -> str:
-    """Return the command that is running, as it can be typed again."""
+    """Return the running command, quoted for a shell."""
     return shlex.join(["safecf", *sys.argv[1:]])

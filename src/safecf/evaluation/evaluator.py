@@ -11,7 +11,8 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from safecf import _core
-from safecf.data.matrices.matrix import Csr, check_matrix
+from safecf.data.matrices.csr import Csr
+from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.errors import choose
 from safecf.evaluation.alignment import Alignment, align, warn_of_known_users
 from safecf.evaluation.exposure import EXPOSURE, count_exposure

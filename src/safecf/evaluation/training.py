@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf.als.population import Population, conditional_value_at_risk, value_at_risk
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 from safecf.evaluation.json_records import options_to_json, to_json
 from safecf.models.als import ALSModel
 from safecf.models.recommender import Recommender

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.data.matrices.matrix import Csr, check_matrix
+from safecf.data.matrices.csr import Csr
+from safecf.data.matrices.csr_from_scipy import check_matrix
 
 Hits = NDArray[np.bool_]
 Counts = NDArray[np.int64]

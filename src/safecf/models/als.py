@@ -15,7 +15,7 @@ from safecf.als.rows import Rows, item_rows, user_rows
 from safecf.als.solvers import Exact, Solver
 from safecf.als.sweeps import naming
 from safecf.backends import BACKENDS
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 from safecf.models import stored
 from safecf.models.factorization import Factors32, MatrixFactorization, grown
 from safecf.models.files import Arrays

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
-from safecf.data.matrices.matrix import Csr
 from safecf.errors import NotFittedError, SolveError
-from safecf.memory import available_bytes
+from safecf.free_memory import available_bytes
 from safecf.models import files
 from safecf.models.inverse import blocks, invert
 from safecf.models.options import NONNEGATIVE, Integer, check_options, option

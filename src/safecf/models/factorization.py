@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from safecf.als.backend import Index, Search
 from safecf.backends import make_backend
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 from safecf.errors import NotFittedError
 from safecf.models.queries import (
     PADDING_ID,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from safecf.backends import make_backend
+from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
-from safecf.data.matrices.matrix import Csr
 from safecf.errors import FileFormatError, NotFittedError
 from safecf.models import files
 from safecf.models.factorization import Factors32, MatrixFactorization

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from safecf.als.loss import Vector
 from safecf.als.rows import Mask
+from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.ids import IdArray
-from safecf.data.matrices.matrix import Csr
 from safecf.errors import FileFormatError
 from safecf.models import files
 

@@ -7,13 +7,14 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.data.matrices.matrix import Csr, check_matrix
+from safecf.data.limits import MOST_IDS
+from safecf.data.matrices.csr import Csr
+from safecf.data.matrices.csr_from_scipy import check_matrix
 
 Indices = NDArray[np.int64]
 
 PADDING_ID = np.int32(-1)
 PADDING_SCORE = -np.finfo(np.float32).max
-MOST_IDS = 2**31 - 1
 
 
 def check_count(count: object) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 from safecf.models.queries import PADDING_ID, PADDING_SCORE, Indices
 
 Ids = NDArray[np.int32]

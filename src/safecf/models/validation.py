@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from safecf.data.matrices.matrix import Csr, check_matrix
+from safecf.data.matrices.csr import Csr
+from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.errors import choose
 from safecf.measures.metrics import METRICS, Metric
 from safecf.measures.tails import check_level, tail_mean

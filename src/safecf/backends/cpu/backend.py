@@ -15,7 +15,7 @@ from safecf.backends.blas import eigenbasis, single_threaded_blas
 from safecf.backends.cpu.search import CpuIndex
 from safecf.backends.cpu.sums import NativeSums
 from safecf.backends.host import CACHE_LINE, HostBackend, aligned
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 from safecf.errors import SolveError
 
 Floats = NDArray[np.float32]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf import _core
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int32]

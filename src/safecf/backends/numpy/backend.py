@@ -16,7 +16,7 @@ from safecf.als.rows import Rows
 from safecf.als.solvers import CG, Exact, RowSolver, SpectralCG
 from safecf.backends.blas import eigenbasis, single_threaded_blas
 from safecf.backends.host import HostBackend
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 from safecf.errors import SolveError
 
 Matrix = NDArray[np.float64]

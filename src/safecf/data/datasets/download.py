@@ -1,4 +1,4 @@
-"""Downloads into a cache: with a progress bar, resumed where they stopped, and checked."""
+"""Downloads into a cache, with a progress bar; they are resumed and their checksum is verified."""
 
 import hashlib
 import http.client
@@ -13,13 +13,13 @@ from rich.progress import DownloadColumn, TransferSpeedColumn
 
 from safecf.progress import progress_bar
 
-BYTES_AT_ONCE = 2**18
-SECONDS_OF_SILENCE = 30
-HTTP_PARTIAL, HTTP_RANGE_REFUSED = 206, 416
+BYTES_PER_BLOCK = 2**18
+TIMEOUT_SECONDS = 30
+HTTP_PARTIAL_CONTENT, HTTP_RANGE_NOT_SATISFIABLE = 206, 416
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloads: SAFECF_CACHE, or the usual one of the system."""
+    """Return the folder for downloads: SAFECF_CACHE, or the cache folder of the system."""
     chosen = os.environ.get("SAFECF_CACHE")
     if chosen:
         return Path(chosen).expanduser()
@@ -33,14 +33,14 @@ def cache_folder() -> Path:
 
 
 def fetch(url: str, target: Path, *, md5: str | None = None, show_progress: bool = True) -> Path:
-    """Download `url` to `target`, which is there only when all of it is and its sum is right.
+    """Download `url`; `target` exists only once the file is complete and its checksum is right.
 
-    What has come so far lies in a file with .part at its end, from which the next call goes on.
+    An interrupted download is kept as `target` + ".part"; the next call resumes it.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
     try:
-        _receive(url, part, show_progress=show_progress)
+        _resume(url, part, show_progress=show_progress)
     except (OSError, http.client.HTTPException) as problem:
         of_network = isinstance(problem, urllib.error.URLError | http.client.HTTPException)
         if not of_network and getattr(problem, "filename", None) is not None:
@@ -63,21 +63,23 @@ def fetch(url: str, target: Path, *, md5: str | None = None, show_progress: bool
     return target
 
 
-def _receive(url: str, part: Path, *, show_progress: bool) -> None:
-    """Add what is missing of `url` to `part`."""
+def _resume(url: str, part: Path, *, show_progress: bool) -> None:
+    """Append the missing bytes of `url` to `part`."""
     start = part.stat().st_size if part.exists() else 0
     try:
-        answer = _ask(url, start)
+        answer = _request(url, start)
     except urllib.error.HTTPError as problem:
         problem.close()
-        if problem.code != HTTP_RANGE_REFUSED:
+        if problem.code != HTTP_RANGE_NOT_SATISFIABLE:
             raise
         if problem.headers.get("Content-Range") == f"bytes */{start}":
-            return  # all of it had come
-        start, answer = 0, _ask(url, 0)
+            return  # the part is complete
+        start, answer = 0, _request(url, 0)
     with answer:
-        if answer.status != HTTP_PARTIAL or not _continues(answer, start):
-            start = 0
+        if answer.status == HTTP_PARTIAL_CONTENT:
+            _check_range(answer, start)
+        else:
+            start = 0  # the server sends the whole file
         length = answer.headers.get("Content-Length")
         total = None if length is None else start + int(length)
         done = start
@@ -92,7 +94,7 @@ def _receive(url: str, part: Path, *, show_progress: bool) -> None:
                 show=show_progress,
             ) as draw,
         ):
-            while block := answer.read(BYTES_AT_ONCE):
+            while block := answer.read(BYTES_PER_BLOCK):
                 file.write(block)
                 done += len(block)
                 draw(done)
@@ -102,16 +104,15 @@ def _receive(url: str, part: Path, *, show_progress: bool) -> None:
         raise ConnectionError(f"the connection ended after {done:,} of {total:,} bytes")
 
 
-def _ask(url: str, start: int) -> Any:
+def _request(url: str, start: int) -> Any:
     headers = {"User-Agent": "safecf", "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
     request = urllib.request.Request(url, headers=headers)
-    return urllib.request.urlopen(request, timeout=SECONDS_OF_SILENCE)
+    return urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
 
 
-def _continues(answer: Any, start: int) -> bool:
-    """Whether the answer begins where our part ends; otherwise the server mistook us."""
-    if answer.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
-        return True
-    raise ConnectionError(f"the server does not continue at byte {start:,}")
+def _check_range(answer: Any, start: int) -> None:
+    """Raise unless the answer begins at the byte that was asked for."""
+    if not answer.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
+        raise ConnectionError(f"the server does not continue at byte {start:,}")

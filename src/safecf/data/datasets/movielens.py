@@ -1,10 +1,10 @@
-"""MovieLens: films with ratings of 1 to 5 stars, of which 4 and more count as liked.
+"""MovieLens: ratings of films from 1 to 5 stars; 4 and more are positive feedback.
 
 Reference: Harper and Konstan, The MovieLens Datasets: History and Context, TiiS 2015.
 """
 
-from safecf.data.datasets.family import DataSet
-from safecf.data.reading.columns import Layout
+from safecf.data.datasets.dataset import DataSet
+from safecf.data.reading.layout import Layout
 
 LICENCE = "for research, not to be passed on; cite Harper and Konstan (2015)"
 PARQUET = Layout(rating="rating")

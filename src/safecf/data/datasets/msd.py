@@ -1,10 +1,10 @@
-"""The taste profiles of the Million Song Dataset: how often a user has played a song.
+"""The taste profiles of the Million Song Dataset: how often a user played a song.
 
 Reference: Bertin-Mahieux et al., The Million Song Dataset, ISMIR 2011.
 """
 
-from safecf.data.datasets.family import DataSet
-from safecf.data.reading.columns import Layout
+from safecf.data.datasets.dataset import DataSet
+from safecf.data.reading.layout import Layout
 
 MSD = DataSet(
     name="msd",

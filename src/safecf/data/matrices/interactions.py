@@ -1,5 +1,6 @@
-"""`Interactions`: who interacted with what, by user and by item."""
+"""`Interactions`: the data type that models are fitted on, in CSR by user and by item."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -8,23 +9,20 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from safecf.data.matrices.assemble import Keep, PairError, assemble, drop_rare
-from safecf.data.matrices.encode import Encoded, encode
+from safecf.data.matrices.coo import Coo, read_coo
+from safecf.data.matrices.csr import Csr
+from safecf.data.matrices.csr_from_coo import Cleaning, PairError, csr_from_coo, drop_rare
+from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.data.matrices.ids import IdArray, check_ids, to_numpy
-from safecf.data.matrices.matrix import Csr, check_matrix
 from safecf.data.matrices.summary import Summary
-from safecf.data.reading.columns import Column, Layout
-from safecf.data.reading.frames import frame_source
-from safecf.data.reading.paths import PARQUET, TEXT, Paths, expand
-from safecf.data.reading.readers import parquet_source, text_file_source
-
-# of the rows; ratings only choose among them
-KEPT = ("weight",)
+from safecf.data.reading.layout import Column, Layout, Source
+from safecf.data.reading.paths import PARQUET, TEXT, Paths, find_files
+from safecf.data.reading.sources import frame_source, parquet_source, text_source
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Interactions:
-    """The same interactions in both directions: row i of `items` lists the users of item i.
+    """Interactions by user and by item: `items` is the transpose of `users`.
 
     `user_ids[u]` and `item_ids[i]` are the original ids, int64 numbers or str objects; None
     stands for 0, 1, 2 and so on.
@@ -44,7 +42,7 @@ class Interactions:
     def from_csr(
         cls, matrix: Any, user_ids: ArrayLike | None = None, item_ids: ArrayLike | None = None
     ) -> Self:
-        """Take a scipy.sparse matrix with users in rows and items in columns, and their ids."""
+        """Convert a scipy.sparse matrix with users in rows and items in columns."""
         users = check_matrix(matrix)
         row_ids = check_ids(user_ids, users.num_rows, "user_ids")
         column_ids = check_ids(item_ids, users.num_columns, "item_ids")
@@ -64,9 +62,9 @@ class Interactions:
         min_item_interactions: int = 1,
         duplicates: str = "sum",
     ) -> Self:
-        """Take a frame of pandas, polars or Arrow with one row per interaction.
+        """Convert a frame of pandas, polars or Arrow with one row per interaction.
 
-        Users and items are numbered in the order of their first appearance.
+        Users and items are numbered by first appearance.
 
         Parameters
         ----------
@@ -74,22 +72,22 @@ class Interactions:
             A DataFrame of pandas or polars, an Arrow table, anything else with the Arrow PyCapsule
             interface, or a dict of arrays. A `RecordBatchReader` is read batch by batch.
         user, item
-            Columns of the ids, by name or by position: integers or strings.
+            Columns of the ids (integers or strings), by name or by position.
         weight
-            Column of the confidence weights, >= 0; a weight of 0 is no interaction. Without it
-            every interaction weighs 1.
+            Column of the confidence weights, >= 0; rows of weight 0 are dropped. Without it, every
+            interaction has weight 1.
         rating, min_rating
             Keep only the rows whose rating is at least `min_rating`.
         min_user_interactions, min_item_interactions
             First the items with fewer users are dropped, then the users with fewer items, once.
             Duplicates count as one.
         duplicates
-            What becomes of several rows of one user and item: "sum" adds up their weights, "max",
-            "first" and "last" keep one, "error" refuses them.
+            How to merge several rows of one user and item: "sum" adds up their weights, "max",
+            "first" and "last" keep one of them, "error" raises.
         """
         layout = Layout(user, item, rating, weight, min_rating=min_rating)
-        keep = Keep(min_user_interactions, min_item_interactions, duplicates)
-        return cls.from_rows(encode([frame_source(frame, layout)], layout, keep=KEPT), keep)
+        cleaning = Cleaning(min_user_interactions, min_item_interactions, duplicates)
+        return cls._from_sources([frame_source(frame, layout)], layout, cleaning)
 
     @classmethod
     def from_parquet(
@@ -107,12 +105,12 @@ class Interactions:
     ) -> Self:
         """Read Parquet files: a path, a folder, a pattern such as "log/*.parquet", or a list.
 
-        The files are read a part at a time. The other parameters are those of `from_frame`.
+        The files are read batch by batch. The other parameters are those of `from_frame`.
         """
         layout = Layout(user, item, rating, weight, min_rating=min_rating)
-        keep = Keep(min_user_interactions, min_item_interactions, duplicates)
-        sources = [parquet_source(path, layout) for path in expand(paths, PARQUET)]
-        return cls.from_rows(encode(sources, layout, keep=KEPT), keep)
+        cleaning = Cleaning(min_user_interactions, min_item_interactions, duplicates)
+        sources = [parquet_source(path, layout) for path in find_files(paths, PARQUET)]
+        return cls._from_sources(sources, layout, cleaning)
 
     @classmethod
     def from_csv(
@@ -133,10 +131,10 @@ class Interactions:
     ) -> Self:
         """Read text files: a path, a folder, a pattern such as "log/*.csv.gz", or a list.
 
-        Files that end in .gz, .bz2, .zst, .lz4, .xz or .zip are decompressed. Ids are integers if
-        all of them are; "007" is not. `separator` is what stands between two fields: any one
-        character, or "::". `header` says whether the first line holds the names; without, columns
-        are given by position. The other parameters are those of `from_frame`.
+        Files that end in .gz, .bz2, .zst, .lz4, .xz or .zip are decompressed. Ids become integers
+        if all of them are integers ("007" is a string). `separator` is any one character, or "::".
+        `header` says whether the first line holds the column names; if not, give columns by
+        position. The other parameters are those of `from_frame`.
         """
         layout = Layout(
             user,
@@ -148,41 +146,53 @@ class Interactions:
             header=header,
             encoding=encoding,
         )
-        keep = Keep(min_user_interactions, min_item_interactions, duplicates)
-        sources = [text_file_source(path, layout) for path in expand(paths, TEXT)]
-        encoded = encode(sources, layout, keep=KEPT, integers_in_text=True)
-        return cls.from_rows(encoded, keep)
+        cleaning = Cleaning(min_user_interactions, min_item_interactions, duplicates)
+        sources = [text_source(path, layout) for path in find_files(paths, TEXT)]
+        return cls._from_sources(sources, layout, cleaning, integers_in_text=True)
 
     @classmethod
-    def from_rows(cls, rows: Encoded, keep: Keep) -> Self:
-        """Assemble numbered rows into both directions, with the ids of what is left."""
-        shape = len(rows.user_ids), len(rows.item_ids)
+    def _from_sources(
+        cls,
+        sources: Iterable[Source],
+        layout: Layout,
+        cleaning: Cleaning,
+        *,
+        integers_in_text: bool = False,
+    ) -> Self:
+        values = ("weight",)  # ratings and times need not be kept
+        coo = read_coo(sources, layout, values=values, integers_in_text=integers_in_text)
+        return cls.from_coo(coo, cleaning)
+
+    @classmethod
+    def from_coo(cls, coo: Coo, cleaning: Cleaning) -> Self:
+        """Convert rows with integer codes, and keep the ids of the users and items that remain."""
+        shape = len(coo.user_ids), len(coo.item_ids)
         try:
-            users = assemble(rows.users, rows.items, rows.weight, shape, keep.duplicates)
+            users = csr_from_coo(coo.users, coo.items, coo.weight, shape, cleaning.duplicates)
         except PairError as problem:
-            user, item = rows.user_ids[problem.row], rows.item_ids[problem.column]
+            user, item = coo.user_ids[problem.row], coo.item_ids[problem.column]
             raise problem.named(user.as_py(), item.as_py()) from None
         before = users.nnz
-        users, kept_users, kept_items = drop_rare(users, keep)
+        users, kept_users, kept_items = drop_rare(users, cleaning)
         if users.nnz == 0:
             reason = "all weights are 0; check the weight column"
             if before:
                 reason = "lower min_user_interactions or min_item_interactions"
-            raise ValueError(f"no interaction is left of {rows.users.size:,} rows: {reason}")
+            raise ValueError(f"no interaction is left of {coo.users.size:,} rows: {reason}")
         ids = [
             to_numpy(ids if kept.all() else ids.filter(pa.array(kept)))
-            for ids, kept in ((rows.user_ids, kept_users), (rows.item_ids, kept_items))
+            for ids, kept in ((coo.user_ids, kept_users), (coo.item_ids, kept_items))
         ]
         return cls(users, users.transpose(), *ids)
 
     @property
     def num_users(self) -> int:
-        """Number of users, with or without interactions."""
+        """Number of users, those without interactions included."""
         return self.users.num_rows
 
     @property
     def num_items(self) -> int:
-        """Number of items, with or without interactions."""
+        """Number of items, those without interactions included."""
         return self.users.num_columns
 
     @property
@@ -191,11 +201,11 @@ class Interactions:
         return self.users.nnz
 
     def to_csr(self) -> scipy.sparse.csr_matrix:
-        """Return a scipy.sparse matrix with users in rows; its indices must not be written to."""
+        """Return a scipy.sparse matrix with users in rows; do not write to its indices."""
         return self.users.to_scipy()
 
     def summary(self) -> Summary:
-        """Return users, items, interactions, density and how unequally they are spread."""
+        """Return the counts, the density, and quantiles of the interactions per user and item."""
         lengths = np.diff(self.users.indptr), np.diff(self.items.indptr)
         return Summary.of(*lengths, weighted=self.users.weights is not None)
 

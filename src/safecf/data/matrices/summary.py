@@ -1,4 +1,4 @@
-"""`Summary`: a data set in a few numbers."""
+"""`Summary`: counts, density and quantiles of a data set."""
 
 import html
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ LEVELS = {"min": 0.0, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "90 %": 0.9, "m
 
 @dataclass(frozen=True)
 class Summary:
-    """How many there are, and how unequally the interactions are spread.
+    """Counts of users, items and interactions, and how unequal users and items are.
 
-    `per_user` and `per_item` are the quantiles of how many interactions a user or an item has:
-    "min", "25 %", "median", "75 %", "90 %" and "max".
+    `per_user` and `per_item` are quantiles of the number of interactions: "min", "25 %", "median",
+    "75 %", "90 %" and "max".
 
     >>> print(interactions.summary())
     users                  6,038
@@ -43,7 +43,7 @@ class Summary:
         *,
         weighted: bool,
     ) -> "Summary":
-        """Summarise how many items each user has, and how many users each item."""
+        """Summarise the numbers of items per user, and of users per item."""
         interactions = int(user_lengths.sum())
         pairs = user_lengths.size * item_lengths.size
         return cls(

@@ -1,110 +1,138 @@
-"""`Layout`, which says where in a log everything is; its columns, found and converted."""
+"""The columns of a `Source`, checked and converted to the types of the library."""
 
-import difflib
-import numbers
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from safecf.data.reading.convert import CONVERT, Place, plain
-
-# a name, or a position counted from 0
-Column = str | int
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How interactions are written down; the last three are for text files.
-
-    `user`, `item`, `rating`, `weight`, `timestamp` and `group`, the label of the user, are
-    columns, None where there is none. A rating below `min_rating` drops its row. `separator` is
-    one character, or the same one twice: "::"; `header` says whether the first line holds the
-    names.
-    """
-
-    user: Column = "user"
-    item: Column = "item"
-    rating: Column | None = None
-    weight: Column | None = None
-    timestamp: Column | None = None
-    group: Column | None = None
-    min_rating: float | None = None
-    separator: str = ","
-    header: bool = True
-    encoding: str = "utf8"
-
-    def __post_init__(self) -> None:
-        lowest: Any = self.min_rating
-        if lowest is None:
-            return
-        if isinstance(lowest, bool) or not isinstance(lowest, numbers.Real):
-            raise TypeError(f"min_rating is {lowest!r}; it has to be a number, try min_rating=4")
-        if self.rating is None:
-            raise ValueError(
-                f"min_rating is {lowest}, but no column holds the ratings; try rating='rating'"
-            )
-
-    @property
-    def given(self) -> dict[str, Column]:
-        """The columns that there are, by what they hold."""
-        columns = {role: getattr(self, role) for role in CONVERT}
-        return {role: column for role, column in columns.items() if column is not None}
+from safecf.data.limits import LARGEST_WEIGHT
+from safecf.data.reading.layout import Layout, Source
+from safecf.data.reading.times import BadTimeError, to_timestamps
 
 
-@dataclass(frozen=True)
-class Source:
-    """Record batches from one place, whose columns are named by what they hold.
-
-    `place(row)` says where a row is, counted from 0 over all batches.
-    """
-
-    name: str
-    batches: Callable[[], Iterable[Any]]
-    place: Callable[[int], str] = "row {} (counted from 0)".format
-
-
-def resolve(columns: dict[str, Column], names: Sequence[str], source: str) -> dict[str, int]:
-    """Return the position of every column among `names`, or say which one is missing."""
-    positions = {}
-    for role, column in columns.items():
-        if column in names:
-            if names.count(str(column)) > 1:
-                raise ValueError(
-                    f"{source}: there are {names.count(str(column))} columns {column!r}; rename "
-                    f"them, or give a position, such as {role}={names.index(str(column))}"
-                )
-            positions[role] = names.index(str(column))
-        elif isinstance(column, int) and 0 <= column < len(names):
-            positions[role] = column
-        else:
-            shown = ", ".join(repr(name) for name in names[:20]) + (", …" if names[20:] else "")
-            near = difflib.get_close_matches(str(column).lower(), names, n=1, cutoff=0.5)
-            near += [name for name in names if name.lower().startswith(str(column).lower())]
-            remedy = f"try {role}={near[0]!r}" if near else f"choose another one by {role}="
-            raise ValueError(
-                f"{source}: there is no column {column!r} for the {role}; it has "
-                f"{shown or 'no columns at all'}; {remedy}"
-            )
-    return positions
-
-
-def checked(source: Source, layout: Layout) -> Iterator[dict[str, Any]]:
-    """Yield the columns of every batch in the types of the library, without low ratings.
+def read_columns(source: Source, layout: Layout) -> Iterator[dict[str, Any]]:
+    """Yield the columns of every batch by role, without the rows below `min_rating`.
 
     user, item and group are int64 or large_string, rating and weight float64, timestamp
     timestamp[us]; none of them is null.
     """
-    first = 0
+    first_row = 0
     for batch in source.batches():
         arrays = {}
-        for role, column in layout.given.items():
-            place = Place(f"{source.name}: column {column!r}", source.place, first)
-            arrays[role] = CONVERT[role](plain(batch.column(role)), place)
-        first += batch.num_rows
+        for role, column in layout.columns.items():
+            place = Place(f"{source.name}: column {column!r}", source.place, first_row)
+            arrays[role] = CONVERT[role](_plain(batch.column(role)), place)
+        first_row += batch.num_rows
         if layout.min_rating is not None:
             keep = pc.greater_equal(arrays["rating"], float(layout.min_rating))
             if not pc.all(keep).as_py():
                 arrays = {role: array.filter(keep) for role, array in arrays.items()}
         yield arrays
+
+
+@dataclass(frozen=True)
+class Place:
+    """A column of a batch, for error messages.
+
+    `row(n)` names row n of the source; `first` is the first row of the batch.
+    """
+
+    column: str
+    row: Callable[[int], str]
+    first: int
+
+    def first_of(self, wrong: Any) -> str:
+        """Name the column and the first row where `wrong` is true."""
+        return self.at(pc.index(wrong, pa.scalar(True)).as_py())
+
+    def at(self, row: int) -> str:
+        """Name the column and a row of the batch."""
+        return f"{self.column}, {self.row(self.first + row)}"
+
+
+def _plain(array: Any) -> Any:
+    """Turn a chunked, extension or dictionary array into a plain one."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        return _large_strings(array.dictionary).take(array.indices)
+    return array
+
+
+def _large_strings(array: Any) -> Any:
+    """Cast strings of any layout to large_string, which all of pyarrow's functions support."""
+    strings = ("string", "string_view", "large_string")
+    return array.cast(pa.large_string()) if str(array.type) in strings else array
+
+
+def _ids(array: Any, place: Place) -> Any:
+    array = _large_strings(array)
+    if pa.types.is_null(array.type) and len(array):
+        array = array.cast(pa.int64())
+    elif not (pa.types.is_integer(array.type) or pa.types.is_large_string(array.type)):
+        raise TypeError(
+            f"{place.column} holds {array.type}, not ids; cast it to int64 or to strings"
+        )
+    if array.null_count:
+        where = place.first_of(array.is_null())
+        raise ValueError(f"{where}: there is no id; drop such rows beforehand")
+    if pa.types.is_uint64(array.type) and len(array) and pc.max(array).as_py() >= 2**63:
+        where = place.first_of(pc.greater_equal(array, pa.scalar(2**63, pa.uint64())))
+        raise ValueError(f"{where}: an id is above 2^63 - 1; cast the ids to strings")
+    return array if pa.types.is_large_string(array.type) else array.cast(pa.int64())
+
+
+def _numbers(array: Any, place: Place) -> Any:
+    if pa.types.is_null(array.type) and len(array):
+        array = array.cast(pa.float64())
+    elif not (
+        pa.types.is_integer(array.type)
+        or pa.types.is_floating(array.type)
+        or pa.types.is_decimal(array.type)
+    ):
+        raise TypeError(f"{place.column} holds {array.type}, not numbers; cast it to float64")
+    # Integers beyond 2^53 lose digits, which does not matter in a rating or a weight.
+    numbers = pc.cast(array, pa.float64(), safe=False)
+    missing = pc.is_null(numbers, nan_is_null=True)
+    if pc.any(missing).as_py():
+        where = place.first_of(missing)
+        raise ValueError(f"{where}: there is no number; drop such rows beforehand")
+    return numbers
+
+
+def _weights(array: Any, place: Place) -> Any:
+    weights = _numbers(array, place)
+    if len(weights):
+        low, high = pc.min_max(weights).as_py().values()
+        if low < 0:
+            raise ValueError(
+                f"{place.first_of(pc.less(weights, 0.0))}: the weight is negative; drop negative "
+                "feedback, or give the column as rating= with a min_rating"
+            )
+        if high > LARGEST_WEIGHT:
+            where = place.first_of(pc.greater(weights, float(LARGEST_WEIGHT)))
+            raise ValueError(f"{where}: the weight is above {LARGEST_WEIGHT:.2g}; clip or scale it")
+    return weights
+
+
+def _times(array: Any, place: Place) -> Any:
+    try:
+        return to_timestamps(array)
+    except TypeError as problem:
+        raise TypeError(f"{place.column} {problem}") from None
+    except BadTimeError as problem:
+        raise ValueError(f"{place.at(problem.row)}: {problem}") from None
+
+
+CONVERT: dict[str, Callable[[Any, Place], Any]] = {
+    "user": _ids,
+    "item": _ids,
+    "rating": _numbers,
+    "weight": _weights,
+    "timestamp": _times,
+    "group": _ids,
+}

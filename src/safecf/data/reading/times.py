@@ -1,4 +1,4 @@
-"""Times in one unit: microseconds since 1970, UTC, whatever they were written as."""
+"""Times as microseconds since 1970 in UTC, whatever they were written as."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 UNIT = "datetime64[us]"
 MICROSECONDS = pa.timestamp("us")
-# In seconds, the year 10,000: later than that is another unit.
+# Seconds up to the year 10,000; larger numbers are in another unit.
 LAST_SECOND = 253_402_300_800
 
-# What a text may be, tried in this order.
-WRITTEN_AS = (
+# What a string may stand for, tried in this order.
+STRING_FORMATS = (
     pa.int64(),
     pa.float64(),
     MICROSECONDS,
@@ -24,25 +24,25 @@ WRITTEN_AS = (
 
 
 class BadTimeError(ValueError):
-    """Something is wrong with the time in a row, counted from 0."""
+    """The value at `row`, counted from 0, is not a time."""
 
     def __init__(self, row: int, message: str) -> None:
         super().__init__(message)
         self.row = row
 
 
-def to_times(array: Any) -> Any:
-    """Return an Arrow array of times as timestamp[us].
+def to_timestamps(array: Any) -> Any:
+    """Convert an Arrow array of times to timestamp[us].
 
-    Times are timestamps (those with a zone are converted to UTC), dates, ISO-8601 texts such as
-    "2024-05-01 13:00:00+02:00", or numbers: seconds since 1970. Numbers may be texts as well.
+    Times are timestamps (those with a zone are converted to UTC), dates, ISO-8601 strings such as
+    "2024-05-01 13:00:00+02:00", or seconds since 1970, as numbers or as strings.
     """
     kind = array.type
     if pa.types.is_null(kind) and len(array):
-        raise BadTimeError(0, "there is no time; drop such rows beforehand")
+        raise _no_time(0)
     if str(kind) in ("string", "large_string", "string_view"):
-        _check_there(array)
-        array = _parsed(array)
+        _check_present(array)
+        array = _parse(array)
         kind = array.type
     if not (
         pa.types.is_integer(kind)
@@ -51,7 +51,7 @@ def to_times(array: Any) -> Any:
         or pa.types.is_date(kind)
     ):
         raise TypeError(f"holds {kind}, not times; cast it to timestamps, or to seconds since 1970")
-    _check_there(array)
+    _check_present(array)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return array.cast(MICROSECONDS, safe=False)
     seconds = pc.cast(array, pa.float64(), safe=False)
@@ -68,14 +68,14 @@ def to_times(array: Any) -> Any:
     return pc.round(pc.multiply(seconds, 1e6)).cast(pa.int64()).cast(MICROSECONDS)
 
 
-def as_times(values: Any, name: str) -> NDArray[Any]:
-    """Return times, in a list or an array of any kind that `to_times` knows, as datetime64[us]."""
+def to_datetime64(values: Any, name: str) -> NDArray[Any]:
+    """Convert a list or array of times to datetime64[us]; the formats are `to_timestamps`'."""
     found = np.asarray(values)
     if found.dtype.kind == "M":
         # Arrow knows fewer units than numpy.
         found = found.astype(UNIT)
     try:
-        times = to_times(pa.array(found.tolist() if found.dtype.kind in "UO" else found))
+        times = to_timestamps(pa.array(found.tolist() if found.dtype.kind in "UO" else found))
     except BadTimeError as problem:
         raise ValueError(f"{name}, entry {problem.row}: {problem}") from None
     except (TypeError, pa.ArrowException) as problem:
@@ -83,39 +83,42 @@ def as_times(values: Any, name: str) -> NDArray[Any]:
     return np.asarray(times.to_numpy(zero_copy_only=False), dtype=UNIT)
 
 
-def _check_there(array: Any) -> None:
+def _no_time(row: int) -> BadTimeError:
+    return BadTimeError(row, "there is no time; drop such rows beforehand")
+
+
+def _check_present(array: Any) -> None:
     missing = pc.is_null(array, nan_is_null=True)
     if pc.any(missing).as_py():
-        row = pc.index(missing, pa.scalar(True)).as_py()
-        raise BadTimeError(row, "there is no time; drop such rows beforehand")
+        raise _no_time(pc.index(missing, pa.scalar(True)).as_py())
 
 
-def _parsed(texts: Any) -> Any:
-    """Return texts as numbers or timestamps, all of them in the same way."""
-    for kind in WRITTEN_AS:
-        if _fits(texts, kind):
-            return texts.cast(kind)
-    row = max(_first_misfit(texts, kind) for kind in WRITTEN_AS)
+def _parse(strings: Any) -> Any:
+    """Convert strings to numbers or timestamps, all of them to the same type."""
+    for kind in STRING_FORMATS:
+        if _fits(strings, kind):
+            return strings.cast(kind)
+    row = max(_first_misfit(strings, kind) for kind in STRING_FORMATS)
     raise BadTimeError(
         row,
-        f"{texts[row].as_py()[:50]!r} is no time, or written in another way than those before; "
+        f"{strings[row].as_py()[:50]!r} is no time, or written in another way than those before; "
         "write all of them as 2024-05-01T13:00:00, all with a zone or none, or as seconds since "
         "1970",
     )
 
 
-def _fits(texts: Any, kind: Any) -> bool:
+def _fits(strings: Any, kind: Any) -> bool:
     try:
-        texts.cast(kind)
+        strings.cast(kind)
     except pa.ArrowInvalid:
         return False
     return True
 
 
-def _first_misfit(texts: Any, kind: Any) -> int:
-    """Return the first text that is not of this kind, by bisection: prefixes fit up to it."""
-    good, bad = 0, len(texts)
+def _first_misfit(strings: Any, kind: Any) -> int:
+    """Bisect for the first string that cannot be cast to `kind`: all shorter prefixes can."""
+    good, bad = 0, len(strings)
     while bad - good > 1:
         middle = (good + bad) // 2
-        good, bad = (middle, bad) if _fits(texts[:middle], kind) else (good, middle)
+        good, bad = (middle, bad) if _fits(strings[:middle], kind) else (good, middle)
     return good

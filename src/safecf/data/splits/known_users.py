@@ -1,4 +1,4 @@
-"""Splits that hold out a part of users who are trained on: at random, or by time."""
+"""Splits that hold out some interactions of training users: at random, or by time."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,21 +7,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.data.matrices.interactions import Interactions
-from safecf.data.matrices.matrix import check_matrix
-from safecf.data.reading.times import as_times
-from safecf.data.splits.records import (
+from safecf.data.reading.times import to_datetime64
+from safecf.data.splits.held_out import (
     HeldOut,
     Ids,
     Integers,
     Labels,
     Split,
-    checked_labels,
-    checked_weights,
+    check_labels,
+    check_weights,
     first_of_pairs,
     number_items,
     sparse,
 )
+from safecf.data.splits.protocol import HIDDEN_SHARE, MIN_INTERACTIONS, SEED, VALIDATION_SHARE
 
 TRAIN, VALIDATION, TEST = 0, 1, 2
 
@@ -29,23 +30,23 @@ TRAIN, VALIDATION, TEST = 0, 1, 2
 def per_user_holdout(
     matrix: Any,
     *,
-    share: float = 0.2,
-    validation_share: float = 0.1,
-    min_interactions: int = 5,
-    seed: int = 98765,
+    share: float = HIDDEN_SHARE,
+    validation_share: float = VALIDATION_SHARE,
+    min_interactions: int = MIN_INTERACTIONS,
+    seed: int = SEED,
     groups: ArrayLike | None = None,
 ) -> Split:
-    """Hide part of every user's row; the users to predict for are those that were trained on.
+    """Hide a random part of every user's row (weak generalization: all users are known).
 
     Of the n >= `min_interactions` entries of a row, int(share n) go to the test target and
-    int(validation_share n) to the validation target, at random; shorter rows are trained on as
-    they are. The history of a validation user is their row of train; that of a test user has their
-    validation entries as well. Held-out sets consist of the users with a target.
+    int(validation_share n) to the validation target; shorter rows are training data as they are.
+    The history of a validation user is their row of train, that of a test user also has their
+    validation entries. Users without a target are not in the held-out sets.
 
-    No entry is in two places, but time plays no part: what happened later may be trained on, and
-    what happened earlier hidden. An entry whose item is in no row of train is dropped.
+    No entry is in two parts, but time is ignored: later interactions may be in train, and earlier
+    ones hidden. Entries whose item is not in train are dropped.
 
-    `matrix` is a sparse matrix or an `Interactions`, whose ids and weights are kept; `groups` has
+    `matrix` is a sparse matrix, or an `Interactions`, whose ids and weights are kept. `groups` has
     one label per row.
 
     >>> split = per_user_holdout(user_items, share=0.2, validation_share=0)
@@ -53,7 +54,7 @@ def per_user_holdout(
     _check_shares(share, validation_share)
     given = matrix if isinstance(matrix, Interactions) else None
     csr = check_matrix(matrix, name="matrix") if given is None else given.users
-    labels = checked_labels(groups, csr.num_rows)
+    labels = check_labels(groups, csr.num_rows)
     lengths = np.diff(csr.indptr)
     if lengths.max() < min_interactions:
         raise ValueError(
@@ -61,7 +62,7 @@ def per_user_holdout(
             "lower min_interactions"
         )
     rows = np.repeat(np.arange(csr.num_rows), lengths)
-    # In a random order of each row, the first entries are for the test, the next for validation.
+    # Each row in random order: the first entries are for the test, the next for validation.
     order = np.lexsort((np.random.default_rng(seed).random(csr.nnz), rows))
     place = np.empty(csr.nnz, dtype=np.int64)
     place[order] = np.arange(csr.nnz) - csr.indptr[rows]
@@ -85,34 +86,34 @@ def temporal(
     items: Integers,
     timestamps: ArrayLike,
     *,
-    share: float = 0.2,
+    share: float = HIDDEN_SHARE,
     cutoff: Any = None,
-    validation_share: float = 0.1,
+    validation_share: float = VALIDATION_SHARE,
     weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> Split:
-    """Train on the past and predict the future, with one cutoff time for everybody.
+    """Train on the past and predict the future, with one cutoff time for all users.
 
-    What happens at `cutoff` or later is for the test; by default, the cutoff is where the last
-    `share` of the interactions begins. Before it, the last `validation_share` of the interactions
-    is for validation, and what is earlier is trained on. Equal times are never separated, so the
-    shares are at least these. The history of a held-out user is all that came before.
+    Interactions at `cutoff` or later are for the test; by default, the last `share` of all
+    interactions. Of the others, the last `validation_share` of all interactions are for
+    validation, and the rest is training data. Equal times are never separated, so the held-out
+    shares may be larger. The history of a held-out user is everything before.
 
-    Nothing leaks from the future. The price is that only users who are active on both sides can
-    be held out, and that interactions with users or items that training does not know are
-    dropped. Of a pair that repeats, the earliest counts.
+    Nothing leaks from the future. In return, only users who are active on both sides of the cutoff
+    can be held out, and interactions of users or items that are not in train are dropped. Of equal
+    pairs, the earliest is kept.
 
-    Times, the cutoff too, are numpy.datetime64, datetime objects, ISO-8601 texts, or numbers:
-    seconds since 1970. `weights`, one per interaction, are those of the matrices, which hold ones
-    without them. `groups` has one label for each of `numpy.unique(users)`.
+    Times and the cutoff are numpy.datetime64, datetime objects, ISO-8601 strings, or numbers:
+    seconds since 1970. `weights`, one per interaction, become the values of the matrices, which
+    are ones by default. `groups` has one label for each of `numpy.unique(users)`.
 
     >>> split = temporal(users, items, timestamps, cutoff="2024-01-01")
     """
     _check_shares(share, validation_share)
     users, items = np.asarray(users), np.asarray(items)
     times = _checked_times(timestamps, users.shape)
-    labels = checked_labels(groups, np.unique(users).size)
-    values = checked_weights(weights, users.size)
+    labels = check_labels(groups, np.unique(users).size)
+    values = check_weights(weights, users.size)
     order = np.argsort(times, kind="stable")
     order = order[first_of_pairs(users[order], items[order])]
     users, items, times = users[order], items[order], times[order]
@@ -135,7 +136,7 @@ def temporal(
 
 @dataclass(frozen=True, eq=False)
 class _Entries:
-    """Row, column, part and weight of every interaction; column -1 is an item nobody knows."""
+    """Row, column, part and weight of every interaction; column -1: the item is not in train."""
 
     rows: Integers
     columns: Integers
@@ -149,7 +150,7 @@ class _Entries:
 
 
 def _split(entries: _Entries, user_ids: Ids, item_ids: Ids, labels: Labels | None) -> Split:
-    """Give every part its place; users without a row in train have none anywhere."""
+    """Build the matrices of the parts, without users and items that are not in train."""
     shape = (user_ids.size, item_ids.size)
     training = entries.part == TRAIN
     train = entries.matrix(training, shape)
@@ -177,18 +178,18 @@ def _split(entries: _Entries, user_ids: Ids, item_ids: Ids, labels: Labels | Non
 
 
 def _first_of_equal(times: NDArray[Any], place: int) -> int:
-    """Return where the times begin that equal the one at this place."""
+    """Return the first position of the time at `place`; `times` ascend."""
     return int(np.searchsorted(times, times[place]))
 
 
 def _first_of_last(times: NDArray[Any], share: float) -> int:
-    """Return where the last `share` of the times begins, or earlier times that equal it."""
+    """Return where the last `share` of the times begins, with all times equal to the first."""
     return _first_of_equal(times, times.size - int(np.ceil(share * times.size)))
 
 
 def _find_cutoff(times: NDArray[Any], cutoff: Any) -> int:
-    """Return where the times begin that are not before the cutoff."""
-    moment = as_times([cutoff], "cutoff")[0]
+    """Return the first position at or after the cutoff."""
+    moment = to_datetime64([cutoff], "cutoff")[0]
     start = int(np.searchsorted(times, moment))
     if not 0 < start < times.size:
         raise ValueError(
@@ -208,7 +209,7 @@ def _checked_times(timestamps: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         )
     if shape == (0,):
         raise ValueError("there are no interactions to split; check the filter they went through")
-    return as_times(timestamps, "timestamps")
+    return to_datetime64(timestamps, "timestamps")
 
 
 def _check_shares(share: float, validation_share: float) -> None:

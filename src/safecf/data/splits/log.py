@@ -1,6 +1,6 @@
-"""`Log`: interactions in the order in which they were written down, for splits."""
+"""`Log`: interactions in the order of the file, with times, weights and groups, for splits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,31 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from safecf.data.matrices.assemble import Keep, PairError, assemble, drop_rare
-from safecf.data.matrices.encode import Encoded
-from safecf.data.matrices.ids import IdArray, to_numpy
+from safecf.data.matrices.coo import Coo, read_coo
+from safecf.data.matrices.csr_from_coo import Cleaning, PairError, csr_from_coo, drop_rare
+from safecf.data.matrices.ids import IdArray, sort_by_appearance, sort_by_id, to_numpy
 from safecf.data.matrices.interactions import Interactions
-from safecf.data.matrices.numbering import by_appearance, by_id, label_of
-from safecf.data.splits.strong import (
-    Split,
-    per_user_holdout,
+from safecf.data.reading.layout import Layout, Source
+from safecf.data.splits.held_out import Split
+from safecf.data.splits.known_users import per_user_holdout, temporal
+from safecf.data.splits.protocol import HELDOUT_SHARE, MIN_INTERACTIONS
+from safecf.data.splits.strong_generalization import (
     repeated_strong_generalization,
     strong_generalization,
-    temporal,
 )
-
-# Of the users with enough interactions, how many are held out for validation, and for the test.
-HELDOUT_SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Log:
-    """Row n says that user `user_ids[users[n]]` interacted with item `item_ids[items[n]]`.
+    """Row n: user `user_ids[users[n]]` interacted with item `item_ids[items[n]]`.
 
-    `users` and `items` are numbers in the order of the ids, which are ascending: smaller ids have
-    smaller numbers, so that splits of the numbers and of the ids are the same. Rows may have
-    `ratings`, `weights` and `timestamps` (datetime64[us], UTC), and users `groups`: `groups[u]` is
-    the label of user u. None stands for what there is not.
+    `user_ids` and `item_ids` ascend, so that a split of the codes is also the split of the ids.
+    Rows may have `ratings`, `weights` and `timestamps` (datetime64[us], UTC); `groups[u]` is the
+    label of user u. Columns that were not read are None.
 
     >>> log = datasets.load("ml-1m", path="ml-1m.zip")
     >>> model.fit(log.interactions(min_user_interactions=5))
@@ -49,20 +45,19 @@ class Log:
     groups: IdArray | None = None
 
     @classmethod
-    def of(cls, rows: Encoded) -> "Log":
-        """Number the rows by the order of the ids."""
-        users, user_ids = by_id(rows.users, rows.user_ids)
-        items, item_ids = by_id(rows.items, rows.item_ids)
+    def from_sources(cls, sources: Iterable[Source], layout: Layout) -> "Log":
+        """Read files, one after the other; ids become integers if all of them are."""
+        coo = read_coo(sources, layout, integers_in_text=True)
+        users, user_ids = sort_by_id(coo.users, coo.user_ids)
+        items, item_ids = sort_by_id(coo.items, coo.item_ids)
         groups = None
-        if rows.group is not None:
-            groups = to_numpy(rows.group_ids)[label_of(users, rows.group, user_ids)]
-        return cls(
-            users, items, user_ids, item_ids, rows.rating, rows.weight, rows.timestamp, groups
-        )
+        if coo.group is not None:
+            groups = to_numpy(coo.group_ids)[_label_per_user(users, coo.group, user_ids)]
+        return cls(users, items, user_ids, item_ids, coo.rating, coo.weight, coo.timestamp, groups)
 
     @classmethod
     def of_matrix(cls, matrix: csr_matrix, groups: IdArray | None = None) -> "Log":
-        """Return the pairs of a matrix, row by row; ids are the numbers of rows and columns."""
+        """Return the entries of a matrix, row by row; ids are the row and column numbers."""
         pairs = matrix.tocoo()
         users, items = (np.arange(size, dtype=np.int64) for size in matrix.shape)
         return cls(pairs.row, pairs.col, users, items, groups=groups)
@@ -78,24 +73,24 @@ class Log:
         min_item_interactions: int = 1,
         duplicates: str | None = None,
     ) -> Interactions:
-        """Return both directions, with ids in order of first appearance.
+        """Return `Interactions`, with ids in order of first appearance.
 
-        Every interaction weighs 1, or its weight if `weighted`. The other parameters are those of
-        `Interactions.from_frame`; duplicates are added up if `weighted`, else the last one counts.
+        Interactions have their weights if `weighted`, else 1. The other parameters are those of
+        `Interactions.from_frame`; `duplicates` is "sum" by default if `weighted`, else "last".
         """
         weights = self._weights(weighted)
-        users, user_ids = by_appearance(self.users, self.user_ids)
-        items, item_ids = by_appearance(self.items, self.item_ids)
-        rows = Encoded(users, items, user_ids, item_ids, weight=weights)
-        ways = duplicates or ("sum" if weighted else "last")
-        keep = Keep(min_user_interactions, min_item_interactions, ways)
-        return Interactions.from_rows(rows, keep)
+        users, user_ids = sort_by_appearance(self.users, self.user_ids)
+        items, item_ids = sort_by_appearance(self.items, self.item_ids)
+        coo = Coo(users, items, user_ids, item_ids, weight=weights)
+        merge = duplicates or ("sum" if weighted else "last")
+        cleaning = Cleaning(min_user_interactions, min_item_interactions, merge)
+        return Interactions.from_coo(coo, cleaning)
 
     def filtered(self, *, min_user_interactions: int = 1, min_item_interactions: int = 1) -> "Log":
         """Drop first the items with fewer users, then the users with fewer items, once."""
-        keep = Keep(min_user_interactions, min_item_interactions)
-        matrix = assemble(self.users, self.items, None, self._shape, "last")
-        _, users, items = drop_rare(matrix, keep)
+        cleaning = Cleaning(min_user_interactions, min_item_interactions)
+        matrix = csr_from_coo(self.users, self.items, None, self._shape, "last")
+        _, users, items = drop_rare(matrix, cleaning)
         if not users.any():
             raise ValueError(
                 f"no interaction is left of {len(self):,}; lower min_user_interactions or "
@@ -115,20 +110,20 @@ class Log:
         )
 
     def merged(self, duplicates: str = "sum") -> "Log":
-        """Keep one row per user and item, the first, with the earliest time.
+        """Keep one row per user and item: the first one, with the earliest time.
 
-        What becomes of the weights is said in `Interactions.from_frame`. A pair whose weight is 0
-        is dropped.
+        `duplicates` says how to merge weights, as in `Interactions.from_frame`. Pairs of weight 0
+        are dropped.
         """
-        Keep(duplicates=duplicates)
+        Cleaning(duplicates=duplicates)
         try:
-            matrix = assemble(self.users, self.items, self.weights, self._shape, duplicates)
+            matrix = csr_from_coo(self.users, self.items, self.weights, self._shape, duplicates)
         except PairError as problem:
             user, item = self.user_ids[[problem.row]], self.item_ids[[problem.column]]
             raise problem.named(*user.tolist(), *item.tolist()) from None
         if matrix.nnz == len(self):
             return self
-        # Pairs by user, then by item, as the matrix has them.
+        # One number per pair, which ascends in the order of the matrix.
         pairs = self.users.astype(np.int64) * self.item_ids.size + self.items
         kept = np.repeat(np.arange(matrix.num_rows), np.diff(matrix.indptr))
         kept = kept * self.item_ids.size + matrix.indices
@@ -136,7 +131,7 @@ class Log:
         starts = np.searchsorted(pairs[order], kept)
         found = self._rows(order[starts])
         if self.timestamps is not None:
-            # pairs of weight 0 begin a run as well
+            # runs of equal pairs, those of weight 0 included
             runs = np.flatnonzero(np.append(True, np.diff(pairs[order]) != 0))
             earliest = np.minimum.reduceat(self.timestamps[order], runs)
             found = replace(found, timestamps=earliest[np.searchsorted(runs, starts)])
@@ -149,14 +144,14 @@ class Log:
         self,
         *,
         heldout: int | None = None,
-        min_interactions: int = 5,
+        min_interactions: int = MIN_INTERACTIONS,
         weighted: bool = False,
         **options: Any,
     ) -> Split:
         """Split as `safecf.split.strong_generalization` does, with the original ids.
 
-        By default, a tenth of the users with at least `min_interactions` is held out for
-        validation, and as many for the test.
+        By default, 10 % of the users with at least `min_interactions` are held out for validation,
+        and as many for the test.
         """
         made = strong_generalization(
             self.users,
@@ -212,7 +207,7 @@ class Log:
         return max(1, round(HELDOUT_SHARE * np.count_nonzero(lengths >= min_interactions)))
 
     def _named(self, split: Split) -> Split:
-        """Give a split of `users` and `items` the original ids."""
+        """Replace the codes in a split by the original ids."""
         ids: dict[str, Any] = {
             "user_ids": self.user_ids[split.user_ids],
             "item_ids": self.item_ids[split.item_ids],
@@ -232,3 +227,19 @@ class Log:
             f"Log({len(self):,} interactions of {self.user_ids.size:,} users with "
             f"{self.item_ids.size:,} items{''.join(f', {name}' for name in also)})"
         )
+
+
+def _label_per_user(
+    users: NDArray[np.int32], labels: NDArray[np.int32], user_ids: IdArray
+) -> NDArray[np.int32]:
+    """Return one label per user; raise if a user's rows have different labels."""
+    label = np.empty(user_ids.size, dtype=np.int32)
+    label[users] = labels
+    other = np.flatnonzero(label[users] != labels)
+    if other.size:
+        user = user_ids[users[other[:1]]].tolist()[0]
+        raise ValueError(
+            f"user {user!r} has more than one group; give every user one label, the same in all "
+            "rows"
+        )
+    return label

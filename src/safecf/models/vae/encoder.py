@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf.backends.blas import single_threaded_blas
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 
 Floats = NDArray[np.float32]
 

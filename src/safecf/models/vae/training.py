@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from safecf.data.matrices.matrix import Csr
+from safecf.data.matrices.csr import Csr
 from safecf.errors import DivergenceError
 from safecf.models.vae.encoder import Encoder, Floats, unit_weights
 from safecf.models.vae.epochs import VAEEpoch

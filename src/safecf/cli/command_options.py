@@ -1,0 +1,218 @@
+"""The options that commands share, as records; a command takes a record as one parameter.
+
+No heavy module is imported, so that `safecf --help` is fast; therefore the names of models and data
+sets are repeated here.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from safecf.data.splits.protocol import HELDOUT_SHARE, HIDDEN_SHARE, SEED
+from safecf.errors import choose
+
+DATASETS = ("ml-1m", "ml-20m", "msd")
+SHAPES = ("demo", "ml-20m-like", "msd-like")
+MODELS = ("ials", "ialspp", "ermmf", "cvarmf", "safer2", "safer2pp", "safer2cg", "ease", "multvae")
+SPLITS = ("strong", "holdout", "temporal")
+COUNTS = ("min_user_interactions", "min_item_interactions")
+HELDOUT_HELP = (
+    "number of validation users, and of test users; by default the paper's for its data sets, else "
+    f"{100 * HELDOUT_SHARE:g} % of the users."
+)
+
+FileOption = functools.partial(typer.Option, rich_help_panel="Reading files")
+FilterOption = functools.partial(typer.Option, rich_help_panel="Filtering interactions")
+SplitOption = functools.partial(typer.Option, rich_help_panel="Splitting")
+
+
+def _column(text: str) -> str | int:
+    return int(text) if text.isdecimal() else text
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Where interactions come from, and which of them to keep; None: the option was not given."""
+
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help=f"A data set ({', '.join(DATASETS)}), a synthetic one ({', '.join(SHAPES)}), or "
+            "files: Parquet or text, which may be compressed, folders, patterns."
+        ),
+    ]
+    path: Annotated[
+        Path | None,
+        FileOption(
+            help="Archive, folder or file of a data set; by default in SAFECF_DATA or the cache, "
+            "else downloaded."
+        ),
+    ] = None
+    user: Annotated[
+        str | None,
+        FileOption(
+            help="Column of the user ids: a name, or a position from 0.", show_default="user"
+        ),
+    ] = None
+    item: Annotated[str | None, FileOption(help="Column of the item ids.", show_default="item")] = (
+        None
+    )
+    rating: Annotated[str | None, FileOption(help="Column of the ratings.")] = None
+    weight: Annotated[str | None, FileOption(help="Column of the confidence weights.")] = None
+    timestamp: Annotated[
+        str | None, FileOption(help="Column of the times: ISO-8601, or seconds since 1970.")
+    ] = None
+    group: Annotated[str | None, FileOption(help="Column of the users' group labels.")] = None
+    separator: Annotated[
+        str | None,
+        FileOption(help='Field separator of text files: "," "::" "\\t".', show_default=","),
+    ] = None
+    header: Annotated[
+        bool | None,
+        FileOption(
+            "--header/--no-header",
+            help="Whether line 1 of a text file holds the column names.",
+            show_default="header",
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None, FileOption(help="Encoding of text files.", show_default="utf8")
+    ] = None
+    min_rating: Annotated[float | None, FilterOption(help="Lowest rating to keep.")] = None
+    min_user_interactions: Annotated[
+        int | None, FilterOption(help="Drop users with fewer interactions.")
+    ] = None
+    min_item_interactions: Annotated[
+        int | None, FilterOption(help="Drop items with fewer interactions.")
+    ] = None
+    duplicates: Annotated[
+        str | None,
+        FilterOption(help="How to merge repeated pairs: sum, max, first, last or error."),
+    ] = None
+
+    def layout(self) -> Any:
+        """Return the layout of the files; options that were not given keep its defaults."""
+        from safecf.data.reading.layout import ROLES, Layout  # noqa: PLC0415
+
+        given = {n: v for n, v in vars(self).items() if v is not None and hasattr(Layout, n)}
+        given |= {name: _column(given[name]) for name in ROLES if name in given}
+        if self.separator is not None:
+            given["separator"] = self.separator.replace("\\t", "\t")
+        return Layout(**given)
+
+    def counts(self) -> dict[str, int]:
+        """Return the minimum numbers of interactions that were given."""
+        return {name: vars(self)[name] for name in COUNTS if vars(self)[name] is not None}
+
+    def refuse_others(self, allowed: tuple[str, ...], what: str) -> None:
+        """Raise if an option was given that does not apply to this data."""
+        for name, value in vars(self).items():
+            if name not in (*allowed, "data") and value is not None:
+                raise ValueError(f"{flag(name)} does not apply to {what}; leave it out")
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """How to split: which users or interactions are held out."""
+
+    split: Annotated[
+        str,
+        SplitOption(
+            help="What is held out. strong: whole users; holdout: a part of every user; temporal: "
+            "all interactions after a time."
+        ),
+    ] = "strong"
+    heldout: Annotated[
+        int | None,
+        SplitOption(help=f"strong: {HELDOUT_HELP}"),
+    ] = None
+    share: Annotated[
+        float | None,
+        SplitOption(
+            help="Share of interactions to hide: of each user, or the latest of all (temporal).",
+            show_default=str(HIDDEN_SHARE),
+        ),
+    ] = None
+    cutoff: Annotated[
+        str | None, SplitOption(help="temporal: time at which the test begins, instead of --share.")
+    ] = None
+    split_seed: Annotated[
+        int | None, SplitOption(help="strong, holdout: random seed.", show_default=str(SEED))
+    ] = None
+
+    def __post_init__(self) -> None:
+        choose("split", self.split, dict.fromkeys(SPLITS))
+        uses = {"heldout": ("strong",), "cutoff": ("temporal",), "split_seed": SPLITS[:2]}
+        for name, splits in uses.items():
+            if getattr(self, name) is not None and self.split not in splits:
+                raise ValueError(
+                    f"{flag(name)} does not apply to --split {self.split}; leave it out"
+                )
+        if self.cutoff is not None and self.share is not None:
+            raise ValueError("--cutoff and --share exclude each other; leave one of them out")
+
+    @property
+    def seed(self) -> int:
+        """The seed of the split, the paper's by default."""
+        return SEED if self.split_seed is None else self.split_seed
+
+    def settings(self) -> dict[str, object]:
+        """Return the settings that reproduce the split."""
+        chosen = {"split": self.split, "held-out users": self.heldout, "share": self.share}
+        chosen |= {"cutoff": self.cutoff}
+        if self.split != "temporal":
+            chosen["seed of the split"] = self.seed
+        return {name: value for name, value in chosen.items() if value is not None}
+
+
+def with_records(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the record parameters of a command by options, one per field."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    records: dict[str, Any] = {}
+    for each in inspect.signature(command).parameters.values():
+        kind = hints[each.name]
+        if is_dataclass(kind):
+            records[each.name] = kind
+            parameters += _options(kind)
+        else:
+            parameters.append(each.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        made = {
+            name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            for name, kind in records.items()
+        }
+        command(**made, **given)
+
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _options(record: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(record, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(record)
+    ]
+
+
+def flag(name: str) -> str:
+    """Return the name of an option as it is typed.
+
+    >>> flag("min_rating")
+    '--min-rating'
+    """
+    return "--" + name.replace("_", "-")

@@ -1,0 +1,130 @@
+"""The inputs of a command: data by name or path, and models by name and options."""
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from safecf.cli.command_options import COUNTS, DataOptions, SplitOptions
+from safecf.data.datasets.dataset import DataSet
+from safecf.data.datasets.loading import DATASETS, load, read_files
+from safecf.data.datasets.synthetic import SHAPES, synthetic
+from safecf.data.splits.held_out import Split
+from safecf.data.splits.log import Log
+from safecf.errors import choose
+from safecf.models import MODELS, Recommender
+from safecf.models.options import check_options
+
+
+@dataclass(frozen=True)
+class Data:
+    """A log, the options that it was read with, and its data set, if it has a name."""
+
+    log: Log
+    options: DataOptions
+    dataset: DataSet | None = None
+
+    def filtered(self) -> Log:
+        """Merge duplicates, drop rare items and users; the paper's minimums are the defaults."""
+        counts = {name: getattr(self.dataset, name, 1) for name in COUNTS} | self.options.counts()
+        return self.log.merged(self.options.duplicates or "sum").filtered(**counts)
+
+    def split(self, options: SplitOptions) -> Split:
+        """Split by the options; for the paper's data sets, its numbers are the defaults."""
+        log = self.filtered()
+        given: dict[str, Any] = {"weighted": self.options.weight is not None}
+        if options.split == "temporal":
+            chosen = {"share": options.share, "cutoff": options.cutoff}
+            return log.temporal(**given, **_given(chosen))
+        if options.split == "holdout":
+            chosen = {"share": options.share, "min_interactions": self._min_interactions}
+            return log.per_user_holdout(**given, seed=options.seed, **_given(chosen))
+        chosen = {
+            "heldout": options.heldout,
+            "holdout_share": options.share,
+            "min_interactions": self._min_interactions,
+        }
+        if self.dataset is not None and options.heldout is None:
+            chosen["heldout"] = self.dataset.heldout
+        return log.strong_generalization(**given, seed=options.seed, **_given(chosen))
+
+    @property
+    def _min_interactions(self) -> int | None:
+        default = getattr(self.dataset, "min_user_interactions", None)
+        return self.options.counts().get("min_user_interactions", default)
+
+
+def load_data(options: DataOptions) -> Data:
+    """Read a data set, draw a synthetic one, or read files."""
+    name = options.data[0]
+    if name in DATASETS and len(options.data) == 1:
+        options.refuse_others(("path", "min_rating", *COUNTS), f"the data set {name}")
+        return Data(
+            load(name, options.path, min_rating=options.min_rating), options, DATASETS[name]
+        )
+    if name in SHAPES and len(options.data) == 1:
+        options.refuse_others(COUNTS, f"the synthetic data {name!r}")
+        return Data(_draw(name), options)
+    if options.path is not None:
+        raise ValueError(f"--path is for {', '.join(DATASETS)}; give the files themselves instead")
+    if len(options.data) == 1 and not Path(name).suffix and not Path(name).exists():
+        choose("data set or file", name, {**DATASETS, **SHAPES})
+    return Data(read_files(options.data, options.layout()), options)
+
+
+def _draw(shape: str) -> Log:
+    drawn = synthetic(shape)
+    tastes = np.char.add("taste ", drawn.group.astype(str)).astype(object)
+    return Log.of_matrix(drawn.matrix, tastes)
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def make_model(spec: str, random_state: int | None = 0) -> tuple[str, Recommender]:
+    """Return a display name and a model, from 'name:option=value,...' or from a file.
+
+    >>> make_model("safer2:factors=32")[1]
+    SAFER2(factors=32, random_state=0)
+    """
+    if spec.endswith(".safetensors"):
+        model = Recommender.load(spec)
+        return f"{type(model).__name__} ({Path(spec).stem})", model
+    name, _, text = spec.partition(":")
+    kind = choose("model", name.lower(), {known.lower(): each for known, each in MODELS.items()})
+    known = {each: each for each in kind().get_params()}
+    options: dict[str, Any] = {"random_state": random_state} if "random_state" in known else {}
+    for setting in filter(None, text.split(",")):
+        key, sign, value = setting.partition("=")
+        if not sign:
+            raise ValueError(f"{spec!r}: {setting!r} is no option=value; try {name}:factors=32")
+        options[key.strip()] = _value(value.strip())
+    for key in options:
+        choose(f"option of {kind.__name__}", key, known)
+    check_options(options, kind)
+    return kind.__name__, kind(**options)
+
+
+def name_models(specs: list[str], random_state: int) -> dict[str, Recommender]:
+    """Make all models; those of one class are told apart by their options, or numbered."""
+    made = [make_model(spec, random_state) for spec in specs]
+    names = [name for name, _ in made]
+    found: dict[str, Recommender] = {}
+    for spec, (name, model) in zip(specs, made, strict=True):
+        text = spec.partition(":")[2]
+        label = f"{name} ({text})" if names.count(name) > 1 and text else name
+        number = 1 + sum(other.partition(" #")[0] == label for other in found)
+        found[f"{label} #{number}" if number > 1 else label] = model
+    return found
+
+
+def _value(text: str) -> Any:
+    if text == "inf":
+        return float(text)
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text

@@ -1,0 +1,93 @@
+"""`Csr`: the one matrix type inside the library."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from safecf import _core
+
+# Interactions that are worked on at a time, which bounds the memory.
+BLOCK = 2**18
+
+
+@dataclass(frozen=True, eq=False)
+class Csr:
+    """Interactions by row: row r has the columns `indices[indptr[r]:indptr[r + 1]]`, ascending.
+
+    `weights` are the confidences c_rj > 0; None means all ones. The arrays may be shared with the
+    matrix they were made from: do not write to them.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    weights: NDArray[np.float32] | None
+    shape: tuple[int, int]
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows, empty ones included."""
+        return self.shape[0]
+
+    @property
+    def num_columns(self) -> int:
+        """Number of columns, empty ones included."""
+        return self.shape[1]
+
+    @property
+    def nnz(self) -> int:
+        """Number of interactions."""
+        return int(self.indptr[-1])
+
+    def row(self, row: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Return the columns j of row r, and their confidences c_rj."""
+        entries = slice(self.indptr[row], self.indptr[row + 1])
+        columns = self.indices[entries]
+        if self.weights is None:
+            return columns, np.ones(columns.size)
+        return columns, self.weights[entries].astype(np.float64)
+
+    def to_scipy(self) -> scipy.sparse.csr_matrix:
+        """Return the confidences as a scipy.sparse matrix; do not write to its indices."""
+        weights = np.ones(self.nnz, dtype=np.float32) if self.weights is None else self.weights
+        arrays = (weights, self.indices, self.indptr)
+        return scipy.sparse.csr_matrix(arrays, shape=self.shape, copy=False)
+
+    def part(self, start: int, stop: int) -> "Csr":
+        """Return the rows `start` to `stop` - 1."""
+        indptr = self.indptr[start : stop + 1]
+        entries = slice(indptr[0], indptr[-1])
+        weights = None if self.weights is None else self.weights[entries]
+        shape = (stop - start, self.num_columns)
+        return Csr(indptr - indptr[0], self.indices[entries], weights, shape)
+
+    def transpose(self) -> "Csr":
+        """Return the same interactions by column."""
+        indptr = np.empty(self.num_columns + 1, dtype=np.int64)
+        indices = np.empty_like(self.indices)
+        weights = None if self.weights is None else np.empty_like(self.weights)
+        _core.transpose(self.indptr, self.indices, self.weights, indptr, indices, weights)
+        return Csr(indptr, indices, weights, (self.num_columns, self.num_rows))
+
+    def row_mass(self, column_weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """mass_r = sum_j c_rj a_j, where a is `column_weight`, by default all ones."""
+        if self.weights is None and column_weight is None:
+            return np.diff(self.indptr).astype(np.float64)
+        mass = np.zeros(self.num_rows)
+        edges = np.searchsorted(self.indptr, np.arange(0, self.nnz, BLOCK))
+        edges = np.unique(np.append(edges, self.num_rows))
+        for first, last in pairwise(edges):
+            begin, end = self.indptr[first], self.indptr[last]
+            products = np.ones(end - begin)
+            if self.weights is not None:
+                products *= self.weights[begin:end]
+            if column_weight is not None:
+                products *= column_weight[self.indices[begin:end]]
+            # Empty rows are left out: reduceat would give them the first value of the next row.
+            starts = self.indptr[first:last] - begin
+            filled = np.flatnonzero(np.diff(self.indptr[first : last + 1]))
+            if filled.size:
+                mass[first + filled] = np.add.reduceat(products, starts[filled])
+        return mass

@@ -1,0 +1,98 @@
+"""`Layout`: which column of a log holds what; `Source`: the record batches of a log."""
+
+import difflib
+import numbers
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+# a name, or a position counted from 0
+Column = str | int
+
+# what a column can hold
+ROLES = ("user", "item", "rating", "weight", "timestamp", "group")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a log by role, and the format of text files.
+
+    `user`, `item`, `rating`, `weight`, `timestamp` and `group` (the label of the user) are columns,
+    None if there is no such column. Rows with a rating below `min_rating` are dropped.
+
+    The last three are for text files: `separator` is one character, or the same one twice ("::"),
+    `header` says whether the first line holds the column names.
+    """
+
+    user: Column = "user"
+    item: Column = "item"
+    rating: Column | None = None
+    weight: Column | None = None
+    timestamp: Column | None = None
+    group: Column | None = None
+    min_rating: float | None = None
+    separator: str = ","
+    header: bool = True
+    encoding: str = "utf8"
+
+    def __post_init__(self) -> None:
+        lowest: Any = self.min_rating
+        if lowest is None:
+            return
+        if isinstance(lowest, bool) or not isinstance(lowest, numbers.Real):
+            raise TypeError(f"min_rating is {lowest!r}; it has to be a number, try min_rating=4")
+        if self.rating is None:
+            raise ValueError(
+                f"min_rating is {lowest}, but no column holds the ratings; try rating='rating'"
+            )
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The columns that were given, by role."""
+        columns = {role: getattr(self, role) for role in ROLES}
+        return {role: column for role, column in columns.items() if column is not None}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The record batches of one file or frame; their columns are named by role.
+
+    `place(row)` names a row in error messages; rows are counted from 0 over all batches.
+    """
+
+    name: str
+    batches: Callable[[], Iterable[Any]]
+    place: Callable[[int], str] = "row {} (counted from 0)".format
+
+
+def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) -> dict[str, int]:
+    """Return the position of every role's column among `names`; raise if one is missing."""
+    positions = {}
+    for role, column in columns.items():
+        if column in names:
+            if names.count(str(column)) > 1:
+                raise ValueError(
+                    f"{source}: there are {names.count(str(column))} columns {column!r}; rename "
+                    f"them, or give a position, such as {role}={names.index(str(column))}"
+                )
+            positions[role] = names.index(str(column))
+        elif isinstance(column, int) and 0 <= column < len(names):
+            positions[role] = column
+        else:
+            shown = ", ".join(repr(name) for name in names[:20]) + (", …" if names[20:] else "")
+            near = difflib.get_close_matches(str(column).lower(), names, n=1, cutoff=0.5)
+            near += [name for name in names if name.lower().startswith(str(column).lower())]
+            remedy = f"try {role}={near[0]!r}" if near else f"choose another one by {role}="
+            raise ValueError(
+                f"{source}: there is no column {column!r} for the {role}; it has "
+                f"{shown or 'no columns at all'}; {remedy}"
+            )
+    return positions
+
+
+def name_by_role(batch: Any, columns: Mapping[str, int | str]) -> Any:
+    """Return the given columns of a record batch, named by role."""
+    arrays = [batch.column(column) for column in columns.values()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))

@@ -1,0 +1,84 @@
+"""Ids are checked, and looked up again."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safecf.data.matrices.ids import Index, check_ids
+from tests.data.rows import integers, strings
+
+
+@given(st.lists(integers, unique=True) | st.lists(strings, unique=True), st.data())
+def test_index_finds_known_ids_only(known, data):
+    other = integers if not known or isinstance(known[0], int) else strings
+    asked = data.draw(st.lists(st.sampled_from(known) | other if known else other))
+    array = np.array(known, dtype=object if known and isinstance(known[0], str) else np.int64)
+    wanted = np.array(asked, dtype=array.dtype)
+    expected = [known.index(value) if value in known else -1 for value in asked]
+    assert Index(array, len(known)).find(wanted).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "asked"),
+    [
+        (np.array([1, 2]), ["1"]),
+        (np.array([1, 2]), [1.0]),
+        (np.array([-(2**63), 2]), np.array([2**63], dtype=np.uint64)),
+        (np.array(["1", ""], dtype=object), [1]),
+        (np.array(["1", ""], dtype=object), [None]),
+        (np.array([], dtype=object), ["a"]),
+        (None, [3]),
+        (None, [-1]),
+    ],
+)
+def test_ids_of_another_type_are_unknown(known, asked):
+    index = Index(known, 3 if known is None else known.size)
+    assert index.find(asked).tolist() == [-1]
+    with pytest.raises(KeyError, match=r"unknown user .* known"):
+        index.rows(asked, "user")
+
+
+def test_a_key_error_names_the_first_unknown_id():
+    index = Index(np.array(["ann", "bob"], dtype=object), 2)
+    with pytest.raises(KeyError, match="unknown user 'eve': 2 are known, the first is 'ann'"):
+        index.rows(["bob", "eve", "mallory"], "user")
+
+
+@pytest.mark.parametrize(
+    "given_ids", [["a", "b"], np.array(["a", "b"]), np.array(["a", "b"], dtype=object)]
+)
+def test_strings_of_any_kind_become_objects(given_ids):
+    found = check_ids(given_ids, 2, "user_ids")
+    assert found.dtype == object
+    assert [type(value) for value in found] == [str, str]
+
+
+def test_integers_of_any_size_become_int64():
+    found = check_ids(np.array([3, 4], dtype=np.uint8), 2, "user_ids")
+    assert found.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("given_ids", "error", "message"),
+    [
+        ([1], ValueError, r"user_ids has shape \(1,\); give one id for each of the 2 rows"),
+        ([[1, 2]], ValueError, r"shape \(1, 2\)"),
+        ([1, 1], ValueError, "holds 1 more than once; give every row its own id"),
+        (["a", "a"], ValueError, "holds 'a' more than once"),
+        ([1.5, 2], TypeError, "type float64, not integers or strings"),
+        (np.array([1, "a"], dtype=object), TypeError, "type mixed"),
+        (np.array([0, 2**63], dtype=np.uint64), TypeError, "type uint64"),
+    ],
+)
+def test_bad_ids_are_refused(given_ids, error, message):
+    with pytest.raises(error, match=message):
+        check_ids(given_ids, 2, "user_ids")
+
+
+def test_strings_mixed_with_integers_are_refused():
+    for ids in (["a", 1], ("a", 1), np.array(["a", 1], dtype=object)):
+        with pytest.raises(TypeError, match="user_ids holds values of type mixed, not integers or"):
+            check_ids(ids, 2, "user_ids")
+    assert check_ids(np.array(["a", "b"]), 2, "user_ids").tolist() == ["a", "b"]
+    assert check_ids(["a", "b"], 2, "user_ids").tolist() == ["a", "b"]

@@ -1,0 +1,272 @@
+"""Splits of known users: parts do not overlap, and nothing leaks from the future."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safecf.data.matrices.interactions import Interactions
+from safecf.data.splits.known_users import per_user_holdout, temporal
+from safecf.errors import ParameterWarning
+
+
+def pairs_of(matrix, user_ids, item_ids):
+    rows, columns = matrix.nonzero()
+    return set(zip(user_ids[rows].tolist(), item_ids[columns].tolist(), strict=True))
+
+
+def parts_of(split):
+    """Return train, and history and target of both held-out sets, as sets of original ids."""
+    begin = split.train.shape[0]
+    found = [pairs_of(split.train, split.user_ids[:begin], split.item_ids)]
+    for held_out in (split.validation, split.test):
+        end = begin + held_out.history.shape[0]
+        ids = split.user_ids[begin:end]
+        assert held_out.target.shape == held_out.history.shape == (ids.size, split.item_ids.size)
+        assert held_out.target.getnnz(axis=1).all()
+        assert held_out.history.getnnz(axis=1).all()
+        found += [pairs_of(m, ids, split.item_ids) for m in (held_out.history, held_out.target)]
+        begin = end
+    assert begin == split.user_ids.size
+    return found
+
+
+def random_matrix(seed, users=40, items=25, density=0.3):
+    rng = np.random.default_rng(seed)
+    return scipy.sparse.csr_matrix((rng.random((users, items)) < density).astype(np.float32))
+
+
+def random_log(seed, latest=1000):
+    rng = np.random.default_rng(seed)
+    users, items = random_matrix(seed, users=30, items=60).nonzero()
+    order = rng.permutation(users.size)
+    return users[order] * 3 - 20, items[order] * 2 + 7, rng.integers(latest, size=users.size)
+
+
+def rows_of(pairs, users):
+    return {pair for pair in pairs if pair[0] in users}
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    share=st.sampled_from([0.2, 0.35, 0.6]),
+    validation_share=st.sampled_from([0, 0.1, 0.3]),
+    min_interactions=st.integers(1, 9),
+)
+def test_every_entry_is_in_one_part(seed, share, validation_share, min_interactions):
+    matrix = random_matrix(seed)
+    options = {"share": share, "validation_share": validation_share, "seed": seed}
+    split = per_user_holdout(matrix, min_interactions=min_interactions, **options)
+    train, history, validation, longer_history, test = parts_of(split)
+    everything = pairs_of(matrix, np.arange(40), np.arange(25))
+    assert train | validation | test <= everything
+    assert len(train) + len(validation) + len(test) + split.dropped == len(everything)
+    assert not train & validation
+    assert not train & test
+    assert not validation & test
+    assert history == rows_of(train, {user for user, _ in validation})
+    assert longer_history == rows_of(train | validation, {user for user, _ in test})
+    for user, length in enumerate(matrix.getnnz(axis=1)):
+        hidden = [len(rows_of(part, {user})) for part in (test, validation)]
+        wanted = [int(share * length), int(validation_share * length)]
+        wanted = wanted if length >= min_interactions else [0, 0]
+        assert all(got <= want for got, want in zip(hidden, wanted, strict=True))
+        assert sum(wanted) - sum(hidden) <= split.dropped
+        if not split.dropped:
+            assert hidden == wanted
+
+
+def test_without_validation_the_history_is_the_training_row():
+    matrix = random_matrix(1, density=0.5)
+    split = per_user_holdout(matrix, validation_share=0)
+    assert split.validation.target.shape == (0, 25)
+    np.testing.assert_array_equal(split.user_ids, np.tile(np.arange(40), 2))
+    assert (split.test.history != split.train).nnz == 0
+    assert ((split.train + split.test.target) != matrix).nnz == 0
+
+
+def test_ids_weights_and_labels_follow_their_users():
+    matrix = random_matrix(2)
+    matrix.data = np.arange(1, matrix.nnz + 1, dtype=np.float32)
+    names = np.array([f"user {u}" for u in range(40)], dtype=object)
+    labels = np.array([f"group of user {u}" for u in range(40)])
+    given = Interactions.from_csr(matrix, user_ids=names, item_ids=np.arange(25) * 10)
+    split = per_user_holdout(given, groups=labels)
+    begin = split.train.shape[0]
+    for held_out in (split.validation, split.test):
+        ids = split.user_ids[begin : begin + held_out.target.shape[0]]
+        assert held_out.groups.tolist() == [f"group of {name}" for name in ids]
+        rows = [int(name.split()[1]) for name in ids]
+        for part in (held_out.target, held_out.history):
+            at = part.nonzero()
+            np.testing.assert_array_equal(part[at], matrix[np.array(rows)[at[0]], at[1]])
+        begin += len(ids)
+    np.testing.assert_array_equal(split.item_ids, np.arange(25) * 10)
+
+
+def test_another_seed_hides_other_entries():
+    matrix = random_matrix(3)
+    splits = [per_user_holdout(matrix, seed=seed) for seed in (1, 1, 2)]
+    targets = [parts_of(split)[-1] for split in splits]
+    assert targets[0] == targets[1] != targets[2]
+
+
+def test_hidden_entries_are_uniform():
+    matrix = scipy.sparse.csr_matrix(np.ones((5_000, 10), dtype=np.float32))
+    target = per_user_holdout(matrix).test.target
+    np.testing.assert_allclose(target.mean(axis=0).A1, 0.2, atol=0.025)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    share=st.sampled_from([0.1, 0.2, 0.5]),
+    validation_share=st.sampled_from([0, 0.1, 0.3]),
+    latest=st.sampled_from([10, 1000, 10**9]),
+)
+def test_nothing_comes_from_the_future(seed, share, validation_share, latest):
+    users, items, times = random_log(seed, latest)
+    split = temporal(users, items, times, share=share, validation_share=validation_share)
+    train, history, validation, longer_history, test = parts_of(split)
+    when = dict(zip(zip(users.tolist(), items.tolist(), strict=True), times.tolist(), strict=True))
+    ages = [[when[pair] for pair in part] for part in (train, validation, test)]
+    ages = [age for age in ages if age]
+    for earlier, later in pairwise(ages):
+        assert max(earlier) < min(later)
+    assert len(train) + len(validation) + len(test) + split.dropped == users.size
+    assert history == rows_of(train, {user for user, _ in validation})
+    assert longer_history == rows_of(train | validation, {user for user, _ in test})
+    known_users, known_items = ({pair[side] for pair in train} for side in (0, 1))
+    for pair in set(when) - train - validation - test:
+        assert pair[0] not in known_users or pair[1] not in known_items
+        assert when[pair] > max(ages[0])
+    assert np.mean(times > max(ages[0])) >= share + validation_share - 1e-9
+    if latest == 10**9:  # hardly any equal times
+        assert np.mean(times > max(ages[0])) == pytest.approx(share + validation_share, abs=0.02)
+    assert split.item_ids.size == len(known_items)
+
+
+def test_a_cutoff_separates_before_from_after():
+    users, items, times = random_log(4)
+    split = temporal(users, items, times, cutoff=700, validation_share=0)
+    train, *_, test = parts_of(split)
+    early, late = times < 700, times >= 700
+    assert train == set(zip(users[early].tolist(), items[early].tolist(), strict=True))
+    assert test <= set(zip(users[late].tolist(), items[late].tolist(), strict=True))
+    assert len(test) + split.dropped == late.sum()
+    dates = np.datetime64("2024-01-01") + times.astype("timedelta64[D]")
+    for cutoff in (np.datetime64("2024-01-01") + 700, str(np.datetime64("2024-01-01") + 700)):
+        again = temporal(users, items, dates, cutoff=cutoff, validation_share=0)
+        assert parts_of(again) == parts_of(split)
+
+
+def test_the_order_of_the_file_does_not_matter():
+    users, items, times = random_log(5, latest=10**9)
+    order = np.random.default_rng(0).permutation(users.size)
+    split = temporal(users, items, times)
+    shuffled = temporal(users[order], items[order], times[order])
+    assert parts_of(shuffled) == parts_of(split)
+    np.testing.assert_array_equal(shuffled.item_ids, split.item_ids)
+
+
+def test_dropped_interactions_are_counted():
+    users = np.array([1, 1, 2, 2, 3, 1, 2])
+    items = np.array([5, 6, 5, 6, 5, 9, 7])
+    times = np.array([0, 1, 2, 3, 8, 8, 4])
+    split = temporal(users, items, times, cutoff=8, validation_share=0)
+    assert split.dropped == 2  # user 3 and item 9
+    assert split.test.target.nnz == 0
+    assert split.user_ids.tolist() == [1, 2]
+    assert split.item_ids.tolist() == [5, 6, 7]
+
+
+def test_the_earliest_of_repeated_pairs_is_kept():
+    users, items, times = random_log(6)
+    expected = temporal(users, items, times)
+    twice = [np.concatenate([side[:50], side]) for side in (users, items)]
+    later = np.concatenate([times[:50] + 1000, times])
+    with pytest.warns(ParameterWarning, match="50 interactions repeat an earlier one"):
+        split = temporal(*twice, later)
+    assert parts_of(split) == parts_of(expected)
+
+
+def test_labels_follow_their_users_in_temporal_splits():
+    users, items, times = random_log(7)
+    split = temporal(users, items, times, groups=np.unique(users) * 10)
+    begin = split.train.shape[0]
+    for held_out in (split.validation, split.test):
+        end = begin + held_out.target.shape[0]
+        np.testing.assert_array_equal(held_out.groups, split.user_ids[begin:end] * 10)
+        begin = end
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"share": 0}, "share is 0; it has to lie between 0 and 1"),
+        ({"share": float("nan")}, "share is nan; it has to lie"),
+        ({"share": 0.5, "validation_share": 0.5}, "validation_share is 0.5; .* 0.5 of the test be"),
+        ({"validation_share": -0.1}, "validation_share is -0.1; it has to be at least 0"),
+        ({"groups": ["a", "b"]}, r"groups has shape \(2,\), while there are .* users; give one"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        per_user_holdout(random_matrix(8), **options)
+    with pytest.raises(ValueError, match=message):
+        temporal(*random_log(8), **options)
+
+
+def test_too_short_rows_are_refused():
+    with pytest.raises(
+        ValueError, match=r"no user has min_interactions = 26, the most are .* lower"
+    ):
+        per_user_holdout(random_matrix(9), min_interactions=26)
+    with pytest.raises(TypeError, match="matrix"):
+        per_user_holdout([[1, 0]])
+
+
+def test_bad_times_are_refused():
+    users, items, times = random_log(10)
+    with pytest.raises(ValueError, match=r"timestamps has shape \(3,\), users .* one time per int"):
+        temporal(users, items, times[:3])
+    with pytest.raises(TypeError, match=r"timestamps is None; give one time per interaction"):
+        temporal(users, items, None)
+    with pytest.raises(ValueError, match="timestamps, entry 4: there is no time; drop such rows"):
+        temporal(users, items, np.where(np.arange(times.size) == 4, np.nan, times))
+    with pytest.raises(ValueError, match="timestamps, entry 0: there is no time"):
+        temporal(users[:2], items[:2], np.array(["NaT", "2024-01-01"], dtype="datetime64[D]"))
+    for cutoff in (-1, 5000):
+        with pytest.raises(ValueError, match=f"cutoff is {cutoff}, but all .* choose a time in be"):
+            temporal(users, items, times, cutoff=cutoff)
+    with pytest.raises(ValueError, match=r"0 are left to train on, .* change cutoff, share or"):
+        temporal(users, items, np.zeros_like(times))
+    with pytest.raises(ValueError, match="there are no interactions to split"):
+        temporal(users[:0], items[:0], times[:0])
+
+
+def test_every_format_of_a_cutoff():
+    users, items, times = random_log(12, latest=10**9)
+    moment = np.datetime64("1990-01-01", "s")
+    expected = parts_of(temporal(users, items, times, cutoff=int(moment.astype(int))))
+    dates = times.astype("datetime64[s]")
+    for written in (times, dates, dates.astype(str), dates.astype(object)):
+        for cutoff in ("1990-01-01", moment, moment.item(), "1990-01-01T01:00:00+01:00"):
+            assert parts_of(temporal(users, items, written, cutoff=cutoff)) == expected
+    numbers = np.arange(times.size) * 1000
+    with pytest.raises(ValueError, match="cutoff is 2024-05-01, but all interactions are between"):
+        temporal(users, items, numbers, cutoff="2024-05-01")
+    with pytest.raises(ValueError, match="cutoff, entry 0: 'noon' is no time"):
+        temporal(users, items, times, cutoff="noon")
+    with pytest.raises(ValueError, match=r"timestamps, entry 0: .* divide milliseconds by 1000"):
+        temporal(users, items, times + 10**12)
+
+
+def test_bad_weights_are_refused():
+    users, items, times = random_log(13)
+    with pytest.raises(ValueError, match=r"weights has shape \(2,\), while there are"):
+        temporal(users, items, times, weights=[1, 2])
+    with pytest.raises(ValueError, match=r"weights holds 0.0 at 0; weights are finite and above 0"):
+        temporal(users, items, times, weights=np.zeros(times.size))
