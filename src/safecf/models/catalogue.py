@@ -23,9 +23,9 @@ from safecf.models.options import (
     Number,
     option,
 )
-from safecf.models.recommender import MODELS, register
+from safecf.models.recommender import register
 
-__all__ = ["ERMMF", "IALS", "IALSPP", "MODELS", "SAFER2", "SAFER2CG", "SAFER2PP", "CVaRMF"]
+__all__ = ["ERMMF", "IALS", "IALSPP", "SAFER2", "SAFER2CG", "SAFER2PP", "CVaRMF"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
