@@ -14,8 +14,8 @@ from benchmarks.matrices import long_tailed
 from safecf.backends import CpuBackend
 from safecf.data.matrices.matrix import check_matrix
 from safecf.data.splits.strong import HeldOut, Split
+from safecf.defaults import TAILS
 from safecf.evaluation import evaluate
-from safecf.evaluation.evaluator import TAILS
 from safecf.measures.bootstrap import resample
 from safecf.models import IALS
 

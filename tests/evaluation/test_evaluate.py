@@ -128,7 +128,7 @@ def test_groups_come_from_the_split(model, split):
 def test_losses_and_weights_are_those_of_the_models_own_objective(kind, split):
     model = kind(4, iterations=5, random_state=0).fit(split.train, show_progress=False)
     found = evaluate(model, split, batch=6)
-    loss, _, risk, _ = model._compose()
+    loss, _, risk, _ = model.compose()
     items = model.item_factors.astype(np.float64)
     shown, train = (
         check_matrix(each, allow_empty=True) for each in (split.test.history, split.train)
@@ -166,7 +166,9 @@ def test_a_record_comes_back_from_json(evaluation):
 def test_the_table_reads_well(made_up):
     evaluation = made_up("iALS", [0.0, 0.5, 0.5, 1.0])
     assert evaluation.table(levels=(0.5, 1.0)) == (
-        "| iALS | worst 50 % | all users |\n| --- | --- | --- |\n| recall@20 | 0.2500 | 0.5000 |"
+        "| iALS | worst-off 50 % | all users |\n"
+        "| --- | --- | --- |\n"
+        "| recall@20 | 0.2500 | 0.5000 |"
     )
     assert str(evaluation) == evaluation.table()
     (row,) = evaluation.rows(levels=[1.0], confidence=0.9)
@@ -184,6 +186,18 @@ def test_models_of_other_libraries_need_no_more_than_recommend(split):
     assert found.training == {}
     assert found.losses is None
     assert found.weights is None
+
+
+def test_a_model_is_asked_by_what_it_can_do_not_by_its_class(model, split, evaluation):
+    class Wrapped:
+        def __getattr__(self, name):
+            return getattr(model, name)
+
+    found = evaluate(Wrapped(), split, k=(5, 10), name="SAFER2").to_dict()
+    assert found["training"].pop("class") == "Wrapped"
+    expected = evaluation.to_dict()
+    assert expected["training"].pop("class") == "SAFER2"
+    assert found == expected
 
 
 def test_ranks_beyond_the_catalogue_are_misses(model, split):

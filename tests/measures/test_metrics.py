@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safecf.evaluation.exposure import EXPOSURE, count_exposure
+from safecf.measures.exposure import EXPOSURE, count_exposure
 from safecf.measures.hits import find_hits
 from safecf.measures.metrics import METRICS, recall
 

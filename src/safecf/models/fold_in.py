@@ -43,6 +43,10 @@ class FoldIn(MatrixFactorization):
     def _compose(self) -> Parts:
         """Make the parts from the options, which have been checked."""
 
+    def compose(self) -> Parts:
+        """Return the parts that the options name."""
+        return self._compose()
+
     def user_losses(self, history: Csr, factors: Factors32) -> Vector:
         """loss_u = a_u/2 sum_{i in V_u} c_ui (1 - x_u.y_i)^2 + b/2 x_u' (Y'Y) x_u, by row."""
         backend, loss = self._make_backend(), self._compose().loss

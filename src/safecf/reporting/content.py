@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from safecf.evaluation.comparison import Difference
+from safecf.evaluation.difference import Difference
 from safecf.evaluation.profile import TailProfile
 
 Estimate = tuple[float, float, float]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.evaluation.comparison import Difference
+from safecf.evaluation.difference import Difference
 from safecf.evaluation.profile import tail_profile
 from safecf.evaluation.result import Evaluation
 from safecf.reporting.content import Bin, Chart, Gains, Panel, Series, rounded

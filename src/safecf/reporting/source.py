@@ -1,11 +1,11 @@
 """The evaluations that a page is made of, single or compared, seen in one way."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from safecf.errors import choose
-from safecf.evaluation.comparison import DRAWS, Comparison, compare, curve_levels
+from safecf.evaluation.comparison import Comparison, compare, curve_levels
 from safecf.evaluation.groups import Groups
 from safecf.evaluation.result import Evaluation
 from safecf.measures.tails import check_level
@@ -58,9 +58,7 @@ class Source:
     @property
     def draws(self) -> dict[str, Any]:
         """What intervals depend on: those of the comparison, if there is one."""
-        if self.comparison is None:
-            return {}
-        return {name: getattr(self.comparison, name) for name in DRAWS}
+        return {} if self.comparison is None else asdict(self.comparison.draws)
 
     def estimate(self, evaluation: Evaluation, metric: str, level: float) -> Estimate:
         """Return a tail mean with its interval."""
