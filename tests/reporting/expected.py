@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from safecf.evaluation import Comparison, Evaluation, tail_profile
-from safecf.reporting.figures import STATS
-from safecf.reporting.text import FORMATS
+from safecf.reporting.markup import FORMATS
+from safecf.reporting.sections.elements import STATS
 
 LEVEL = 0.3  # of the page
 

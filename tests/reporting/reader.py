@@ -6,7 +6,7 @@ import json
 from html.parser import HTMLParser
 from typing import Any
 
-from safecf.reporting.text import MINUS, SPACE
+from safecf.reporting.markup import MINUS, SPACE
 
 VOID = {"meta", "br", "img", "input", "link"}
 Attributes = dict[str, str | None]

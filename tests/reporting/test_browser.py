@@ -8,8 +8,8 @@ import pytest
 
 from safecf.evaluation import compare
 from safecf.reporting import report
-from safecf.reporting.figures import STATS
-from safecf.reporting.text import FORMATS
+from safecf.reporting.markup import FORMATS
+from safecf.reporting.sections.elements import STATS
 from tests.reporting.browser import Browser, find_chromium
 from tests.reporting.evaluations import GROUPS, HOSTILE, TAILS, make, pair
 from tests.reporting.expected import expected, written

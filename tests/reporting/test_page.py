@@ -267,7 +267,7 @@ def test_refuses_what_makes_no_sense(tmp_path: Path) -> None:
         report(make("SAFER2"), tmp_path)
     with pytest.raises(ValueError, match="did you mean 'recall@20'"):
         report(make("SAFER2"), path, metric="recal@20")
-    with pytest.raises(ValueError, match="no user has a score of 'recall@50'"):
+    with pytest.raises(ValueError, match="no user has a score for 'recall@50'"):
         report(without_scores(("recall@50",)), path, metric="recall@50")
     with pytest.raises(ValueError, match="share of users"):
         report(make("SAFER2"), path, level=30)

@@ -11,9 +11,9 @@ import pytest
 
 from safecf.evaluation import Comparison, Evaluation, compare
 from safecf.reporting import report
-from safecf.reporting.charts import beyond, level_chart
 from safecf.reporting.content import Chart, Series
-from safecf.reporting.text import MINUS, MISSING, SPACE, typeset
+from safecf.reporting.drawing.charts import beyond, level_chart
+from safecf.reporting.markup import MINUS, MISSING, SPACE, typeset
 from tests.reporting.evaluations import GROUPS, METRICS, history, make, pair
 from tests.reporting.reader import Reader
 

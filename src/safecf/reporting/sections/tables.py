@@ -1,19 +1,18 @@
-"""The section with all numbers: metrics, tail levels, the catalogue."""
+"""The section with all numbers: by metric, by level, and of the catalogue."""
 
 import math
 
 from safecf.evaluation.difference import UNCLEAR, Difference
 from safecf.reporting.content import Content, Panel
-from safecf.reporting.figures import (
+from safecf.reporting.markup import MISSING, count, escape, level_name, name, p_value, percent, tag
+from safecf.reporting.sections.elements import (
     by_metric,
-    ordered,
     scrolling,
     section,
     shown,
     table,
     with_interval,
 )
-from safecf.reporting.text import MISSING, count, escape, level_name, name, p_value, percent, tag
 
 
 def numbers(content: Content) -> str:
@@ -21,8 +20,7 @@ def numbers(content: Content) -> str:
     if not content.panels and not content.unscored:
         return ""
     parts = [_overview(content)] if len(content.panels) > 1 else []
-    tables = {metric: _levels(content, panel) for metric, panel in content.panels.items()}
-    parts.append(by_metric(tables, content.metric))
+    parts.append(by_metric(content, _levels))
     if content.unscored:
         listed = ", ".join(escape(metric) for metric in content.unscored)
         parts.append(tag("p", f"No user has a score of: {listed}.", class_="fine"))
@@ -40,9 +38,9 @@ def numbers(content: Content) -> str:
 
 
 def _overview(content: Content) -> str:
-    """One row per metric: everybody and the worst-off, with the lift where there is a baseline."""
+    """One row per metric: the worst-off and all users, with the lift over the baseline."""
     levels = sorted({content.level, 1.0})
-    models = ordered(content)
+    models = content.models
     top = ['<th rowspan="2" scope="col">Metric</th>']
     top += [
         tag("th", name(model), colspan=len(levels), scope="colgroup", class_="over")
@@ -82,7 +80,7 @@ def _levels(content: Content, panel: Panel) -> str:
     """One row per level, one group of columns per model."""
     top = ['<th rowspan="2" scope="col">Users</th>']
     second: list[str] = []
-    for model in ordered(content):
+    for model in content.models:
         against = model in panel.differences
         span = 4 if against else 1
         top.append(tag("th", name(model), colspan=span, scope="colgroup", class_="over"))
@@ -91,7 +89,7 @@ def _levels(content: Content, panel: Panel) -> str:
     rows = []
     for level in content.tails:
         cells = [tag("th", level_name(level).capitalize(), scope="row")]
-        for model in ordered(content):
+        for model in content.models:
             cells.extend(_cells(panel, model, level))
         chosen = "chosen" if level == content.level else None
         rows.append(tag("tr", "".join(cells), class_=chosen, data_level=f"{level:g}"))
@@ -123,11 +121,11 @@ def _cells(panel: Panel, model: str, level: float) -> list[str]:
 
 
 def _catalogue(content: Content) -> str:
-    """Coverage and exposure, which belong to no user."""
+    """Measures of the catalogue, which are not per user."""
     measures = list(dict.fromkeys(key for found in content.catalogue.values() for key in found))
     if not measures:
         return ""
-    models = ordered(content)
+    models = content.models
     rows = [
         [
             escape(measure),

@@ -1,10 +1,11 @@
-"""The sections with curves: by tail level, losses, training."""
+"""The sections with curves: by level, of losses, of training."""
 
 import math
 
-from safecf.reporting import charts, distributions
 from safecf.reporting.content import Chart, Content, Panel, Run
-from safecf.reporting.figures import (
+from safecf.reporting.drawing import charts, user_charts
+from safecf.reporting.markup import FORMATS, count, escape, name, percent, short, tag
+from safecf.reporting.sections.elements import (
     by_metric,
     figure,
     folded,
@@ -15,16 +16,14 @@ from safecf.reporting.figures import (
     table,
     with_interval,
 )
-from safecf.reporting.text import FORMATS, count, escape, name, percent, short, tag
 
-FAR = 2  # curves of which it is said how far they leave the chart
+FAR = 2  # curves for which a note says how far they leave the chart
 
 
 def levels(content: Content) -> str:
-    """Lift over the baseline at every tail level, as in the paper's figure."""
+    """Lift over the baseline at every level, as in the paper's figure."""
     if not content.panels:
         return ""
-    parts = {metric: _level_figure(content, panel) for metric, panel in content.panels.items()}
     lede = (
         "On the left the few users who are served worst, on the right everybody, so the plain "
         "average."
@@ -37,7 +36,7 @@ def levels(content: Content) -> str:
             f"{name(content.baseline)}; where the shaded {percent(content.confidence)} band "
             "touches the line, it may be chance."
         )
-    return section("levels", title, lede, by_metric(parts, content.metric))
+    return section("levels", title, lede, by_metric(content, _level_figure))
 
 
 def _level_figure(content: Content, panel: Panel) -> str:
@@ -72,14 +71,14 @@ def _level_figure(content: Content, panel: Panel) -> str:
 
 
 def _spoken(panel: Panel) -> str:
-    """Say the point that is read out at first, for those who cannot see the chart."""
+    """Describe the first point of the read-out for screen readers."""
     chart = panel.curve
     said = [f"{each.name} {FORMATS[chart.y_format](each.y[chart.at])}" for each in chart.series]
     return f"{point_name(chart, chart.at)}: {', '.join(said)}."
 
 
 def _notes(chart: Chart) -> str:
-    """Say why a curve does not begin at the left, and how far it goes where it leaves the chart."""
+    """Explain why a curve begins late, and how far it leaves the chart."""
     said = []
     known = [
         x for place, x in enumerate(chart.x) if any(math.isfinite(s.y[place]) for s in chart.series)
@@ -121,7 +120,7 @@ def losses(content: Content) -> str:
     figures, rows = [], []
     for place, each in enumerate(content.losses):
         label = f"Losses of the held-out users under {each.model}. {each.chart.rest}"
-        drawing = distributions.loss_chart(each, label=label)
+        drawing = user_charts.loss_chart(each, label=label)
         path = ("losses", str(place), "chart")
         above = readout(each.chart, swatches=False)
         figures.append(figure(name(each.model), drawing, chart=path, above=above))

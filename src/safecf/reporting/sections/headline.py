@@ -1,12 +1,11 @@
-"""The top of the page: what it is about, the verdict in plain words, a few large numbers."""
+"""The top of the page: title, verdict, and a few large numbers."""
 
 import math
 
 from safecf.evaluation.difference import BETTER, UNCLEAR, WORSE, Difference
 from safecf.evaluation.groups import ENOUGH
 from safecf.reporting.content import Content, Panel
-from safecf.reporting.figures import by_metric, shown
-from safecf.reporting.text import (
+from safecf.reporting.markup import (
     count,
     escape,
     interval,
@@ -17,12 +16,13 @@ from safecf.reporting.text import (
     typeset,
     whom,
 )
+from safecf.reporting.sections.elements import by_metric, shown
 
 SIGNS = {BETTER: "▲", WORSE: "▼", UNCLEAR: "●"}
 
 
 def header(content: Content) -> str:
-    """Title, and what was measured on whom."""
+    """Title, and the numbers of users, metrics and models."""
     metrics = len(content.panels)
     facts = [f"{count(content.users)} {'user' if content.users == 1 else 'users'}"]
     facts.append(f"{metrics} {'metric' if metrics == 1 else 'metrics'}")
@@ -42,7 +42,7 @@ def header(content: Content) -> str:
 
 
 def _differences(content: Content) -> str:
-    """Say what tells models of one kind apart."""
+    """List the options in which models of one class differ."""
     said = [
         f"{name(run.model)}: " + escape(", ".join(f"{k}={v}" for k, v in run.differs.items()))
         for run in content.runs
@@ -57,17 +57,14 @@ def verdict(content: Content) -> str:
         message = "No user has a score, so there is nothing to compare."
         inside = tag("p", message, class_="sentence")
     else:
-        inside = by_metric(
-            {metric: _panel(content, panel) for metric, panel in content.panels.items()},
-            content.metric,
-        )
+        inside = by_metric(content, _verdict)
     heading = '<h2 class="skip" id="verdict-title">Verdict</h2>'
     return tag(
         "section", heading + inside, id="verdict", class_="verdict", aria_labelledby="verdict-title"
     )
 
 
-def _panel(content: Content, panel: Panel) -> str:
+def _verdict(content: Content, panel: Panel) -> str:
     if content.baseline is None:
         return _alone(content, panel)
     others = content.others
@@ -123,7 +120,7 @@ def _whole(content: str) -> str:
 
 
 def _lift_card(content: Content, panel: Panel, change: Difference) -> str:
-    """The lift at one level, with where it comes from."""
+    """The lift at one level, with its interval and the two means."""
     title = level_name(change.level)
     title = f"{title[0].upper()}{title[1:]}" + (", on average" if change.level == 1 else "")
     lift = change.has_lift
@@ -159,7 +156,7 @@ def _coverage_card(content: Content, panel: Panel) -> str:
 
 
 def _alone(content: Content, panel: Panel) -> str:
-    """A model that is compared with nothing."""
+    """The page of one model, without a baseline."""
     model = content.headline
     tail, everybody = (panel.scores[model][level] for level in (content.level, 1.0))
     share = tail[0] / everybody[0] if everybody[0] > 0 else float("nan")
