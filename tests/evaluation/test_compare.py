@@ -228,7 +228,7 @@ def test_a_verdict_on_the_average_alone(comparison):
     assert said.startswith("SAFER2 lifts the average by")
     assert "and" not in said
     assert comparison.summary() == comparison.verdict("SAFER2")
-    assert repr(comparison) == "Comparison('SAFER2' beside 'iALS')"
+    assert repr(comparison) == "Comparison('SAFER2' compared with 'iALS')"
 
 
 def test_what_cannot_be_compared_is_refused(made_up):

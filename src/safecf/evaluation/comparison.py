@@ -142,7 +142,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         others = ", ".join(repr(other.model) for other in self.others)
-        return f"Comparison({others} beside {self.baseline.model!r})"
+        return f"Comparison({others} compared with {self.baseline.model!r})"
 
     def _find(self, other: Key) -> Evaluation:
         if isinstance(other, Evaluation):

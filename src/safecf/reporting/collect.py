@@ -19,7 +19,7 @@ from safecf.reporting.content import (
     described,
     rounded,
 )
-from safecf.reporting.markup import percent, short
+from safecf.reporting.markup import level_name, short
 from safecf.reporting.panels import panel
 from safecf.reporting.source import Source
 
@@ -77,14 +77,14 @@ def _settings(source: Source) -> dict[str, str]:
 
 
 def _title(source: Source) -> str:
-    """Name the models: `SAFER2 and ERM-MF beside iALS`."""
+    """Name the models: `SAFER2 and ERM-MF compared with iALS`."""
     names = [model for model in source.styles if model != source.baseline]
     if source.baseline is None:
         return f"How {names[0]} serves its users"
     if len(names) > 3:
-        return f"{len(names)} models beside {source.baseline}"
+        return f"{len(names)} models compared with {source.baseline}"
     listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    return f"{listed} beside {source.baseline}"
+    return f"{listed} compared with {source.baseline}"
 
 
 def _losses(evaluation: Evaluation, level: float, style: int) -> Losses | None:
@@ -99,7 +99,8 @@ def _losses(evaluation: Evaluation, level: float, style: int) -> Losses | None:
     rest = f"All users: mean {short(mean)}"
     if level < 1:
         var, cvar = -value_at_risk(-values, level), -tail_mean(-values, level)
-        rest = f"Worst-off {percent(level)}: {short(var)} and more, mean {short(cvar)}"
+        name = level_name(level).capitalize()
+        rest = f"{name}: {short(var)} and more, mean {short(cvar)}"
     high = max(high, cvar)
     if high <= low:
         low, high = low - 0.5, high + 0.5
@@ -168,7 +169,7 @@ def _progress(history: list[dict[str, Any]], tail: float | None) -> list[Progres
     if tail is None or tail >= 1:
         objectives.pop("cvar")  # it is the mean loss
     else:
-        objectives["cvar"] = f"training CVaR, worst {percent(tail)}"
+        objectives["cvar"] = f"training CVaR, {level_name(tail)}"
     wanted = [
         ("Objective", "value", False, objectives),
         ("Change per epoch", "norm", True, RESIDUALS),

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import scipy.special
 
 from safecf.evaluation.difference import Difference
 from safecf.evaluation.groups import Groups, GroupScore
@@ -113,7 +114,10 @@ def _gains(source: Source, other: Evaluation, metric: str, everybody: Difference
         "history_length": base.users.history_length.astype(np.float64),
         "popularity": base.users.popularity,
     }
-    bins = {key: _bins(values[known], gain[known]) for key, values in properties.items()}
+    bins = {
+        key: _bins(values[known], gain[known], source.draws.confidence)
+        for key, values in properties.items()
+    }
     return Gains(everybody.wins, everybody.ties, everybody.losses, curve, bins)
 
 
@@ -124,16 +128,17 @@ def _mean_changes(changes: Floats) -> str:
         for what, each in (("gain", changes[changes > 0]), ("loss", changes[changes < 0]))
         if each.size
     ]
-    return f"Mean {', mean '.join(said)}" if said else "Nobody fares better or worse"
+    return f"Mean {', mean '.join(said)}" if said else "No score changes"
 
 
-def _bins(values: Floats, gain: Floats) -> list[Bin]:
-    """Mean gain of the users in each quarter of a property, with a normal 95 % interval."""
+def _bins(values: Floats, gain: Floats, confidence: float) -> list[Bin]:
+    """Mean gain of the users in each quarter of a property, with its normal interval."""
     known = np.isfinite(values)
     values, gain = values[known], gain[known]
     if values.size == 0:
         return []
     edges = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1), method="inverted_cdf"))
+    deviations = float(scipy.special.ndtri((1 + confidence) / 2))
     # The upper edge belongs to its bin, so that equal values stay together.
     place = np.searchsorted(edges[1:-1], values, side="left")
     found = []
@@ -143,7 +148,8 @@ def _bins(values: Floats, gain: Floats) -> list[Bin]:
         if size == 0:
             continue
         mean = float(gain[inside].mean())
-        spread = 1.96 * float(gain[inside].std(ddof=1)) / size**0.5 if size > 1 else math.nan
+        error = float(gain[inside].std(ddof=1)) / size**0.5 if size > 1 else math.nan
+        spread = deviations * error
         low, high = float(values[inside].min()), float(values[inside].max())
         found.append(Bin(low, high, size, (mean, mean - spread, mean + spread)))
     return found

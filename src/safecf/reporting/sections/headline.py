@@ -54,7 +54,7 @@ def _differences(content: Content) -> str:
 def verdict(content: Content) -> str:
     """The verdict, for every metric."""
     if not content.panels:
-        message = "No user has a score, so there is nothing to compare."
+        message = "No user has a score, so there is nothing to show."
         inside = tag("p", message, class_="sentence")
     else:
         inside = by_metric(content, _verdict)
@@ -103,7 +103,7 @@ def _verdict(content: Content, panel: Panel) -> str:
         note = (
             f"{name(content.headline)} is shown first because it has the highest "
             f"{escape(content.metric)} of {len(others)} models for "
-            f"{whom(content.level)}; the best of several is helped a little by chance."
+            f"{whom(content.level)}; to be the best of several is partly chance."
         )
         parts.append(tag("p", note, class_="fine"))
     return "".join(parts)
@@ -140,7 +140,9 @@ def _users_card(content: Content, panel: Panel) -> str:
         for stat in ("wins", "ties", "losses")
     )
     big = f'{wins}<span class="vs"> : </span>{losses}'
-    return _card("Users better : worse off", big, f"{ties} fare the same as with the baseline")
+    return _card(
+        "Users better : worse off", big, f"{ties} have the same score as with the baseline"
+    )
 
 
 def _coverage_card(content: Content, panel: Panel) -> str:
@@ -152,7 +154,7 @@ def _coverage_card(content: Content, panel: Panel) -> str:
     before = content.catalogue.get(content.baseline or "", {}).get(key)
     was = f"; {percent(before)} with the baseline" if before is not None else ""
     big = shown(value, "coverage", model=content.headline, metric=key)
-    return _card("Items that anyone is shown", big, f"of the catalogue{was}")
+    return _card("Items shown to anyone", big, f"of the catalogue{was}")
 
 
 def _alone(content: Content, panel: Panel) -> str:

@@ -11,13 +11,14 @@ from safecf.reporting.sections.elements import scrolling, section
 COMMAND = "command"  # the setting that is a command line
 
 METRICS = {
-    "recall": "Of what a user went on to like, the share that is among the first {k} "
-    "recommendations. It is divided by {k} at most, so that 1 can be reached.",
+    "recall": "Of the items that a user went on to like, the share that is among the first {k} "
+    "recommendations; of {k}, if there are more, so that 1 can be reached.",
     "ndcg": "Like recall, but a hit counts more the higher up it stands among the first {k} "
     "recommendations. 1 is a perfect order.",
     "precision": "Of the first {k} recommendations, the share that the user went on to like.",
-    "map": "Average precision: how pure the list of {k} is down to each hit. 1 is a perfect list.",
-    "mrr": "One divided by the place of the first hit among {k}: 1 for the first place, 0.5 for "
+    "map": "Average precision: the share of hits down to each hit in the list of {k}, averaged. 1 "
+    "is a perfect list.",
+    "mrr": "One divided by the rank of the first hit among {k}: 1 for the first place, 0.5 for "
     "the second, 0 without a hit.",
     "hit": "1 if at least one of the first {k} recommendations is right, else 0.",
 }
@@ -26,20 +27,20 @@ TERMS = {
     "Worst-off {level}": "The {level} of the users with the lowest scores, by each model's own "
     "scores: two models may leave different people behind. The number is their mean score.",
     "Lift": "How much higher the mean is than the baseline's, in percent of the baseline's.",
-    "Interval": "If other users of the same kind had been drawn, the number would be inside in "
-    "about {confidence} of the draws. An interval that includes zero means that the difference "
-    "may be chance. It does not cover the chance in training; other seeds show that.",
+    "Interval": "The users are drawn again at random, many times; in {confidence} of the draws "
+    "the number lies in this range. If the interval of a difference includes zero, the difference "
+    "may be chance. It leaves out the randomness of training, which other seeds would show.",
     "Baseline": "The model that the others are compared with, user by user.",
-    "Loss": "What a model makes small in training: how far its scores are from what the user "
-    "did. Low is good, the opposite of the metrics.",
+    "Loss": "What a model minimises in training: how far its scores are from what the user did. "
+    "Low is good, the opposite of the metrics.",
     "Weight in training": "How much a user counts in training, where 1 is the average. Safe "
-    "training looks more at the users with high losses.",
+    "training gives more weight to users with high losses.",
     "VaR and CVaR": "Value at risk: the loss at which the worst-off {level} begin. Conditional "
-    "value at risk: the mean loss of those users. The held-out users have theirs, and the users of "
-    "the training have others.",
-    "Coverage and Gini": "Coverage is the share of all items that anyone is recommended. Gini is "
-    "0 if all items are shown equally often, and near 1 if a few take it all.",
-    "p": "How often a difference at least this clear would appear if neither model were better.",
+    "value at risk: the mean loss of those users. Those of the held-out users differ from those of "
+    "the training users.",
+    "Coverage and Gini": "Coverage is the share of all items that is recommended to at least one "
+    "user. Gini is 0 if all items are recommended equally often, and near 1 if only a few are.",
+    "p": "How likely a difference at least this clear is if neither model is better.",
 }
 
 
@@ -56,8 +57,8 @@ def settings(content: Content) -> str:
         _code("Models", calls),
         tag("div", _pairs("Data", data) + _pairs("Versions", content.versions), class_="pair"),
     ]
-    lede = "The data, the settings of each model, and the versions of what ran."
-    return section("settings", "To repeat it", lede, "".join(parts))
+    lede = "The command, the options of each model, the data and the versions of the software."
+    return section("settings", "How to repeat this", lede, "".join(parts))
 
 
 def _call(run: Run) -> str:

@@ -23,16 +23,17 @@ def numbers(content: Content) -> str:
     parts.append(by_metric(content, _levels))
     if content.unscored:
         listed = ", ".join(escape(metric) for metric in content.unscored)
-        parts.append(tag("p", f"No user has a score of: {listed}.", class_="fine"))
+        parts.append(tag("p", f"No user has a score for: {listed}.", class_="fine"))
     lede = (
-        f"{percent(content.confidence)} intervals are from {count(content.resamples)} draws of "
-        "the users."
+        f"{percent(content.confidence)} intervals are from {count(content.resamples)} random draws "
+        "of the users."
     )
     if content.baseline is not None:
         lede += (
-            " p is Wilcoxon's signed-rank test over the users in either tail; it counts who gains "
-            "rather than how much, so it can disagree with the interval. Where the baseline "
-            f"scores zero there is no lift ({MISSING}), and the difference stands below it."
+            " p is that of Wilcoxon's signed-rank test over the users in either model's tail; it "
+            "is about how many users gain rather than how much, so it can disagree with the "
+            f"interval. Where the baseline scores zero there is no lift ({MISSING}), and the "
+            "absolute difference is given."
         )
     return section("numbers", "All numbers", lede, "".join(parts) + _catalogue(content))
 
@@ -60,10 +61,10 @@ def _overview(content: Content) -> str:
         rows.append(tag("tr", "".join(cells), data_metric=metric))
     head = tag("thead", tag("tr", "".join(top)) + tag("tr", "".join(second)))
     whole = tag("table", head + tag("tbody", "".join(rows)))
-    note = "" if content.baseline is None else " Lifts in bold are clear of zero."
-    title = tag("h3", "Every metric") + tag("p", f"Means, and lifts.{note}", class_="fine")
-    if content.baseline is None:
-        title = tag("h3", "Every metric")
+    title = tag("h3", "Every metric")
+    if content.baseline is not None:
+        note = "Means, with the lift below; it is bold if its interval excludes zero."
+        title += tag("p", note, class_="fine")
     return tag("div", title + scrolling(whole, "Every metric"), class_="keep")
 
 

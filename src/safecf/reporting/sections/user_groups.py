@@ -27,7 +27,7 @@ def _groups(content: Content, panel: Panel) -> str:
         _table(content, panel, [each for each in rows if each is not None]),
     ]
     if found.small:
-        said = f"Each has fewer than {ENOUGH} users: by chance alone, some are far up or down."
+        said = f"Each has fewer than {ENOUGH} users: some are high or low by chance alone."
         inside = tag("p", said, class_="fine") + _table(content, panel, found.small)
         title = "The smaller groups, one by one"
         parts.append(tag("details", tag("summary", title) + inside, class_="also-printed"))
@@ -50,7 +50,7 @@ def _worst(content: Content, panel: Panel) -> str:
         why = f"Fewer than two groups have {ENOUGH} users, so no group is called the worst."
         return tag("p", why, class_="fine")
     listed = "".join(tag("li", each) for each in said)
-    title = "Worst-served group, with an interval that allows for another one to be the worst:"
+    title = "Worst-served group; its interval allows for another group being the worst:"
     return tag("p", title, class_="list-title") + tag("ul", listed, class_="plain")
 
 

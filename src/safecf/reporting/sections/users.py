@@ -5,7 +5,7 @@ import math
 from safecf.evaluation.profile import Spread
 from safecf.reporting.content import Bin, Content, Panel
 from safecf.reporting.drawing import user_charts
-from safecf.reporting.markup import FORMATS, count, level_name, name, percent, tag
+from safecf.reporting.markup import FORMATS, count, name, percent, tag, whom
 from safecf.reporting.sections.elements import (
     by_metric,
     figure,
@@ -34,8 +34,9 @@ def gains(content: Content) -> str:
     if content.baseline is None or not content.panels:
         return ""
     lede = (
-        f"Every user is compared with the same user under {name(content.baseline)}. Many small "
-        "losses can pay for fewer, larger gains: the sorted curves show how large they are."
+        f"Every user's score is compared with the same user's score under "
+        f"{name(content.baseline)}. A model can help a few users a lot and cost many a little: "
+        "the sorted curves show how large the gains and the losses are."
     )
     return section("gains", "Who gains and who loses", lede, by_metric(content, _gains))
 
@@ -57,7 +58,7 @@ def _gains(content: Content, panel: Panel) -> str:
         figures = [figure("User by user", drawing, chart=path, above=above)]
         for key, found in gain.bins.items():
             if found:
-                figures.append(_bin_figure(found, content.styles[other], key, bin_limit))
+                figures.append(_bin_figure(content, found, other, key, bin_limit))
                 lines += _bin_rows(found, other, key)
         blocks.append(tag("h3", name(other)) + _balance(content, panel, other))
         blocks.append(tag("div", "".join(figures), class_="row"))
@@ -66,18 +67,18 @@ def _gains(content: Content, panel: Panel) -> str:
     return "".join(blocks) + (fallback if lines else "")
 
 
-def _bin_figure(bins: list[Bin], style: int, key: str, limit: float) -> str:
+def _bin_figure(content: Content, bins: list[Bin], model: str, key: str, limit: float) -> str:
     label, write = PROPERTIES[key]
     drawing = user_charts.bin_chart(
         bins,
-        style,
+        content.styles[model],
         label=f"Mean difference by {label}: {_bins_spoken(bins, write)}",
         x_label=label + (", %" if write == "percent" else ""),
         x_format=write,
         limit=limit,
     )
-    note = tag("p", "Quarters of the users, 95 % intervals", class_="readout")
-    return figure(f"By {label}", drawing, above=note)
+    said = f"Quarters of the users, {percent(content.confidence)} intervals"
+    return figure(f"By {label}", drawing, above=tag("p", said, class_="readout"))
 
 
 def _bin_rows(bins: list[Bin], model: str, key: str) -> list[list[str]]:
@@ -127,8 +128,9 @@ def tail(content: Content) -> str:
     if not content.panels or content.level == 1:
         return ""
     lede = (
-        f"The {level_name(content.level)} of each model (filled) beside all other users (open): "
-        "median, middle half and middle 80 %."
+        f"For each model, {whom(content.level)} of the users (filled dots) beside all others (open "
+        "dots). The dot is the median; half of the users are within the thick line, and 80 % "
+        "within the thin one."
     )
     return section("tail", "Who the worst-off users are", lede, by_metric(content, _profile))
 
@@ -162,8 +164,8 @@ def _profile(content: Content, panel: Panel) -> str:
     if inside > round(content.level * panel.users) + 1:
         note = tag(
             "p",
-            f"Many users tie at the boundary: {count(inside)} of {count(panel.users)} are counted "
-            f"among the worst-off of {name(content.headline)} here.",
+            f"Many users have the same score as the best of the worst-off; all of them are "
+            f"counted here: {count(inside)} of {count(panel.users)} for {name(content.headline)}.",
             class_="fine",
         )
     drawn = tag("div", "".join(figures[:COLUMNS]), class_="row") + _group_figure(content, panel)
@@ -199,6 +201,6 @@ def _group_figure(content: Content, panel: Panel) -> str:
         tag("li", swatch(style) + name(model), class_=f"s{style % 8}")
         for model, style in content.styles.items()
     )
-    said = "To the right of the line: more often among the worst-off than all users are."
+    said = "To the right of the line: more often among the worst-off than the average user."
     above = tag("div", tag("span", said, class_="at") + tag("ul", legend), class_="readout")
-    return figure("The groups they are from", drawing, above=above, class_="below")
+    return figure("Groups of the worst-off users", drawing, above=above, class_="below")
