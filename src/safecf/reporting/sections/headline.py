@@ -85,21 +85,14 @@ def _verdict(content: Content, panel: Panel) -> str:
         tag("p", f'<span aria-hidden="true">{SIGNS[state]}</span> {said}', class_=f"chip {state}"),
         tag("p", sentence, class_="sentence"),
     ]
-    if len(others) > 1 and not few:
-        items = []
-        for other in others[1:]:
-            sign = SIGNS[panel.differences[other][content.level].outcome]
-            text = tag("span", typeset(f"{panel.verdicts[other]}.", content.styles))
-            items.append(tag("li", f'<span aria-hidden="true">{sign}</span>{text}'))
-        parts.append(tag("ul", "".join(items), class_="also"))
-    everybody = panel.differences[content.headline][1.0]
-    cards = [_lift_card(content, panel, first)]
-    if content.level != 1:
-        cards.append(_lift_card(content, panel, everybody))
-    cards.append(_users_card(content, panel))
-    cards.append(_coverage_card(content, panel))
+    several = len(others) > 1 and not few
+    if several:
+        parts.append(_other_verdicts(content, panel))
+    changes = [panel.differences[content.headline][level] for level in {content.level, 1.0}]
+    cards = [_lift_card(content, panel, each) for each in sorted(changes, key=lambda c: c.level)]
+    cards += [_users_card(content, panel), _coverage_card(content, panel)]
     parts.append(tag("dl", "".join(cards), class_="cards"))
-    if len(others) > 1 and not few:
+    if several:
         note = (
             f"{name(content.headline)} is shown first because it has the highest "
             f"{escape(content.metric)} of {len(others)} models for "
@@ -107,6 +100,16 @@ def _verdict(content: Content, panel: Panel) -> str:
         )
         parts.append(tag("p", note, class_="fine"))
     return "".join(parts)
+
+
+def _other_verdicts(content: Content, panel: Panel) -> str:
+    """The verdicts on the models other than the headline, as a list."""
+    items = []
+    for other in content.others[1:]:
+        sign = SIGNS[panel.differences[other][content.level].outcome]
+        text = tag("span", typeset(f"{panel.verdicts[other]}.", content.styles))
+        items.append(tag("li", f'<span aria-hidden="true">{sign}</span>{text}'))
+    return tag("ul", "".join(items), class_="also")
 
 
 def _card(title: str, big: str, *subs: str) -> str:
@@ -121,8 +124,7 @@ def _whole(content: str) -> str:
 
 def _lift_card(content: Content, panel: Panel, change: Difference) -> str:
     """The lift at one level, with its interval and the two means."""
-    title = level_name(change.level)
-    title = f"{title[0].upper()}{title[1:]}" + (", on average" if change.level == 1 else "")
+    title = level_name(change.level).capitalize() + (", on average" if change.level == 1 else "")
     lift = change.has_lift
     estimate, style = (change.relative, "lift") if lift else (change.absolute, "signed")
     level, model = change.level, content.headline
