@@ -1,4 +1,4 @@
-"""Comparisons: differences, their signs and symmetry, and what the verdict says of them."""
+"""Comparisons: differences, their signs and symmetry, and the verdict."""
 
 import json
 import math
@@ -129,7 +129,7 @@ def test_a_baseline_of_zero_is_lifted_infinitely(made_up):
 
 
 def test_zero_beside_zero_is_no_lift(made_up):
-    """A lift of +0.0 % would say that they fare as well as before: they fare not at all."""
+    """If both tails are zero, the lift is not defined: +0.0 % would look like a result."""
     before = np.r_[np.zeros(60), np.full(40, 0.5)]
     after = np.r_[np.zeros(40), np.full(60, 0.5)]
     tail = compare([made_up("a", before), made_up("b", after)], resamples=50).difference(
@@ -161,7 +161,7 @@ def test_everything_goes_into_json(pair, comparison):
     levels = [each["level"] for each in written]
     assert {0.02, 0.1, 0.15, 0.3, 1.0} <= set(levels)
     found = comparison.differences(0, METRIC, levels)
-    # Where nobody scores anything, a lift is no number, which JSON writes as null.
+    # If both tails are zero the lift is NaN, which JSON writes as null.
     assert [tuple(each["absolute"]) for each in written] == [each.absolute for each in found]
     assert [each["wins"] for each in written] == [each.wins for each in found]
     assert record["verdicts"]["SAFER2"][METRIC] == comparison.verdict("SAFER2", METRIC, 0.3)
@@ -248,7 +248,7 @@ def test_what_cannot_be_compared_is_refused(made_up):
             compare(evaluations, **options)
 
 
-def test_the_profile_sets_the_tail_beside_the_others(made_up):
+def test_the_profile_compares_the_tail_with_the_others(made_up):
     scores = np.array([0.0, 0.0, 0.5, 1.0, np.nan, 1.0])
     group = np.array(["b", "a", "a", "a", "b", "a"])
     losses = np.array([5.0, 3.0, 1.0, 1.0, 9.0, 1.0])

@@ -1,4 +1,4 @@
-"""`evaluate` on trained models, on models that misbehave, and what an `Evaluation` tells."""
+"""`evaluate` on trained models and on faulty ones, and the methods of `Evaluation`."""
 
 import dataclasses
 import json
@@ -29,7 +29,7 @@ def evaluation(model, split):
 
 
 class Fixed:
-    """A model that answers what it was told to."""
+    """A model with fixed recommendations."""
 
     def __init__(self, ids, scores=None):
         self.ids = np.asarray(ids)
@@ -226,19 +226,19 @@ def test_ranks_beyond_the_catalogue_are_misses(model, split):
         (Fixed(np.zeros(20, int)), r"ids of shape \(20,\)"),
     ],
 )
-def test_garbage_is_refused(split, answer, message):
+def test_bad_recommendations_are_refused(split, answer, message):
     with pytest.raises(ValueError, match=message):
         evaluate(answer, split, k=20)
 
 
-def test_factors_that_are_no_numbers_are_refused(split):
+def test_factors_that_are_not_finite_are_refused(split):
     model = IALS(4, iterations=1, random_state=0).fit(split.train, show_progress=False)
     model.item_factors[7] = np.nan
     with pytest.raises(ValueError, match=r"item_factors of the model hold NaN .* row 7"):
         evaluate(model, split)
 
 
-def test_bad_questions_are_refused(model, split, evaluation):
+def test_bad_arguments_are_refused(model, split, evaluation):
     with pytest.raises(ValueError, match="unknown metric 'recal': did you mean 'recall'"):
         evaluate(model, split, metrics=["recal"])
     with pytest.raises(ValueError, match="unknown part of the split 'train'"):

@@ -1,4 +1,4 @@
-"""Results that come back from files, and what is said about files that are damaged."""
+"""Results read back from JSON, and the errors for damaged records."""
 
 import json
 

@@ -42,7 +42,7 @@ def test_level_1_is_the_mean(scores):
 
 
 @given(scores_of_users, levels)
-def test_no_user_in_the_tail_is_forgotten(scores, level):
+def test_tail_mean_is_the_maximum_of_its_dual(scores, level):
     """Rockafellar and Uryasev: the tail mean is max_t { t - mean(max(t - score, 0)) / level }."""
     values = np.array(scores)
     best = max(t - np.maximum(t - values, 0).mean() / level for t in values)

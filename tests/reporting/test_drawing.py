@@ -1,3 +1,5 @@
+"""Ticks, scales, paths, and the formats of numbers."""
+
 import numpy as np
 import pytest
 from hypothesis import given

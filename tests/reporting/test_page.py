@@ -1,3 +1,5 @@
+"""The page without a browser: numbers, names, odd results, files."""
+
 import dataclasses
 import os
 import re
@@ -11,11 +13,7 @@ from safecf.evaluation import Comparison, Evaluation, compare
 from safecf.reporting import report
 from tests.reporting.evaluations import GROUPS, HOSTILE, METRICS, TAILS, make, pair
 from tests.reporting.expected import expected, written
-from tests.reporting.reader import Reader
-
-
-def read(results: Any, folder: Path, **options: Any) -> Reader:
-    return Reader(report(results, folder / "report.html", **options).read_text(encoding="utf-8"))
+from tests.reporting.reader import Reader, read
 
 
 def test_numbers_on_the_page_are_those_of_the_data(tmp_path: Path) -> None:

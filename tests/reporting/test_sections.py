@@ -1,4 +1,4 @@
-"""What the sections say, and what they leave unsaid."""
+"""The texts of the sections."""
 
 import ast
 import dataclasses
@@ -10,20 +10,15 @@ import numpy as np
 import pytest
 
 from safecf.evaluation import Comparison, Evaluation, compare
-from safecf.reporting import report
 from safecf.reporting.content import Chart, Series
 from safecf.reporting.drawing.charts import beyond, level_chart
 from safecf.reporting.markup import MINUS, MISSING, SPACE, typeset
 from tests.reporting.evaluations import GROUPS, METRICS, history, make, pair
-from tests.reporting.reader import Reader
-
-
-def read(results: Any, folder: Path, **options: Any) -> Reader:
-    return Reader(report(results, folder / "report.html", **options).read_text(encoding="utf-8"))
+from tests.reporting.reader import Reader, read
 
 
 def section(page: Reader, title: str, end: str) -> str:
-    """Return the words between two headings, as they are at first."""
+    """Return the visible text between two headings."""
     return page.shown.partition(title)[2].partition(end)[0]
 
 
@@ -192,7 +187,7 @@ def test_any_history_is_shown_as_far_as_it_goes(
     assert "nan" not in re.findall("[a-z]+", page.shown.lower())
 
 
-# To repeat it
+# How to repeat it
 
 
 def test_the_page_says_how_to_repeat_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ COMMAND = "command"  # the setting that is a command line
 METRICS = {
     "recall": "Of the items that a user went on to like, the share that is among the first {k} "
     "recommendations; of {k}, if there are more, so that 1 can be reached.",
-    "ndcg": "Like recall, but a hit counts more the higher up it stands among the first {k} "
+    "ndcg": "Like recall, but a hit counts more the higher it is ranked among the first {k} "
     "recommendations. 1 is a perfect order.",
     "precision": "Of the first {k} recommendations, the share that the user went on to like.",
     "map": "Average precision: the share of hits down to each hit in the list of {k}, averaged. 1 "
