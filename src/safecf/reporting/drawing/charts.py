@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from safecf.measures.tails import Floats
 from safecf.reporting.content import Chart, Series
 from safecf.reporting.drawing import svg
 from safecf.reporting.drawing.svg import Scale
@@ -121,7 +122,7 @@ def level_chart(chart: Chart, *, level: float, label: str, y_label: str, narrow:
     return frame.draw("".join(parts))
 
 
-def _exits(style: int, xs: svg.Floats, ys: svg.Floats, scale: Scale) -> str:
+def _exits(style: int, xs: Floats, ys: Floats, scale: Scale) -> str:
     """Draw an arrow where a line leaves the drawing, at the top or at the bottom."""
     found = []
     for edge, shape in ((scale.end, "h10l-5-9z"), (scale.start, "h10l-5 9z")):
@@ -188,7 +189,7 @@ def _banded(chart: Chart) -> list[Series]:
     return chart.series if len(chart.series) <= 2 else chart.series[:1]
 
 
-def _line(style: int, xs: svg.Floats, ys: svg.Floats, markers: int) -> str:
+def _line(style: int, xs: Floats, ys: Floats, markers: int) -> str:
     """Draw a line with a few markers."""
     known = np.flatnonzero(np.isfinite(ys))
     drawn = tag("path", d=svg.path(xs, ys), class_="line")

@@ -4,11 +4,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from safecf.measures.tails import Floats
 from safecf.reporting.markup import escape, tag
 
-Floats = NDArray[np.float64]
+MARGIN = 0.06  # on both sides of the values, as a share of their span
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,9 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     return [round(multiple * step, digits) + 0.0 for multiple in range(first, last + 1)]
 
 
-def domain(
-    values: ArrayLike, *, include: tuple[float, ...] = (), pad: float = 0.06
-) -> tuple[float, float]:
-    """Return a range of positive length that holds all finite values."""
-    data = np.append(np.asarray(values, dtype=np.float64).ravel(), include)
+def domain(values: ArrayLike) -> tuple[float, float]:
+    """Return a range of positive length that holds all finite values, with a margin."""
+    data = np.asarray(values, dtype=np.float64).ravel()
     data = data[np.isfinite(data)]
     if data.size == 0:
         return 0.0, 1.0
@@ -70,7 +69,7 @@ def domain(
     if span <= 1e-9 * max(abs(low), abs(high)):
         span = abs(high) or 1.0
         return low - span / 2, high + span / 2
-    return low - pad * span, high + pad * span
+    return low - MARGIN * span, high + MARGIN * span
 
 
 def log_domain(values: ArrayLike) -> tuple[float, float]:
