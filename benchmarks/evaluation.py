@@ -14,8 +14,8 @@ from benchmarks.matrices import long_tailed
 from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.data.splits.held_out import HeldOut, Split
+from safecf.defaults import TAILS
 from safecf.evaluation import evaluate
-from safecf.evaluation.evaluator import TAILS
 from safecf.measures.bootstrap import resample
 from safecf.models import IALS
 

@@ -9,7 +9,7 @@ import pytest
 from safecf.als.loop import VANISHED, Training
 from safecf.als.loss import Loss
 from safecf.als.optimizers import SGD, Adam
-from safecf.als.population import Population, value_at_risk
+from safecf.als.population import Population
 from safecf.als.risk import CVaR, Mean
 from safecf.als.solvers import Gradient
 from safecf.als.sweeps import HOPELESS
@@ -239,7 +239,7 @@ def test_the_worst_users_are_the_ones_that_count():
     )
     next(training.epochs(state, 1))
     users = Population(losses[problem.active_users])
-    assert state.xi == pytest.approx(value_at_risk(users, 0.3))
+    assert state.xi == pytest.approx(users.value_at_risk(0.3))
     counted = state.weights[problem.active_users]
     assert set(counted) == {0.0, 1.0}
     assert users.losses[counted == 1].min() > users.losses[counted == 0].max()

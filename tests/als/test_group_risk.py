@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from safecf.als.kernels import KERNELS
-from safecf.als.population import Population, conditional_value_at_risk, value_at_risk
+from safecf.als.population import Population
 from safecf.als.risk import GroupCVaR, SmoothedCVaR
 from tests.problems import gradient
 
@@ -121,8 +121,8 @@ def test_the_weights_of_the_groups_follow_from_those_of_the_users(counts):
 def test_a_shrinking_bandwidth_leads_to_the_cvar_of_the_groups(kernel):
     users, risk = Population(some_losses()), groups_of(kernel, 0.6, 1e-9)
     xi, ranked = best(risk, users), risk.ranked(users)
-    assert xi == pytest.approx(value_at_risk(ranked, 0.6), abs=1e-7)
-    cvar = conditional_value_at_risk(ranked, 0.6)
+    assert xi == pytest.approx(ranked.value_at_risk(0.6), abs=1e-7)
+    cvar = ranked.tail_mean(0.6)
     assert risk.total(users, xi) / (0.6 * users.size) == pytest.approx(cvar, abs=1e-7)
 
 

@@ -8,7 +8,7 @@ import pytest
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Training
 from safecf.als.loss import Loss, Ridge
-from safecf.als.population import Population, conditional_value_at_risk, value_at_risk
+from safecf.als.population import Population
 from safecf.als.risk import Mean, SmoothedCVaR
 from safecf.als.rows import Problem
 from safecf.als.solvers import CG, Exact, SpectralCG, Subspace
@@ -91,8 +91,8 @@ def test_history_states_what_the_factors_say(loss, risk):
     users, last = Population(losses), history[-1]
     assert last.epoch == 3
     assert last.mean_loss == pytest.approx(losses.mean())
-    assert last.var == pytest.approx(value_at_risk(users, risk.tail))
-    assert last.cvar == pytest.approx(conditional_value_at_risk(users, risk.tail))
+    assert last.var == pytest.approx(users.value_at_risk(risk.tail))
+    assert last.cvar == pytest.approx(users.tail_mean(risk.tail))
     ridges = objective(problem, np.zeros(len(losses)), state.users, state.items)
     total = (risk.total(users, last.xi) + ridges) / (risk.tail * len(losses))
     assert last.objective == pytest.approx(total)

@@ -11,8 +11,6 @@ from safecf.als.kernels import KERNELS
 from safecf.als.population import (
     Population,
     Smoothing,
-    conditional_value_at_risk,
-    value_at_risk,
 )
 from safecf.als.quantile import ARMIJO, Psi, bisection, newton_step, smoothed_quantile
 
@@ -70,9 +68,9 @@ def test_a_user_who_counts_twice_is_two_users(pairs, tail, kernel, bandwidth):
     short, long = Population(losses, counts), Population(np.repeat(losses, counts))
     assert short.size == long.size
     assert short.mean(losses) == pytest.approx(long.losses.mean(), abs=1e-12)
-    assert value_at_risk(short, tail) == value_at_risk(long, tail)
-    cvar = conditional_value_at_risk(long, tail)
-    assert conditional_value_at_risk(short, tail) == pytest.approx(cvar, rel=1e-12, abs=1e-12)
+    assert short.value_at_risk(tail) == long.value_at_risk(tail)
+    cvar = long.tail_mean(tail)
+    assert short.tail_mean(tail) == pytest.approx(cvar, rel=1e-12, abs=1e-12)
     one, other = (Psi(users, Smoothing(tail, kernel, bandwidth)) for users in (short, long))
     assert one.bracket() == other.bracket()
     for xi in (-1.0, 0.2, 2.0):
@@ -92,8 +90,8 @@ def test_only_the_proportions_of_the_counts_matter(pairs, tail, scale):
     losses, counts = map(np.array, zip(*pairs, strict=True))
     users, more = Population(losses, counts), Population(losses, scale * counts)
     assert more.mean(losses) == pytest.approx(users.mean(losses), rel=1e-12, abs=1e-12)
-    cvar = conditional_value_at_risk(users, tail)
-    assert conditional_value_at_risk(more, tail) == pytest.approx(cvar, rel=1e-9, abs=1e-9)
+    cvar = users.tail_mean(tail)
+    assert more.tail_mean(tail) == pytest.approx(cvar, rel=1e-9, abs=1e-9)
 
 
 def test_draws_keep_the_counts():
@@ -251,10 +249,8 @@ def test_a_shrinking_bandwidth_leads_to_the_exact_quantile_and_cvar(kernel):
             Population(losses), Smoothing(0.3, kernel, bandwidth), start=0.0, steps=50
         )
         value = Psi(Population(losses), Smoothing(0.3, kernel, bandwidth)).at(xi).value
-        assert xi == pytest.approx(value_at_risk(Population(losses), 0.3), abs=10 * bandwidth)
-        assert value == pytest.approx(
-            conditional_value_at_risk(Population(losses), 0.3), abs=10 * bandwidth
-        )
+        assert xi == pytest.approx(Population(losses).value_at_risk(0.3), abs=10 * bandwidth)
+        assert value == pytest.approx(Population(losses).tail_mean(0.3), abs=10 * bandwidth)
 
 
 @every_kernel
@@ -318,7 +314,7 @@ def test_a_tiny_sample_is_one_user():
 @settings(deadline=None)
 @given(some_losses, tails)
 def test_the_value_at_risk_is_a_quantile(losses, tail):
-    xi = value_at_risk(Population(losses), tail)
+    xi = Population(losses).value_at_risk(tail)
     assert np.mean(losses > xi) <= tail + 1e-12
     assert np.mean(losses >= xi) >= tail - 1e-12
 
@@ -327,15 +323,13 @@ def test_the_value_at_risk_is_reached_by_the_tail_and_no_more():
     for n in (1, 3, 10, 100, 1000):
         losses = np.random.default_rng(n).permutation(n) + 1.0
         for count in range(1, n + 1):
-            assert value_at_risk(Population(losses), count / n) == n - count + 1
+            assert Population(losses).value_at_risk(count / n) == n - count + 1
 
 
 def test_the_boundary_loss_counts_by_the_fraction_that_remains():
     expected = {1.0: 2.5, 0.5: 3.5, 0.6: (4 + 3 + 0.4 * 2) / 2.4, 0.1: 4.0}
     for tail, cvar in expected.items():
-        assert conditional_value_at_risk(Population([4.0, 1.0, 3.0, 2.0]), tail) == pytest.approx(
-            cvar
-        )
+        assert Population([4.0, 1.0, 3.0, 2.0]).tail_mean(tail) == pytest.approx(cvar)
 
 
 @settings(deadline=None)
@@ -344,6 +338,6 @@ def test_the_conditional_value_at_risk_minimises_psi_without_a_kernel(losses, ta
     def psi(xi):
         return xi + np.mean(np.maximum(0, losses - xi)) / tail
 
-    cvar = conditional_value_at_risk(Population(losses), tail)
-    assert cvar == pytest.approx(psi(value_at_risk(Population(losses), tail)), abs=1e-9)
+    cvar = Population(losses).tail_mean(tail)
+    assert cvar == pytest.approx(psi(Population(losses).value_at_risk(tail)), abs=1e-9)
     assert cvar == pytest.approx(min(psi(xi) for xi in losses), abs=1e-9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from safecf.als.kernels import KERNELS
-from safecf.als.population import Population, conditional_value_at_risk, value_at_risk
+from safecf.als.population import Population
 from safecf.als.risk import CVaR, Mean, Risk, SmoothedCVaR
 from tests.problems import gradient
 
@@ -100,7 +100,7 @@ def test_the_total_tends_to_the_cvar_as_the_bandwidth_shrinks(kernel, tail):
     users = some_users(101)
     for bandwidth in (1e-4, 1e-7, 1e-12):
         risk = SmoothedCVaR(tail, kernel, bandwidth)
-        cvar = conditional_value_at_risk(users, tail)
+        cvar = users.tail_mean(tail)
         total = risk.total(users, best(risk, users))
         assert total / (tail * users.size) == pytest.approx(cvar, abs=10 * bandwidth / tail)
 
@@ -175,9 +175,9 @@ def test_the_exact_cvar(tail, counts):
     assert risk.ranked(users) is users
     assert risk.start(users) == pytest.approx(users.mean(users.losses))
     xi = risk.quantile(users, 7.0, None)
-    assert xi == value_at_risk(users, tail)
+    assert xi == users.value_at_risk(tail)
     best, scale = risk.total(users, xi), tail * users.size
-    assert best / scale == pytest.approx(conditional_value_at_risk(users, tail), rel=1e-12)
+    assert best / scale == pytest.approx(users.tail_mean(tail), rel=1e-12)
     assert all(risk.total(users, other) >= best - 1e-12 for other in np.linspace(0, 0.6, 101))
     weights = risk.weights(users, xi)
     np.testing.assert_array_equal(weights, users.losses >= xi)

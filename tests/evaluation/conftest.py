@@ -1,4 +1,4 @@
-"""Evaluations to test with: of a small trained model, and made up by hand."""
+"""A small split, and evaluations with given scores."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Comparisons: differences, their signs and symmetry, and what the verdict says of them."""
+"""Comparisons: differences, their signs and symmetry, and the verdict."""
 
 import json
 import math
@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safecf.evaluation import Comparison, compare, tail_profile
-from safecf.evaluation.difference import Difference
-from safecf.evaluation.verdict import sentence
+from safecf.evaluation.difference import Difference, verdict
 
 METRIC = "recall@20"
 
@@ -130,7 +129,7 @@ def test_a_baseline_of_zero_is_lifted_infinitely(made_up):
 
 
 def test_zero_beside_zero_is_no_lift(made_up):
-    """A lift of +0.0 % would say that they fare as well as before: they fare not at all."""
+    """If both tails are zero, the lift is not defined: +0.0 % would look like a result."""
     before = np.r_[np.zeros(60), np.full(40, 0.5)]
     after = np.r_[np.zeros(40), np.full(60, 0.5)]
     tail = compare([made_up("a", before), made_up("b", after)], resamples=50).difference(
@@ -162,7 +161,7 @@ def test_everything_goes_into_json(pair, comparison):
     levels = [each["level"] for each in written]
     assert {0.02, 0.1, 0.15, 0.3, 1.0} <= set(levels)
     found = comparison.differences(0, METRIC, levels)
-    # Where nobody scores anything, a lift is no number, which JSON writes as null.
+    # If both tails are zero the lift is NaN, which JSON writes as null.
     assert [tuple(each["absolute"]) for each in written] == [each.absolute for each in found]
     assert [each["wins"] for each in written] == [each.wins for each in found]
     assert record["verdicts"]["SAFER2"][METRIC] == comparison.verdict("SAFER2", METRIC, 0.3)
@@ -220,9 +219,8 @@ def change(level, seen, low, high):
     ],
 )
 def test_the_verdict_claims_no_more_than_the_intervals(tail, mean, said):
-    found = sentence("SAFER2", "iALS", change(0.3, *tail), change(1.0, *mean))
+    found = verdict("SAFER2", "iALS", change(0.3, *tail), change(1.0, *mean))
     assert found == f"SAFER2 {said} (recall@20, compared with iALS)"
-    assert ") (" not in found
 
 
 def test_a_verdict_on_the_average_alone(comparison):
@@ -230,7 +228,7 @@ def test_a_verdict_on_the_average_alone(comparison):
     assert said.startswith("SAFER2 lifts the average by")
     assert "and" not in said
     assert comparison.summary() == comparison.verdict("SAFER2")
-    assert repr(comparison) == "Comparison('SAFER2' beside 'iALS')"
+    assert repr(comparison) == "Comparison('SAFER2' compared with 'iALS')"
 
 
 def test_what_cannot_be_compared_is_refused(made_up):
@@ -250,7 +248,7 @@ def test_what_cannot_be_compared_is_refused(made_up):
             compare(evaluations, **options)
 
 
-def test_the_profile_sets_the_tail_beside_the_others(made_up):
+def test_the_profile_compares_the_tail_with_the_others(made_up):
     scores = np.array([0.0, 0.0, 0.5, 1.0, np.nan, 1.0])
     group = np.array(["b", "a", "a", "a", "b", "a"])
     losses = np.array([5.0, 3.0, 1.0, 1.0, 9.0, 1.0])

@@ -1,4 +1,4 @@
-"""`evaluate` on trained models, on models that misbehave, and what an `Evaluation` tells."""
+"""`evaluate` on trained models and on faulty ones, and the methods of `Evaluation`."""
 
 import dataclasses
 import json
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from safecf.als.quantile import Population
+from safecf.als.population import Population
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.data.splits.held_out import HeldOut
 from safecf.evaluation import METRICS, Evaluation, evaluate
@@ -29,7 +29,7 @@ def evaluation(model, split):
 
 
 class Fixed:
-    """A model that answers what it was told to."""
+    """A model with fixed recommendations."""
 
     def __init__(self, ids, scores=None):
         self.ids = np.asarray(ids)
@@ -166,7 +166,9 @@ def test_a_record_comes_back_from_json(evaluation):
 def test_the_table_reads_well(made_up):
     evaluation = made_up("iALS", [0.0, 0.5, 0.5, 1.0])
     assert evaluation.table(levels=(0.5, 1.0)) == (
-        "| iALS | worst 50 % | all users |\n| --- | --- | --- |\n| recall@20 | 0.2500 | 0.5000 |"
+        "| iALS | worst-off 50 % | all users |\n"
+        "| --- | --- | --- |\n"
+        "| recall@20 | 0.2500 | 0.5000 |"
     )
     assert str(evaluation) == evaluation.table()
     (row,) = evaluation.rows(levels=[1.0], confidence=0.9)
@@ -184,6 +186,18 @@ def test_models_of_other_libraries_need_no_more_than_recommend(split):
     assert found.training == {}
     assert found.losses is None
     assert found.weights is None
+
+
+def test_a_model_is_asked_by_what_it_can_do_not_by_its_class(model, split, evaluation):
+    class Wrapped:
+        def __getattr__(self, name):
+            return getattr(model, name)
+
+    found = evaluate(Wrapped(), split, k=(5, 10), name="SAFER2").to_dict()
+    assert found["training"].pop("class") == "Wrapped"
+    expected = evaluation.to_dict()
+    assert expected["training"].pop("class") == "SAFER2"
+    assert found == expected
 
 
 def test_ranks_beyond_the_catalogue_are_misses(model, split):
@@ -212,19 +226,19 @@ def test_ranks_beyond_the_catalogue_are_misses(model, split):
         (Fixed(np.zeros(20, int)), r"ids of shape \(20,\)"),
     ],
 )
-def test_garbage_is_refused(split, answer, message):
+def test_bad_recommendations_are_refused(split, answer, message):
     with pytest.raises(ValueError, match=message):
         evaluate(answer, split, k=20)
 
 
-def test_factors_that_are_no_numbers_are_refused(split):
+def test_factors_that_are_not_finite_are_refused(split):
     model = IALS(4, iterations=1, random_state=0).fit(split.train, show_progress=False)
     model.item_factors[7] = np.nan
     with pytest.raises(ValueError, match=r"item_factors of the model hold NaN .* row 7"):
         evaluate(model, split)
 
 
-def test_bad_questions_are_refused(model, split, evaluation):
+def test_bad_arguments_are_refused(model, split, evaluation):
     with pytest.raises(ValueError, match="unknown metric 'recal': did you mean 'recall'"):
         evaluate(model, split, metrics=["recal"])
     with pytest.raises(ValueError, match="unknown part of the split 'train'"):

@@ -48,7 +48,7 @@ def test_a_small_group_is_never_called_the_worst(made_up):
 
 
 def test_the_worst_case_has_an_interval_of_its_own(made_up):
-    """With several groups that are alike, any of them may be the worst in another draw."""
+    """Among several equal groups, any may be the worst in another draw."""
     alone = grouped(made_up, [50, 500], [0.2, 0.9]).groups(METRIC)
     lowest = alone.scores[0]
     assert alone.worst == lowest

@@ -1,4 +1,4 @@
-"""The metrics beside scikit-learn's, on random scores without ties."""
+"""The metrics against those of scikit-learn, on random scores without ties."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The bootstrap against a slow twin, its calibration, and its promises."""
+"""The bootstrap against a slow twin, its coverage, and its seeds."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A page in headless Chromium, driven over its debugging pipe: no package is needed for it."""
+"""A page in headless Chromium, driven over its debugging pipe without any package."""
 
 import base64
 import json
@@ -32,7 +32,7 @@ def find_chromium() -> str | None:
 
 
 class Browser:
-    """One tab. `events` holds what the browser told: requests, messages, errors."""
+    """One tab; `events` are the browser's messages: requests, console, errors."""
 
     def __init__(self, profile: Path) -> None:
         out_read, self._out = os.pipe()
@@ -67,7 +67,7 @@ class Browser:
             self.send(f"{domain}.enable")
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
-        """Ask for something and wait for the answer."""
+        """Send a command and return its result."""
         self._count += 1
         message: dict[str, Any] = {"id": self._count, "method": method, "params": params}
         if self._session is not None:
@@ -83,7 +83,7 @@ class Browser:
             self.events.append(answer)
 
     def open(self, path: Path) -> None:
-        """Load a file and wait until it is there."""
+        """Load a file and wait until it is complete."""
         self.events.clear()
         self.send("Page.navigate", url=path.as_uri())
         self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
@@ -114,7 +114,7 @@ class Browser:
         )
 
     def prefer(self, scheme: str, media: str = "") -> None:
-        """Choose light or dark, and the screen or paper."""
+        """Emulate light or dark, and screen or paper."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.send("Emulation.setEmulatedMedia", media=media, features=features)
 
@@ -135,7 +135,7 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Return errors and warnings: of scripts, of the console, of the content policy."""
-        self.evaluate("0")  # whatever is on its way has arrived after this
+        self.evaluate("0")  # messages sent before have arrived after this
         kinds = ("Runtime.exceptionThrown", "Log.entryAdded")
         found = [json.dumps(e["params"]) for e in self.events if e.get("method") in kinds]
         for event in self.events:
@@ -144,7 +144,7 @@ class Browser:
         return found
 
     def requests(self) -> list[str]:
-        """Return the addresses that the page asked for, its own included."""
+        """Return the addresses that were requested, the page itself included."""
         self.evaluate("0")
         return [
             event["params"]["request"]["url"]

@@ -37,7 +37,7 @@ def make(
     groups: Any = None,
     losses: bool = True,
 ) -> Evaluation:
-    """Scores on a grid, as recall has them; a `gain` lifts the users below the median."""
+    """Scores on a grid, like those of recall; a `gain` lifts the users below the median."""
     rng = np.random.default_rng(0)
     level = np.clip(rng.beta(1.3, 2.4, users), 0, 1)
     noise = np.random.default_rng(seed)

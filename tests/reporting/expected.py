@@ -1,12 +1,12 @@
-"""What a number on the page should be, from the evaluations behind it."""
+"""The numbers that the page should show, computed from the evaluations."""
 
 from typing import Any
 
 import numpy as np
 
 from safecf.evaluation import Comparison, Evaluation, tail_profile
-from safecf.reporting.figures import STATS
-from safecf.reporting.text import FORMATS
+from safecf.reporting.markup import FORMATS
+from safecf.reporting.sections.elements import STATS
 
 LEVEL = 0.3  # of the page
 
@@ -19,7 +19,7 @@ def written(stat: str, value: float) -> str:
 def expected(
     results: Comparison, stat: str, metric: str, level: float, model: str, group: str
 ) -> Any:
-    """Compute a number again; `level` and `group` are NaN and empty where they do not matter."""
+    """Compute a number again; `level` is NaN and `group` empty if they do not apply."""
     evaluation = {each.model: each for each in (results.baseline, *results.others)}[model]
     if stat in ("group", "risk", "worst group"):
         return _group(evaluation, stat, metric, group, results.resamples)

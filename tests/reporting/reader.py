@@ -4,9 +4,11 @@ import base64
 import gzip
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
-from safecf.reporting.text import MINUS, SPACE
+from safecf.reporting import report
+from safecf.reporting.markup import MINUS, SPACE
 
 VOID = {"meta", "br", "img", "input", "link"}
 Attributes = dict[str, str | None]
@@ -15,8 +17,8 @@ Attributes = dict[str, str | None]
 class Reader(HTMLParser):
     """Checks that elements nest, and collects numbers, identifiers, links and texts.
 
-    What the page has packed away, the metrics that were not chosen, is read as well. `shown` is
-    the text that is there at first, `text` that of all metrics.
+    The compressed metrics are read as well. `shown` is the text that is visible at first, `text`
+    that of all metrics.
     """
 
     def __init__(self, page: str) -> None:
@@ -70,5 +72,10 @@ class Reader(HTMLParser):
 
 
 def plain(text: str) -> str:
-    """Undo the typesetting, so that sentences can be looked for."""
+    """Undo the typesetting, so that sentences can be searched."""
     return text.replace(SPACE, " ").replace(MINUS, "-")
+
+
+def read(results: Any, folder: Path, **options: Any) -> Reader:
+    """Write a report and read it."""
+    return Reader(report(results, folder / "report.html", **options).read_text(encoding="utf-8"))

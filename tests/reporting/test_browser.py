@@ -8,8 +8,8 @@ import pytest
 
 from safecf.evaluation import compare
 from safecf.reporting import report
-from safecf.reporting.figures import STATS
-from safecf.reporting.text import FORMATS
+from safecf.reporting.markup import FORMATS
+from safecf.reporting.sections.elements import STATS
 from tests.reporting.browser import Browser, find_chromium
 from tests.reporting.evaluations import GROUPS, HOSTILE, TAILS, make, pair
 from tests.reporting.expected import expected, written
@@ -17,7 +17,7 @@ from tests.reporting.reader import plain
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="chromium is not installed")
 
-# Every number that can be seen, with what it is the value of: its own attributes, or those around.
+# Every visible number with its meaning, from its own attributes or those around it.
 SHOWN = """(() => {
   const of = (e, key) => e.closest(`[data-${key}]`)?.dataset[key] ?? "";
   return [...document.querySelectorAll("data")].filter((e) => e.checkVisibility())
@@ -85,7 +85,7 @@ def test_numbers_shown_are_those_of_the_data(browser: Browser, page: Path) -> No
 
 
 def test_only_the_chosen_metric_is_seen(browser: Browser, page: Path) -> None:
-    """The others are packed away until they are asked for; the overview has them all."""
+    """The other metrics are compressed until one is chosen; the overview has them all."""
     browser.open(page)
     seen = """[...document.querySelectorAll('.panel')].filter((e) => e.checkVisibility())
         .map((e) => e.dataset.metric)"""
@@ -102,7 +102,7 @@ def test_only_the_chosen_metric_is_seen(browser: Browser, page: Path) -> None:
 
 
 def test_script_writes_numbers_as_the_page_does(browser: Browser, page: Path) -> None:
-    """At its first point every read-out says what stood there before the script touched it."""
+    """At its first point every read-out has the text that Python wrote."""
     texts = (
         "[...document.querySelectorAll('figure[data-chart] .readout')].map((e) => e.textContent)"
     )
@@ -246,7 +246,7 @@ def test_a_phone_hints_at_more_and_breaks_no_name(browser: Browser, folder: Path
 
 
 def test_readouts_rest_on_what_matters(browser: Browser, page: Path) -> None:
-    """Beside the pointer, the charts of users say what they are about, not any one point."""
+    """Without a pointer, the read-outs of the users' charts show a summary, not a point."""
     browser.open(page)
     chart = "document.querySelector('#gains .panel:not([hidden]) figure[data-chart]')"
     read = f"{chart}.querySelector('.readout').innerText"

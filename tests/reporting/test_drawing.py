@@ -1,12 +1,15 @@
+"""Ticks, scales, paths, and the formats of numbers."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safecf.reporting import svg, text
-from safecf.reporting.charts import level_chart
+from safecf.reporting import markup
 from safecf.reporting.content import Chart, Series
-from safecf.reporting.svg import Scale
+from safecf.reporting.drawing import svg
+from safecf.reporting.drawing.charts import level_chart
+from safecf.reporting.drawing.svg import Scale
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(1, 10))
@@ -56,20 +59,20 @@ def test_wide_bands_of_very_few_users_do_not_flatten_the_chart() -> None:
 
 
 def test_numbers_are_written_in_one_way() -> None:
-    space = text.SPACE
-    assert text.number(0.12345) == "0.1235"
-    assert text.lift(8.64) == f"+8.6{space}%"
-    assert text.lift(-0.5) == f"{text.MINUS}0.5{space}%"
-    assert text.percent(0.3) == f"30{space}%"
-    assert text.percent(0.025) == f"2.5{space}%"
-    assert text.count(10_000) == "10,000"
-    assert text.short(31.64) == "31.6"
-    assert text.short(1.234e-5) == f"1.2e{text.MINUS}05"
-    assert text.interval(5.14, 12, "lift") == f"[+5.1,{space}+12.0]"
-    assert text.interval(float("nan"), 1, "lift") == ""
-    assert text.p_value(0.0002) == f"<{space}0.001"
-    assert {write(float("nan")) for write in text.FORMATS.values()} == {text.MISSING}
+    space = markup.SPACE
+    assert markup.number(0.12345) == "0.1235"
+    assert markup.lift(8.64) == f"+8.6{space}%"
+    assert markup.lift(-0.5) == f"{markup.MINUS}0.5{space}%"
+    assert markup.percent(0.3) == f"30{space}%"
+    assert markup.percent(0.025) == f"2.5{space}%"
+    assert markup.count(10_000) == "10,000"
+    assert markup.short(31.64) == "31.6"
+    assert markup.short(1.234e-5) == f"1.2e{markup.MINUS}05"
+    assert markup.interval(5.14, 12, "lift") == f"[+5.1,{space}+12.0]"
+    assert markup.interval(float("nan"), 1, "lift") == ""
+    assert markup.p_value(0.0002) == f"<{space}0.001"
+    assert {write(float("nan")) for write in markup.FORMATS.values()} == {markup.MISSING}
 
 
 def test_json_cannot_end_its_script() -> None:
-    assert text.to_json("</script>\u2028&") == '"\\u003c/script\\u003e\\u2028\\u0026"'
+    assert markup.to_json("</script>\u2028&") == '"\\u003c/script\\u003e\\u2028\\u0026"'

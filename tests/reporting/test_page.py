@@ -1,3 +1,5 @@
+"""The page without a browser: numbers, names, odd results, files."""
+
 import dataclasses
 import os
 import re
@@ -11,11 +13,7 @@ from safecf.evaluation import Comparison, Evaluation, compare
 from safecf.reporting import report
 from tests.reporting.evaluations import GROUPS, HOSTILE, METRICS, TAILS, make, pair
 from tests.reporting.expected import expected, written
-from tests.reporting.reader import Reader
-
-
-def read(results: Any, folder: Path, **options: Any) -> Reader:
-    return Reader(report(results, folder / "report.html", **options).read_text(encoding="utf-8"))
+from tests.reporting.reader import Reader, read
 
 
 def test_numbers_on_the_page_are_those_of_the_data(tmp_path: Path) -> None:
@@ -267,7 +265,7 @@ def test_refuses_what_makes_no_sense(tmp_path: Path) -> None:
         report(make("SAFER2"), tmp_path)
     with pytest.raises(ValueError, match="did you mean 'recall@20'"):
         report(make("SAFER2"), path, metric="recal@20")
-    with pytest.raises(ValueError, match="no user has a score of 'recall@50'"):
+    with pytest.raises(ValueError, match="no user has a score for 'recall@50'"):
         report(without_scores(("recall@50",)), path, metric="recall@50")
     with pytest.raises(ValueError, match="share of users"):
         report(make("SAFER2"), path, level=30)

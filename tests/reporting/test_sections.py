@@ -1,4 +1,4 @@
-"""What the sections say, and what they leave unsaid."""
+"""The texts of the sections."""
 
 import ast
 import dataclasses
@@ -10,20 +10,15 @@ import numpy as np
 import pytest
 
 from safecf.evaluation import Comparison, Evaluation, compare
-from safecf.reporting import report
-from safecf.reporting.charts import beyond, level_chart
 from safecf.reporting.content import Chart, Series
-from safecf.reporting.text import MINUS, MISSING, SPACE, typeset
+from safecf.reporting.drawing.charts import beyond, level_chart
+from safecf.reporting.markup import MINUS, MISSING, SPACE, typeset
 from tests.reporting.evaluations import GROUPS, METRICS, history, make, pair
-from tests.reporting.reader import Reader
-
-
-def read(results: Any, folder: Path, **options: Any) -> Reader:
-    return Reader(report(results, folder / "report.html", **options).read_text(encoding="utf-8"))
+from tests.reporting.reader import Reader, read
 
 
 def section(page: Reader, title: str, end: str) -> str:
-    """Return the words between two headings, as they are at first."""
+    """Return the visible text between two headings."""
     return page.shown.partition(title)[2].partition(end)[0]
 
 
@@ -74,8 +69,8 @@ def test_a_curve_that_leaves_the_chart_says_so(tmp_path: Path) -> None:
         for name, scores in (("iALS", zeros), ("SAFER2", np.maximum(zeros, 0.05)))
     ]
     words = section(read(compare(models, resamples=30), tmp_path), "Who is lifted", "Who gains")
-    assert "the baseline scores zero, so a lift has no meaning" in words
-    assert "Beyond the chart: SAFER2 reaches +" in words
+    assert "the baseline scores zero, so a lift is not defined" in words
+    assert "Outside the chart: SAFER2 reaches +" in words
 
 
 def zeros(users: int) -> Comparison:
@@ -88,7 +83,7 @@ def zeros(users: int) -> Comparison:
 def test_nothing_to_lift_is_no_empty_chart(tmp_path: Path, users: int) -> None:
     page = read(zeros(users), tmp_path)
     words = section(page, "Who is lifted", "Who gains")
-    assert "Nobody scores anything with the baseline" in words
+    assert "Every user scores zero with the baseline" in words
     assert "Below" not in words
     assert not any("lift over" in (a.get("aria-label") or "") for _, a in page.elements)
 
@@ -135,7 +130,7 @@ def test_the_tail_has_its_weight_and_its_groups(tmp_path: Path) -> None:
         dataclasses.replace(make("iALS", groups=GROUPS), weights=np.ones(200)),
         dataclasses.replace(make("SAFER2", seed=2, groups=GROUPS), weights=np.linspace(0, 1, 200)),
     ]
-    captions = re.compile("Weight in training.*The groups they are from")
+    captions = re.compile("Weight in training.*Groups of the worst-off users")
     assert captions.search(read(compare(models, resamples=20), tmp_path).shown)
     constant = dataclasses.replace(models[1], weights=np.full(200, 0.3))
     page = read(compare([models[0], constant], resamples=20), tmp_path)
@@ -149,7 +144,9 @@ def test_cvar_is_of_the_training_or_of_the_held_out_users(tmp_path: Path) -> Non
     models = [with_training("iALS", tail=1.0), with_training("SAFER2", seed=2)]
     page = read(compare(models, resamples=20), tmp_path)
     words = section(page, "How training went", "All numbers")
-    assert words.count("training CVaR, worst 30 %") == 1  # SAFER2's; of all users it is the mean
+    assert (
+        words.count("training CVaR, worst-off 30 %") == 1
+    )  # SAFER2's; of all users it is the mean
     assert words.count("mean training loss") == 2
     assert "CVaR" not in words.replace("training CVaR", "")
     assert "held-out user" in section(page, "How badly users are served", "How training")
@@ -190,7 +187,7 @@ def test_any_history_is_shown_as_far_as_it_goes(
     assert "nan" not in re.findall("[a-z]+", page.shown.lower())
 
 
-# To repeat it
+# How to repeat it
 
 
 def test_the_page_says_how_to_repeat_it(tmp_path: Path) -> None:
@@ -202,7 +199,7 @@ def test_the_page_says_how_to_repeat_it(tmp_path: Path) -> None:
     page = read(
         compare(models, resamples=20), tmp_path, settings={"command": "safecf demo", "run": 7}
     )
-    words = section(page, "To repeat it", "In plain words")
+    words = section(page, "How to repeat this", "In plain words")
     for said in ("splitstrong generalisation", "seed98765", "run7", "f00d" * 16, "safecf0.0.0"):
         assert said in words
     assert "Commandsafecf demo" in words

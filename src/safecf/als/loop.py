@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from safecf.als.backend import HalfSteps, RowReport
-from safecf.als.population import Population, conditional_value_at_risk, value_at_risk
+from safecf.als.population import Population
 from safecf.als.risk import Risk
 from safecf.als.rows import Problem
 from safecf.als.solvers import Solver
@@ -126,8 +126,8 @@ class Training:
         return {
             "objective": (risk.total(users, xi) + ridge / 2) / (risk.tail * users.size),
             "mean_loss": users.mean_loss,
-            "var": value_at_risk(ranked, risk.tail),
-            "cvar": conditional_value_at_risk(ranked, risk.tail),
+            "var": ranked.value_at_risk(risk.tail),
+            "cvar": ranked.tail_mean(risk.tail),
             "residual_users": math.sqrt(solved[0].change()),
             "residual_items": math.sqrt(solved[1].change()),
         }

@@ -1,6 +1,5 @@
 """Losses of users, and the sums over them that the quantile step asks for."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -8,9 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from safecf.als.kernels import Floats, Kernel
-
-# tail n may be a whole number up to rounding.
-ROUNDING = 8 * float(np.finfo(np.float64).eps)
+from safecf.measures.tails import tail_mean, value_at_risk
 
 
 class Totals(NamedTuple):
@@ -143,37 +140,10 @@ class Population:
         counts = None if self.counts is None else self.counts[drawn]
         return Population(self.losses[drawn], counts, self.passes)
 
-    def worst_first(self) -> tuple[Floats, Floats, Floats | float]:
-        """Return the losses in falling order, the number of users before each, and their counts."""
-        if self.counts is None:
-            return np.sort(self.losses)[::-1], np.arange(self.size), 1.0
-        order = np.argsort(self.losses)
-        counts = self.counts[order][::-1]
-        return self.losses[order][::-1], np.cumsum(counts) - counts, counts
+    def value_at_risk(self, tail: float) -> float:
+        """Return the exact (1 - tail) quantile of the losses: the ceil(tail N)-th largest one."""
+        return -value_at_risk(-self.losses, tail, self.counts)
 
-
-def value_at_risk(population: Population, tail: float) -> float:
-    """Return the exact (1 - tail) quantile: the ceil(tail n)-th largest loss.
-
-    Where tail n is whole, every value down to the next smaller loss is a quantile too; this one is
-    reached or exceeded by tail n losses, ties aside.
-    """
-    count = tail * population.size * (1 - ROUNDING)
-    if population.counts is None:
-        position = population.losses.size - math.ceil(count)
-        return float(np.partition(population.losses, position)[position])
-    worst_first, before, counts = population.worst_first()
-    last = np.searchsorted((before + counts)[:-1], count)
-    return float(worst_first[last])
-
-
-def conditional_value_at_risk(population: Population, tail: float) -> float:
-    """Return 1/(tail n) sum_r clip(tail n - (r - 1), 0, 1) loss_(r), the worst loss first.
-
-    That is the mean of the worst tail n losses, with the boundary one counted by the fraction that
-    remains; tail = 1 is the mean.
-    """
-    worst_first, before, counts = population.worst_first()
-    count = tail * population.size
-    share = np.clip(count - before, 0.0, counts)
-    return float(share @ worst_first / count)
+    def tail_mean(self, tail: float) -> float:
+        """Return the CVaR, the mean of the worst tail N losses; tail = 1 is the mean."""
+        return -tail_mean(-self.losses, tail, self.counts)

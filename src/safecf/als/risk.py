@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf.als.kernels import Floats, Kernel
-from safecf.als.population import Population, Smoothing, value_at_risk
+from safecf.als.population import Population, Smoothing
 from safecf.als.quantile import Psi, smoothed_quantile
 
 
@@ -176,7 +176,7 @@ class CVaR:
 
     def quantile(self, population: Population, xi: float, rng: np.random.Generator | None) -> float:
         """Return xi = the exact (1 - tail) quantile of the losses, whatever it was before."""
-        return value_at_risk(population, self.tail)
+        return population.value_at_risk(self.tail)
 
     def weights(self, population: Population, xi: float) -> Floats:
         """w_u = 1{loss_u >= xi}."""

@@ -15,9 +15,9 @@ from rich.table import Table
 
 from safecf.atomic import replace_file
 from safecf.data.splits.held_out import Split
+from safecf.defaults import TAILS
 from safecf.errors import choose
 from safecf.evaluation import METRICS, Comparison, Evaluation, compare, evaluate
-from safecf.evaluation.evaluator import TAILS
 from safecf.measures.tails import check_level
 from safecf.models.recommender import Recommender
 from safecf.reporting import report

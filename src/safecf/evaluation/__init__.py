@@ -1,11 +1,11 @@
-"""Evaluation: scores per user first, their tails and means after."""
+"""Evaluation: one score per user, and the means, tails and comparisons that follow from them."""
 
-from safecf.evaluation.comparison import Comparison, Difference, compare
+from safecf.evaluation.comparison import Comparison, compare
+from safecf.evaluation.difference import Difference
 from safecf.evaluation.evaluator import evaluate
 from safecf.evaluation.groups import Groups, GroupScore
-from safecf.evaluation.profile import TailProfile, tail_profile
+from safecf.evaluation.profile import TailProfile, UserProfile, tail_profile
 from safecf.evaluation.result import Evaluation
-from safecf.evaluation.users import UserProfile
 from safecf.measures.metrics import METRICS
 from safecf.measures.tails import tail_mean, value_at_risk
 

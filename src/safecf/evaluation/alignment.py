@@ -1,4 +1,4 @@
-"""The items of a split as the model numbers them, by their ids."""
+"""Alignment: the items of a split, found among the model's items by their ids."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +15,10 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Item i of the split is item `columns[i]` of the model's `num_items`, -1 if it has none."""
+    """Item i of the split is item `columns[i]` of the model, or unknown to it if that is -1."""
 
     columns: Numbers
-    num_items: int
+    num_items: int  # of the model
 
     @property
     def foreign(self) -> Numbers:
@@ -26,7 +26,7 @@ class Alignment:
         return np.setdiff1d(np.arange(self.num_items), self.columns)
 
     def to_model(self, matrix: Any) -> csr_matrix:
-        """Return a matrix over the items of the split with the columns of the model."""
+        """Return a matrix over the split's items as one over the model's."""
         entries = matrix.tocoo()
         column = self.columns[entries.col]
         keep = column >= 0
@@ -34,18 +34,18 @@ class Alignment:
         return csr_matrix((entries.data[keep], places), shape=(matrix.shape[0], self.num_items))
 
     def to_split(self, ids: NDArray[Any]) -> NDArray[Any]:
-        """Return the model's numbers of items as those of the split; -1 stays -1."""
-        back = np.full(self.num_items + 1, -1, dtype=ids.dtype)  # the last one is for -1
+        """Return the model's item indices as those of the split; -1 stays -1."""
+        back = np.full(self.num_items + 1, -1, dtype=ids.dtype)  # the last entry is for -1
         known = np.flatnonzero(self.columns >= 0)
         back[self.columns[known]] = known
         return np.asarray(back[ids])
 
 
 def align(model: Any, split: Any) -> Alignment | None:
-    """Find the split's items among the model's, by the ids that both know.
+    """Find the split's items among the model's by their ids.
 
-    None means that both number the items alike, or that one of them has no ids: then, too, item i
-    is item i.
+    None if both have the same items in the same order, or if one of them has no ids: then item i
+    of the split is taken for item i of the model.
     """
     known, asked = getattr(model, "item_ids", None), getattr(split, "item_ids", None)
     if known is None or asked is None:
@@ -71,7 +71,7 @@ def align(model: Any, split: Any) -> Alignment | None:
 
 
 def warn_of_known_users(model: Any, split: Any, on: str) -> None:
-    """Say when the model was trained on users that are new to the split's training users."""
+    """Warn if the model was trained on held-out users who are not among `split.train`."""
     known, ids = getattr(model, "user_ids", None), getattr(split, "user_ids", None)
     if known is None or ids is None:
         return

@@ -1,27 +1,22 @@
-"""`Comparison`: two or more models on the same users, pair by pair."""
+"""`Comparison`: two or more models on the same users."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from safecf.errors import FileFormatError, choose
-from safecf.evaluation.difference import Difference, paired_differences
-from safecf.evaluation.json_records import Record, to_json
-from safecf.evaluation.reading import COMPARISON, check_format
+from safecf.defaults import CONFIDENCE, LEVEL, RESAMPLES, SEED
+from safecf.errors import choose
+from safecf.evaluation.difference import Difference, paired_differences, verdict
+from safecf.evaluation.json_records import COMPARISON, Record, check_format, to_json
 from safecf.evaluation.result import Evaluation
-from safecf.evaluation.verdict import sentence
-from safecf.measures.bootstrap import check_confidence, check_resamples
+from safecf.measures.bootstrap import Draws
+from safecf.measures.tails import Floats
 
-__all__ = ["Comparison", "Difference", "compare"]
-
-Floats = NDArray[np.float64]
 Key = str | int | Evaluation
 
-DRAWS = ("resamples", "confidence", "seed")  # what intervals depend on
-# Shares of worst-off users at which the lift is drawn and written.
+# Shares of worst-off users at which the curve of the lift is computed.
 CURVE = (0.02, 0.04, 0.06, 0.08, *(place / 20 for place in range(2, 21)))
 
 
@@ -35,16 +30,21 @@ class Comparison:
     """Models beside a baseline, with paired bootstrap intervals; made by `compare`.
 
     Every interval comes from `resamples` draws of users with replacement, the same users for both
-    models, and is the range of the middle share `confidence` of the draws. It tells how the
-    result depends on the users; that training has chance of its own, other seeds tell.
+    models, and holds the middle share `confidence` of the draws. It covers the choice of users,
+    not the randomness of training: for that, train with several seeds.
     """
 
     baseline: Evaluation
     others: list[Evaluation]
-    resamples: int = 2000
-    confidence: float = 0.95
-    seed: int = 0
+    resamples: int = RESAMPLES
+    confidence: float = CONFIDENCE
+    seed: int = SEED
     _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def draws(self) -> Draws:
+        """How intervals are drawn."""
+        return Draws(self.resamples, self.confidence, self.seed)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -64,13 +64,7 @@ class Comparison:
         key = (evaluation.model, metric, wanted)
         if key not in self._cache:
             self._cache[key] = paired_differences(
-                self.baseline,
-                evaluation,
-                metric,
-                wanted,
-                resamples=self.resamples,
-                confidence=self.confidence,
-                seed=self.seed,
+                self.baseline, evaluation, metric, wanted, self.draws
             )
         return list(self._cache[key])
 
@@ -89,28 +83,28 @@ class Comparison:
         lift, low, high = np.array([each.relative for each in found]).T
         return np.array([each.level for each in found]), lift, low, high
 
-    def verdict(self, other: Key, metric: str | None = None, level: float = 0.3) -> str:
-        """Say in one sentence what the other model does for the worst-off, and on average.
+    def verdict(self, other: Key, metric: str | None = None, level: float = LEVEL) -> str:
+        """Write one sentence on what the other model does for the worst-off, and on average.
 
         The metric is the first one by default.
         """
         name, metric = self._find(other).model, self.metrics[0] if metric is None else metric
         tail, mean = (self.difference(other, metric, each) for each in (level, 1.0))
-        return sentence(name, self.baseline.model, tail, mean)
+        return verdict(name, self.baseline.model, tail, mean)
 
-    def summary(self, metric: str | None = None, level: float = 0.3) -> str:
+    def summary(self, metric: str | None = None, level: float = LEVEL) -> str:
         """Return the verdicts on all other models, one per line."""
         return "\n".join(self.verdict(other, metric, level) for other in self.others)
 
-    def to_dict(self, metrics: Sequence[str] | None = None, level: float = 0.3) -> dict[str, Any]:
+    def to_dict(self, metrics: Sequence[str] | None = None, level: float = LEVEL) -> dict[str, Any]:
         """Return everything as JSON values, with all numbers that a report shows.
 
-        The differences, of all metrics unless some are chosen, are at the levels of `tails`, at
-        `level`, and at those of the lift's curve; the verdicts are at `level`.
+        `differences` has all metrics, or those given, at the levels of `tails`, at `level`, and at
+        those of the lift's curve; `verdicts` are at `level`.
         """
         chosen = self.metrics if metrics is None else metrics
         levels = curve_levels(self.baseline.tails, level)
-        draws: dict[str, Any] = {name: getattr(self, name) for name in DRAWS}
+        draws = asdict(self.draws)
         found: dict[str, Any] = to_json(
             {
                 "format": COMPARISON,
@@ -133,27 +127,22 @@ class Comparison:
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
-        """Take back what `to_dict` returned; differences are computed anew when asked for."""
+        """Read what `to_dict` returned; differences are computed again when asked for."""
         given = Record(record, "comparison")
         check_format(given, COMPARISON)
         evaluations = [Evaluation.from_dict(each) for each in given.list("evaluations", dict)]
+        baseline = given.get("baseline", str)
+        kinds = {"resamples": int, "confidence": float, "seed": int}
+        draws = [given.get(name, kind) for name, kind in kinds.items()]
         try:
-            found = compare(
-                evaluations,
-                baseline=given.get("baseline", str),
-                resamples=given.get("resamples", int),
-                confidence=given.get("confidence", float),
-                seed=given.get("seed", int),
-            )
-        except FileFormatError:
-            raise
+            found = compare(evaluations, baseline, *draws)
         except ValueError as error:
             raise given.error(str(error)) from None
-        return cls(found.baseline, found.others, found.resamples, found.confidence, found.seed)
+        return cls(found.baseline, found.others, *draws)
 
     def __repr__(self) -> str:
         others = ", ".join(repr(other.model) for other in self.others)
-        return f"Comparison({others} beside {self.baseline.model!r})"
+        return f"Comparison({others} compared with {self.baseline.model!r})"
 
     def _find(self, other: Key) -> Evaluation:
         if isinstance(other, Evaluation):
@@ -166,19 +155,16 @@ class Comparison:
 def compare(
     evaluations: Sequence[Evaluation],
     baseline: int | str = 0,
-    resamples: int = 2000,
-    confidence: float = 0.95,
-    seed: int = 0,
+    resamples: int = RESAMPLES,
+    confidence: float = CONFIDENCE,
+    seed: int = SEED,
 ) -> Comparison:
-    """Compare evaluations of the same users with one of them, given by place or by name.
+    """Compare evaluations of the same users with one of them, given by position or by name.
 
     >>> comparison = compare([evaluate(ials, split), evaluate(safer2, split)])
     >>> print(comparison.verdict("SAFER2"))
     """
-    check_confidence(confidence)
-    check_resamples(resamples)
-    if seed < 0:
-        raise ValueError(f"seed is {seed}; give a whole number from 0 on")
+    Draws(resamples, confidence, seed)  # raises if they make no sense
     if len(evaluations) < 2:
         raise ValueError(f"there are {len(evaluations)} evaluations; give at least 2 to compare")
     names = [each.model for each in evaluations]

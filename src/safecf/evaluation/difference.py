@@ -1,4 +1,4 @@
-"""`Difference`: the tail of one model beside that of another, on the same users."""
+"""`Difference`: the tail of one model minus that of another on the same users, and the verdict."""
 
 import math
 from collections.abc import Sequence
@@ -7,47 +7,44 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.stats
-from numpy.typing import NDArray
 
 from safecf.errors import choose
 from safecf.evaluation.result import Evaluation
 from safecf.measures import bootstrap
-from safecf.measures.tails import in_tail
-
-Floats = NDArray[np.float64]
-Estimate = tuple[float, float, float]
+from safecf.measures.bootstrap import Draws, Estimate
+from safecf.measures.tails import Floats, in_tail, whom
 
 BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
+VERBS = {BETTER: "lifts", WORSE: "lowers", UNCLEAR: "makes no clear difference to"}
 
-# Changes are compared to that many digits, lest rounding tell 0.3 - 0.2 from 0.2 - 0.1.
+# Changes of scores are rounded to so many digits, so that 0.3 - 0.2 ties with 0.2 - 0.1.
 DIGITS = 12
-NOTHING: Estimate = (math.nan, math.nan, math.nan)
-# Up to that many users the distribution of the signed ranks is counted out.
+# Up to so many users the signed-rank test is exact; beyond, its normal approximation is used.
 EXACT = 50
+NO_LIFT: Estimate = (math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The tail of one model beside that of the baseline, at one level.
+    """The tail of a model beside that of the baseline, at one level.
 
     Parameters
     ----------
     metric, level
-        Whose tail, and how much of it; level 1 is the mean.
+        The metric, and the share of worst-off users; level 1 is the mean.
     baseline, value
         The tail means of the baseline and of the other model.
     absolute
         value - baseline, with the low and high end of its interval.
     relative
-        100 (value / baseline - 1), the lift in percent, likewise. It is infinite where a baseline
-        of zero is lifted, and NaN where both are zero.
+        100 (value / baseline - 1), the lift in percent, with its interval. Infinite if the
+        baseline is zero and the value is not, NaN if both are zero.
     p_value
-        Wilcoxon signed-rank test, two-sided, of the per-user scores of the users who are in
-        either model's tail at that level, ties with its boundary included; at level 1, of all
-        users. It asks how many users gain, and by which rank, not what the tail means are: the
-        two can disagree.
+        Wilcoxon signed-rank test, two-sided, of the scores of the users who are in either model's
+        tail at that level, ties with its boundary included; at level 1, of all users. It tests
+        how many users gain, weighted by rank, not the tail means: the two can disagree.
     wins, ties, losses
-        How many of these users the other model serves better, alike and worse.
+        Number of these users whom the other model serves better, equally well, and worse.
     """
 
     metric: str
@@ -63,36 +60,27 @@ class Difference:
 
     @property
     def outcome(self) -> str:
-        """BETTER or WORSE only where the interval excludes zero, else UNCLEAR."""
+        """BETTER or WORSE if the interval excludes zero, else UNCLEAR."""
         _, low, high = self.absolute
         return BETTER if low > 0 else WORSE if high < 0 else UNCLEAR
 
     @property
     def has_lift(self) -> bool:
-        """Whether the lift and its interval are numbers."""
+        """Whether the lift and its interval are finite."""
         return all(math.isfinite(number) for number in self.relative)
 
 
 def paired_differences(
-    baseline: Evaluation,
-    other: Evaluation,
-    metric: str,
-    levels: Sequence[float],
-    *,
-    resamples: int,
-    confidence: float,
-    seed: int,
+    baseline: Evaluation, other: Evaluation, metric: str, levels: Sequence[float], draws: Draws
 ) -> list[Difference]:
     """Return a difference per level, of two evaluations of the same users."""
-    pair = [(each, choose("metric", metric, each.scores)) for each in (baseline, other)]
+    pair = (baseline, other)
+    first, second = (choose("metric", metric, each.scores) for each in pair)
     # The same seed draws the same users for both.
-    draws = [each.draws(metric, levels, resamples, seed) for each, _ in pair]
-    before, after = (bootstrap.tail_means(scores, levels) for _, scores in pair)
-    absolute = _estimates(after - before, draws[1] - draws[0], confidence)
-    lifts = _estimates(_lift(before, after), _lift(*draws), confidence)
-    relative = [
-        lift if a or b else NOTHING for lift, a, b in zip(lifts, before, after, strict=True)
-    ]
+    drawn = [each.resampled(metric, levels, draws) for each in pair]
+    before, after = (bootstrap.tail_means(each, levels) for each in (first, second))
+    absolute = _estimates(after - before, drawn[1] - drawn[0], draws)
+    lifts = _estimates(_lift(before, after), _lift(*drawn), draws)
     return [
         Difference(
             metric=metric,
@@ -100,25 +88,25 @@ def paired_differences(
             baseline=float(before[column]),
             value=float(after[column]),
             absolute=absolute[column],
-            relative=relative[column],
-            **_signs(pair[0][1], pair[1][1], level),
+            relative=lifts[column] if before[column] or after[column] else NO_LIFT,
+            **_signed_ranks(first, second, level),
         )
         for column, level in enumerate(levels)
     ]
 
 
-def _estimates(seen: Floats, draws: Floats, confidence: float) -> list[Estimate]:
-    low, high = bootstrap.percentile_interval(draws, confidence)
+def _estimates(seen: Floats, drawn: Floats, draws: Draws) -> list[Estimate]:
+    low, high = bootstrap.percentile_interval(drawn, draws.confidence)
     return [(float(a), float(b), float(c)) for a, b, c in zip(seen, low, high, strict=True)]
 
 
 def _lift(before: Floats, after: Floats) -> Floats:
-    """100 (after / before - 1); draws of zero do not lift zero."""
+    """100 (after / before - 1), and 0 where both are zero."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(before == after, 0.0, 100 * (after / before - 1))
 
 
-def _signs(first: Floats, second: Floats, level: float) -> dict[str, Any]:
+def _signed_ranks(first: Floats, second: Floats, level: float) -> dict[str, Any]:
     """Test and count the users who are in either tail."""
     either = in_tail(first, level) | in_tail(second, level)
     change = np.round(second - first, DIGITS)[either]
@@ -133,6 +121,46 @@ def _signs(first: Floats, second: Floats, level: float) -> dict[str, Any]:
 
 
 def _wilcoxon(changes: Floats) -> float:
-    """Return the p-value of the signed-rank test; exact for few users, else by its normal limit."""
     method: Literal["exact", "approx"] = "exact" if changes.size <= EXACT else "approx"
     return float(scipy.stats.wilcoxon(changes, method=method).pvalue)
+
+
+def verdict(model: str, baseline: str, tail: Difference, mean: Difference) -> str:
+    """Write one sentence on what the model does for the tail and for the mean.
+
+    It claims a rise or a fall only if the interval excludes zero. The change is in percent, or in
+    units of the metric if the baseline is zero.
+
+    >>> verdict("SAFER2", "iALS", tail, mean)
+    'SAFER2 lifts the worst-off 30 % by 8.6 % [5.1, 12.0] and the average by 1.9 % [0.4, 3.3]
+    (recall@20, compared with iALS)'
+    """
+    who = "the average" if tail.level == 1 else whom(tail.level)
+    said = f"{model} {VERBS[tail.outcome]} {who}{_amount(tail)}"
+    if tail.level != 1:
+        said += f"{_link(tail.outcome, mean.outcome)} the average{_amount(mean)}"
+    return f"{said} ({tail.metric}, compared with {baseline})"
+
+
+def _link(tail: str, mean: str) -> str:
+    """Connect the outcome of the tail with that of the mean."""
+    comma = "," if tail == UNCLEAR else ""
+    if tail == mean:
+        return f"{comma} nor to" if tail == UNCLEAR else " and"
+    if {tail, mean} == {BETTER, WORSE}:
+        return f", but {VERBS[mean]}"
+    return f"{comma} and {VERBS[mean]}"
+
+
+def _amount(change: Difference) -> str:
+    """Write " by 8.6 % [5.1, 12.0]", or ", +0.2 % [-1.0, 1.4]" if the direction is not clear."""
+    numbers, digits, unit = change.relative, 1, " %"
+    if not change.has_lift:
+        numbers, digits, unit = change.absolute, 4, ""
+    seen, low, high = numbers
+    if change.outcome == WORSE:
+        seen, low, high = -seen, -high, -low
+    interval = f"[{low:.{digits}f}, {high:.{digits}f}]"
+    if change.outcome == UNCLEAR:
+        return f", {seen:+.{digits}f}{unit} {interval}"
+    return f" by {seen:.{digits}f}{unit} {interval}"

@@ -1,4 +1,4 @@
-"""Groups of users: how each fares, and the worst case among those that are large enough."""
+"""Groups of users: the mean score of each, and the worst of the large ones."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,18 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.measures.bootstrap import BLOCK, check_resamples, percentile_interval
+from safecf.measures.bootstrap import Draws, percentile_interval, resample_groups
+from safecf.measures.tails import Floats
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
-
-# Users that it takes before an interval, or the name of the worst group, is to be trusted.
+# Users that a group needs before its interval is trusted, or before it is called the worst.
 ENOUGH = 30
 
 
 @dataclass(frozen=True)
 class GroupScore:
-    """How the scored users of a group fare.
+    """The mean score of a group.
 
     Parameters
     ----------
@@ -38,25 +36,25 @@ class GroupScore:
 
     @property
     def enough(self) -> bool:
-        """Whether there are enough users to call the group the worst."""
+        """Whether the group has enough users to be called the worst."""
         return self.users >= ENOUGH
 
 
 @dataclass(frozen=True)
 class Groups:
-    """How all groups fare; empty where the users have no labels.
+    """The mean scores of all groups; empty if the users have no labels.
 
     Parameters
     ----------
     scores
         Every group, the lowest mean first.
     worst
-        The lowest of the groups with at least `ENOUGH` = 30 users: among many small groups, one is
-        far down by chance alone. Its interval is that of min_g mean_g over these groups, since in
-        another draw of the users another group may be the worst. None where fewer than two groups
-        are so large.
+        The lowest of the groups with at least `ENOUGH` = 30 users, because among many small groups
+        one is low by chance alone. Its interval is that of min_g mean_g over these groups: in
+        another draw of the users another group may be the worst. None if there are fewer than two
+        such groups.
     smaller
-        The groups with fewer users, taken together; None where there are none.
+        The groups with fewer users, pooled; None if there are none.
     """
 
     scores: list[GroupScore] = field(default_factory=list)
@@ -64,52 +62,32 @@ class Groups:
     smaller: GroupScore | None = None
 
 
-def group_scores(
-    labels: NDArray[Any] | None, scores: Floats, *, confidence: float, resamples: int, seed: int
-) -> Groups:
-    """Describe the groups of the users that have a score; every group is drawn by itself."""
+def group_scores(labels: NDArray[Any] | None, scores: Floats, draws: Draws) -> Groups:
+    """Score the groups, leaving out users with the score NaN; draws are stratified by group."""
     known = ~np.isnan(scores)
     if labels is None or not known.any():
         return Groups()
     names, place, sizes = np.unique(labels[known], return_inverse=True, return_counts=True)
     values = scores[known][np.argsort(place, kind="stable")]
     sums = np.add.reduceat(values, np.cumsum(sizes) - sizes)
-    draws = _draw_sums(values, sizes, resamples, seed)
+    drawn_sums = resample_groups(values, sizes, draws.resamples, draws.seed)
 
     def describe(label: Any, groups: Any, drawn: Floats) -> GroupScore:
         users = int(sizes[groups].sum())
-        low, high = percentile_interval(drawn[:, None], confidence)
+        low, high = percentile_interval(drawn[:, None], draws.confidence)
         mean = float(sums[groups].sum() / users)
         return GroupScore(label, users, users / values.size, mean, float(low[0]), float(high[0]))
 
     each = [
-        describe(name.item(), [group], draws[:, group] / sizes[group])
+        describe(name.item(), [group], drawn_sums[:, group] / sizes[group])
         for group, name in enumerate(names)
     ]
     worst = smaller = None
     if (large := np.flatnonzero(sizes >= ENOUGH)).size > 1:
         lowest = large[np.argmin((sums / sizes)[large])]
-        drawn = (draws[:, large] / sizes[large]).min(axis=1)
+        drawn = (drawn_sums[:, large] / sizes[large]).min(axis=1)
         worst = describe(names[lowest].item(), [lowest], drawn)
     if (small := np.flatnonzero(sizes < ENOUGH)).size:
         label = f"{small.size} smaller group{'s' if small.size > 1 else ''}"
-        smaller = describe(label, small, draws[:, small].sum(axis=1) / sizes[small].sum())
+        smaller = describe(label, small, drawn_sums[:, small].sum(axis=1) / sizes[small].sum())
     return Groups(sorted(each, key=lambda group: group.mean), worst, smaller)
-
-
-def _draw_sums(values: Floats, sizes: Counts, resamples: int, seed: int) -> Floats:
-    """Draw n_g of the n_g users of every group; return the groups' sums, a row per draw.
-
-    `values` are ordered by group.
-    """
-    check_resamples(resamples)
-    first = np.cumsum(sizes) - sizes
-    start, size = np.repeat(first, sizes), np.repeat(sizes, sizes)
-    rng = np.random.default_rng(seed)
-    rows = max(BLOCK // values.size, 1)
-    sums = np.empty((resamples, sizes.size))
-    for begin in range(0, resamples, rows):
-        block = sums[begin : begin + rows]
-        users = start + (rng.random((len(block), values.size)) * size).astype(np.int64)
-        block[:] = np.add.reduceat(values[users], first, axis=1)
-    return sums

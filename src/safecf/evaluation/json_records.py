@@ -1,4 +1,4 @@
-"""Records as JSON: plain values, arrays as lists, null where there is no number; and back."""
+"""Results as JSON values, and back: nothing in a file is trusted before it has been checked."""
 
 import math
 from collections.abc import Mapping
@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf.errors import FileFormatError
+from safecf.measures.tails import Floats
 
-Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
+
+EVALUATION, COMPARISON = "safecf evaluation 1", "safecf comparison 1"
 
 
 def to_json(value: Any) -> Any:
     """Return what `json.dumps(..., allow_nan=False)` takes; NaN and infinities become None.
 
-    Objects that JSON does not know, such as a random generator among a model's options, are
-    written as they print.
+    Other objects, such as a random generator among a model's options, become their `repr`.
     """
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
@@ -46,7 +47,7 @@ def options_to_json(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Record:
-    """A JSON object that nobody has checked, read key by key; `where` names it in errors.
+    """A JSON object that has not been checked, read key by key; `where` names it in errors.
 
     >>> Record(json.load(file), "results.json").get("model", str)
     """
@@ -58,15 +59,15 @@ class Record:
         self.values: dict[str, Any] = values
 
     def error(self, problem: str) -> FileFormatError:
-        """Return an error that says where, and what to try."""
+        """Return an error that says where the problem is and what to try."""
         return FileFormatError(f"{self.where}: {problem}; write it again with to_dict()")
 
     def get(self, key: str, *kinds: type) -> Any:
-        """Return a value of one of these types; a bool is no number."""
+        """Return a value of one of these types; a bool is not an int."""
         if key not in self.values:
             raise self.error(f"{key!r} is missing")
         value = self.values[key]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        if not _is_a(value, kinds):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             raise self.error(f"{key!r} is a {type(value).__name__}, not a {wanted}")
         return value
@@ -79,12 +80,12 @@ class Record:
         """Return a list whose entries are all of these types."""
         values: list[Any] = self.get(key, list)
         for place, value in enumerate(values):
-            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            if not _is_a(value, kinds):
                 raise self.error(f"entry {place} of {key!r} is a {type(value).__name__}")
         return values
 
     def numbers(self, key: str, size: int | None = None) -> Floats:
-        """Return a list of numbers as an array, with NaN for null, one per user if `size` is."""
+        """Return a list of numbers as an array, NaN for null; `size` is the number of users."""
         values = self.list(key, int, float, type(None))
         if size is not None and len(values) != size:
             raise self.error(f"{key!r} has {len(values)} entries for {size} users")
@@ -96,9 +97,94 @@ class Record:
             raise self.error(f"{key!r} holds a number that is not finite")
         return found
 
+    def numbers_or_none(self, key: str, size: int | None = None) -> Floats | None:
+        """Return a list of numbers as an array, or None for null."""
+        return None if self.get(key, list, type(None)) is None else self.numbers(key, size)
+
     def counts(self, key: str, size: int | None = None) -> Counts:
-        """Return a list of whole numbers, none below 0."""
+        """Return a list of whole numbers that are not negative."""
         found = self.numbers(key, size)
         if not (found == np.floor(found)).all() or (found < 0).any() or (found > 2.0**53).any():
-            raise self.error(f"{key!r} holds what is no count")
+            raise self.error(f"{key!r} holds a value that is no count")
         return found.astype(np.int64)
+
+
+def _is_a(value: Any, kinds: tuple[type, ...]) -> bool:
+    return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
+
+
+def check_format(record: Record, wanted: str) -> None:
+    """Raise if the record is of another kind or version."""
+    found = record.get("format", str)
+    if found != wanted:
+        raise record.error(f"its format is {found!r}, not {wanted!r}")
+
+
+def evaluation_fields(values: Any) -> dict[str, Any]:
+    """Check what `Evaluation.to_dict` returned; return its fields, `users` as a dictionary."""
+    record = Record(values, "evaluation")
+    check_format(record, EVALUATION)
+    model = record.get("model", str)
+    record.where = f"evaluation {model!r}"
+    users = _users(record.record("users"))
+    size = len(users["target_count"])
+    scores, catalogue = record.record("scores"), record.record("catalogue")
+    versions = record.record("versions")
+    return {
+        "model": model,
+        "scores": {name: scores.numbers(name, size) for name in scores.values},
+        "k": tuple(record.list("k", int)),
+        "tails": _tails(record),
+        "users": users,
+        "catalogue": {
+            name: np.nan if value is None else float(catalogue.get(name, int, float))
+            for name, value in catalogue.values.items()
+        },
+        "training": _training(record.record("training")),
+        "losses": record.numbers_or_none("losses", size),
+        "versions": {name: versions.get(name, str) for name in versions.values},
+        "weights": record.numbers_or_none("weights", size),
+        "data": record.get("data", str),
+        "settings": record.get("settings", dict),
+    }
+
+
+def _users(record: Record) -> dict[str, Any]:
+    target_count = record.counts("target_count")
+    size = len(target_count)
+    return {
+        "history_length": record.counts("history_length", size),
+        "target_count": target_count,
+        "popularity": record.numbers("popularity", size),
+        "group": _labels(record, size),
+    }
+
+
+def _labels(record: Record, size: int) -> NDArray[Any] | None:
+    """Read one label per user, all integers or all strings; or null."""
+    values = record.get("group", list, type(None))
+    if values is None:
+        return None
+    if len(values) != size:
+        raise record.error(f"'group' has {len(values)} entries for {size} users")
+    kind = type(values[0]) if values and isinstance(values[0], int) else str
+    return np.array(record.list("group", kind))
+
+
+def _tails(record: Record) -> tuple[float, ...]:
+    levels = [float(level) for level in record.list("tails", int, float)]
+    for level in levels:
+        if not 0 < level <= 1:
+            raise record.error(f"'tails' holds {level}, which is no share of users")
+    return tuple(levels)
+
+
+def _training(record: Record) -> dict[str, Any]:
+    """Read the record of training, which is empty for models of other libraries."""
+    if not record.values:
+        return {}
+    record.list("history", dict)
+    record.get("params", dict)
+    known = [name for name in ("losses", "weights") if name in record.values]
+    arrays: dict[str, Any] = {name: record.numbers_or_none(name) for name in known}
+    return {**record.values, **arrays}

@@ -1,24 +1,66 @@
-"""Who is in the tail: history length, popularity of taste, groups, training weight."""
+"""Who the users are, and who of them is in the tail: history, popularity, groups, weight."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.stats
 from numpy.typing import NDArray
 
+from safecf.data.matrices.csr import Csr
 from safecf.errors import choose
 from safecf.evaluation.json_records import to_json
-from safecf.measures.tails import in_tail
+from safecf.measures.tails import Floats, in_tail
 
 if TYPE_CHECKING:
     from safecf.evaluation.result import Evaluation
 
-Floats = NDArray[np.float64]
+
+@dataclass(frozen=True, eq=False)
+class UserProfile:
+    """Who the evaluated users are, one entry per user.
+
+    Parameters
+    ----------
+    history_length
+        Number of items in the history.
+    target_count
+        Number of held-out items.
+    popularity
+        Mean popularity of the items in the history, from 0 (the rarest item in training) to 1 (the
+        most popular); NaN without a history.
+    group
+        The user's label, if the data have groups.
+    """
+
+    history_length: NDArray[np.int64]
+    target_count: NDArray[np.int64]
+    popularity: Floats
+    group: NDArray[Any] | None = None
+
+
+def describe_users(train: Csr, history: Csr, target: Csr, groups: Any) -> UserProfile:
+    """Describe the users; an item's popularity is its mid-rank by training users, from 0 to 1."""
+    popularity = np.bincount(train.indices, minlength=train.num_columns)
+    percentile = (scipy.stats.rankdata(popularity) - 0.5) / popularity.size
+    length = np.diff(history.indptr)
+    binary = Csr(history.indptr, history.indices, None, history.shape)
+    mean = np.full(length.size, np.nan)
+    np.divide(binary.row_mass(percentile), length, out=mean, where=length > 0)
+    labels = None if groups is None else np.asarray(groups)
+    if labels is not None and labels.shape != length.shape:
+        raise ValueError(
+            f"groups have shape {labels.shape}, while there are {length.size} users; "
+            "give one label per user"
+        )
+    if labels is not None and labels.dtype.kind not in "iub":
+        labels = labels.astype(str)
+    return UserProfile(length, np.diff(target.indptr), mean, labels)
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and quantiles of one property of some users; NaN where there are no users."""
+    """Mean and quantiles of one property of some users; NaN if there are no users."""
 
     mean: float
     q10: float
@@ -29,7 +71,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> "Spread":
-        """Summarise the values, those that are NaN aside."""
+        """Summarise the values that are not NaN."""
         known = values[~np.isnan(values)]
         if known.size == 0:
             return cls(*[float("nan")] * 6)
@@ -44,16 +86,16 @@ class TailProfile:
     Parameters
     ----------
     metric, level
-        Whose tail it is.
+        The metric, and the share of worst-off users.
     inside, outside
-        Number of users in the tail, everybody who ties with its boundary included, and of others.
+        Number of users in the tail, all who tie with its boundary included, and of the others.
     properties
-        "history_length", "target_count", "popularity", "loss" and "weight" (in training, where 1
-        is the mean of all users), as far as they are known: a `Spread` of those inside and of
-        those outside.
+        A `Spread` of the users inside and one of those outside, for each property that is known:
+        "history_length", "target_count", "popularity", "loss" and "weight" (in training, divided
+        by the mean over all users).
     groups
-        By label, the group's share of those inside and of those outside, and `risk`: the share of
-        the group that is in the tail.
+        By label, the group's share of the users inside, its share of those outside, and its risk:
+        the share of the group that is in the tail.
     """
 
     metric: str
@@ -64,7 +106,7 @@ class TailProfile:
     groups: dict[Any, tuple[float, float, float]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
+        """Return the profile as JSON values."""
         found: dict[str, Any] = to_json(self)
         return found
 
@@ -97,7 +139,7 @@ def tail_profile(evaluation: "Evaluation", metric: str, level: float) -> TailPro
 
 
 def _relative(weights: Floats | None) -> Floats | None:
-    """Return weights by their mean, so that those of all models are on one scale."""
+    """Divide the weights by their mean, so that models can be compared."""
     if weights is None or not weights.mean() > 0:
         return None
     return np.asarray(weights / weights.mean())
@@ -106,7 +148,7 @@ def _relative(weights: Floats | None) -> Floats | None:
 def _group_shares(
     labels: NDArray[Any] | None, inside: NDArray[np.bool_], outside: NDArray[np.bool_]
 ) -> dict[Any, tuple[float, float, float]]:
-    """Return by label: the share of those inside, of those outside, and the group's risk."""
+    """Return by label: share of the users inside, share of those outside, risk."""
     if labels is None:
         return {}
     total = [max(int(np.count_nonzero(each)), 1) for each in (inside, outside)]

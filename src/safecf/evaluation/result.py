@@ -5,20 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from safecf.defaults import CONFIDENCE, LEVEL, RESAMPLES, SEED
 from safecf.errors import choose
-from safecf.evaluation import table
-from safecf.evaluation.aggregates import aggregates
+from safecf.evaluation import aggregates
 from safecf.evaluation.groups import Groups, GroupScore, group_scores
-from safecf.evaluation.json_records import to_json
-from safecf.evaluation.reading import EVALUATION, evaluation_fields
-from safecf.evaluation.users import UserProfile
+from safecf.evaluation.json_records import EVALUATION, evaluation_fields, to_json
+from safecf.evaluation.profile import UserProfile
 from safecf.measures import bootstrap
-from safecf.measures.tails import check_level, tail_mean, value_at_risk
-
-Floats = NDArray[np.float64]
-Interval = tuple[float, float]
+from safecf.measures.bootstrap import Draws, Estimate
+from safecf.measures.tails import Floats, check_level, tail_mean, value_at_risk
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,28 +26,28 @@ class Evaluation:
     model
         Name of the model.
     scores
-        "recall@20" and the like: one score per user, NaN for users without held-out items. They
-        are left out of all aggregates; `unscored` counts them.
+        By metric, such as "recall@20": one score per user. Users without held-out items have NaN
+        and are left out of all aggregates; `unscored` counts them.
     k, tails
         The cutoffs, and the shares of worst-off users that tables show.
     users
         Who the users are.
     catalogue
-        "coverage@20" and the like: what is recommended to all users together.
+        "coverage@20", "gini@20" and so on: how the recommendations spread over the items.
     training
-        "class", "params", "history" (a dict per epoch), "tail", "losses", "weights" (per training
-        user, or None) with their "var" and "cvar"; empty where the model knows of none.
+        "class", "params", "history" (a dict per epoch), "tail", "losses" and "weights" (per
+        training user, or None), "var" and "cvar" of the losses; empty for models without
+        `get_params`.
     losses
         Loss of each user under the model's own objective, after fold-in; None if it has none.
     weights
-        Weight w_u that training would give each user for its loss; None if it weighs nobody.
+        Weight w_u that training would give each user for that loss; None if it is not known.
     versions
-        What it was computed with.
+        Versions of Python, the libraries and the native kernels.
     data
         Fingerprint of the held-out users: only evaluations that share it can be compared.
     settings
-        Whatever else it takes to get the same numbers again: names and values, as the caller gave
-        them.
+        Names and values given to `evaluate`, to repeat the evaluation.
     """
 
     model: str
@@ -76,7 +72,7 @@ class Evaluation:
 
     @property
     def scored_metrics(self) -> tuple[str, ...]:
-        """The metrics that at least one user has a score of."""
+        """The metrics for which at least one user has a score."""
         return tuple(name for name, each in self.scores.items() if np.isfinite(each).any())
 
     @property
@@ -100,36 +96,39 @@ class Evaluation:
         self,
         metric: str,
         level: float,
-        confidence: float = 0.95,
-        resamples: int = 2000,
-        seed: int = 0,
-    ) -> Interval:
+        confidence: float = CONFIDENCE,
+        resamples: int = RESAMPLES,
+        seed: int = SEED,
+    ) -> tuple[float, float]:
         """Return the percentile bootstrap interval, over users, of `tail(metric, level)`."""
-        draws = self.draws(metric, [level], resamples, seed)
-        low, high = bootstrap.percentile_interval(draws, confidence)
-        return float(low[0]), float(high[0])
+        _, low, high = self.estimate(metric, level, Draws(resamples, confidence, seed))
+        return low, high
 
-    def draws(self, metric: str, levels: Sequence[float], resamples: int, seed: int) -> Floats:
-        """Return the tail means of bootstrap draws, a column per level; see `resample`.
+    def estimate(self, metric: str, level: float, draws: Draws) -> Estimate:
+        """Return `tail(metric, level)` with the low and high end of its interval."""
+        drawn = self.resampled(metric, [level], draws)
+        low, high = bootstrap.percentile_interval(drawn, draws.confidence)
+        return self.tail(metric, level), float(low[0]), float(high[0])
 
-        They are kept: all intervals, and all comparisons, come from the same draws.
+    def resampled(self, metric: str, levels: Sequence[float], draws: Draws) -> Floats:
+        """Return the tail means of bootstrap draws, one column per level; see `resample`.
+
+        They are cached, because all intervals and comparisons use the same draws.
         """
-        held = self._draws.setdefault((metric, resamples, seed), {})
+        held = self._draws.setdefault((metric, draws.resamples, draws.seed), {})
         missing = [level for level in levels if level not in held]
         if missing:
-            # The draws cost far more than the levels, so that all come at once.
+            # Drawing costs far more than a further level, so all levels are computed at once.
             wanted = [level for level in {*missing, *self.tails} if level not in held]
-            found = bootstrap.resample(self._scores(metric), wanted, resamples, seed)
+            scores = self._scores(metric)
+            found = bootstrap.resample(scores, wanted, draws.resamples, draws.seed)
             held.update(zip(wanted, found.T, strict=True))
         return np.stack([held[level] for level in levels], axis=1)
 
     def quantile_curve(
         self, metric: str, levels: Iterable[float] | None = None
     ) -> tuple[Floats, Floats]:
-        """Return shares of users, and the score that as many users do not exceed.
-
-        The default is every 1 % of the users. `tail_curve` gives the means below instead.
-        """
+        """Return shares of users (default: every 1 %), and `value_at_risk` at each of them."""
         shares = _levels(levels, np.linspace(0.01, 1, 100))
         values = self._scores(metric)
         return shares, np.array([value_at_risk(values, level) for level in shares])
@@ -137,27 +136,26 @@ class Evaluation:
     def tail_curve(
         self, metric: str, levels: Iterable[float] | None = None
     ) -> tuple[Floats, Floats]:
-        """Return shares of users (default: `tails`), and the means of the worst-off by share."""
+        """Return shares of users (default: `tails`), and `tail` at each of them."""
         shares = _levels(levels, self.tails)
         return shares, bootstrap.tail_means(self._scores(metric), shares)
 
     def groups(
-        self, metric: str, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+        self,
+        metric: str,
+        confidence: float = CONFIDENCE,
+        resamples: int = RESAMPLES,
+        seed: int = SEED,
     ) -> Groups:
-        """Return how the groups of users fare, with intervals; see `Groups`."""
-        key = (metric, confidence, resamples, seed)
-        if key not in self._groups:
-            self._groups[key] = group_scores(
-                self.users.group,
-                self._scores(metric),
-                confidence=confidence,
-                resamples=resamples,
-                seed=seed,
-            )
-        return self._groups[key]
+        """Return the mean score of every group of users, with intervals; see `Groups`."""
+        draws = Draws(resamples, confidence, seed)
+        if (metric, draws) not in self._groups:
+            found = group_scores(self.users.group, self._scores(metric), draws)
+            self._groups[metric, draws] = found
+        return self._groups[metric, draws]
 
     def worst_group(self, metric: str) -> GroupScore | None:
-        """Return the group that fares worst, of those with enough users; see `Groups.worst`."""
+        """Return the group with the lowest mean, of those with enough users; see `Groups`."""
         return self.groups(metric).worst
 
     def rows(
@@ -166,11 +164,11 @@ class Evaluation:
         levels: Sequence[float] | None = None,
         confidence: float | None = None,
     ) -> list[dict[str, Any]]:
-        """Return a record per metric and level: model, metric, level, value, with low and high.
+        """Return a record per metric and level: model, metric, level, value.
 
-        There are no intervals, which take a moment, unless `confidence` is given.
+        With `confidence`, it has `low` and `high` too, the ends of the interval.
         """
-        return table.rows(self, *self._chosen(metrics, levels), confidence)
+        return aggregates.rows(self, *self._chosen(metrics, levels), confidence)
 
     def table(
         self,
@@ -179,37 +177,38 @@ class Evaluation:
         confidence: float | None = None,
     ) -> str:
         """Return a Markdown table: one line per metric, one column per level."""
-        return table.table(self, *self._chosen(metrics, levels), confidence)
+        return aggregates.table(self, *self._chosen(metrics, levels), confidence)
 
     def to_dict(
         self,
-        level: float = 0.3,
-        confidence: float = 0.95,
-        resamples: int = 2000,
-        seed: int = 0,
+        level: float = LEVEL,
+        confidence: float = CONFIDENCE,
+        resamples: int = RESAMPLES,
+        seed: int = SEED,
     ) -> dict[str, Any]:
-        """Return everything as JSON values, null for NaN, and all numbers that a report shows.
+        """Return everything as JSON values, null for NaN, with all numbers that a report shows.
 
-        These are in "aggregates", by metric: tails with intervals and VaR, the quantile curve, the
-        groups, and the profile of the worst-off share `level`. The draws take a moment.
+        They are in "aggregates", by metric: tails with intervals and VaR, the quantile curve, the
+        groups, and the profile of the worst-off share `level`.
         """
         check_level(level)
         names = [each for each in self.__dataclass_fields__ if not each.startswith("_")]
-        draws: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+        draws = Draws(resamples, confidence, seed)
         found: dict[str, Any] = to_json(
             {
                 "format": EVALUATION,
                 **{name: getattr(self, name) for name in names},
                 "intervals": draws,
-                "aggregates": aggregates(self, level=level, **draws),
+                "aggregates": aggregates.by_metric(self, level, draws),
             }
         )
         return found
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
-        """Take back what `to_dict` returned; aggregates are computed anew when asked for."""
-        return cls(**evaluation_fields(record))
+        """Read what `to_dict` returned; aggregates are computed again when asked for."""
+        given = evaluation_fields(record)
+        return cls(**{**given, "users": UserProfile(**given["users"])})
 
     def __repr__(self) -> str:
         return f"Evaluation({self.model!r}, {len(self.users.target_count)} users)"

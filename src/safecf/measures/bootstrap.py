@@ -1,55 +1,96 @@
-"""Bootstrap over users: how far tail means would move if other users had been drawn."""
+"""Bootstrap over users: how far a number would move if other users had been drawn."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.measures.tails import check_level, scored
+from safecf.defaults import CONFIDENCE, RESAMPLES, SEED
+from safecf.measures.tails import Floats, check_level, drop_nan
 
-Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Estimate = tuple[float, float, float]  # a value, and the low and high end of its interval
 
 # Users drawn per block: few enough for the cache, many enough for numpy.
 BLOCK = 200_000
 
 
+@dataclass(frozen=True)
+class Draws:
+    """How intervals are drawn.
+
+    Users are drawn with replacement `resamples` times, starting from `seed`; the interval holds
+    the middle share `confidence` of the draws.
+    """
+
+    resamples: int = RESAMPLES
+    confidence: float = CONFIDENCE
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        check_resamples(self.resamples)
+        check_confidence(self.confidence)
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}; give a whole number from 0 on")
+
+
 def tail_means(scores: ArrayLike, levels: ArrayLike) -> Floats:
     """Return `tail_mean` at every level."""
-    values, counts = np.unique(scored(scores), return_counts=True)
+    values, counts = np.unique(drop_nan(scores), return_counts=True)
     (means,) = _tail_means(values, counts[None, :], _checked(levels))
     return np.asarray(means)
 
 
-def resample(scores: ArrayLike, levels: ArrayLike, resamples: int, seed: int) -> Floats:
-    """Draw n of n users with replacement, again and again; return the tail means of each draw.
+def resample(
+    scores: ArrayLike, levels: ArrayLike, resamples: int = RESAMPLES, seed: int = SEED
+) -> Floats:
+    """Return the tail means of bootstrap draws: one row per draw, one column per level.
 
-    The result has one row per draw and one column per level. Which users are drawn depends on
-    `seed` and n alone: scores of the same users in the same order give pairs. Users without a
-    score (NaN) are left out.
+    A draw takes n of the n users with replacement; NaN scores are dropped first. Which users are
+    drawn depends on `seed` and n alone, so that draws of two models' scores are paired.
 
-    A draw is a count per distinct score: with C_j users drawn up to the j-th smallest score s_j,
-    and S_j the sum of their scores, the tail mean for t = level * n is
+    A draw is stored as a count per distinct score: with C_j users drawn up to the j-th smallest
+    score s_j, and S_j the sum of their scores, the tail mean for t = level * n is
 
         (S_{j-1} + (t - C_{j-1}) s_j) / t     with the first j where C_j >= t .
     """
     check_resamples(resamples)
     shares = _checked(levels)
-    values, index = np.unique(scored(scores), return_inverse=True)
+    values, index = np.unique(drop_nan(scores), return_inverse=True)
     rng = np.random.default_rng(seed)
-    rows = max(BLOCK // index.size, 1)
     result = np.empty((resamples, shares.size))
-    for start in range(0, resamples, rows):
-        block = result[start : start + rows]
-        users = rng.integers(index.size, size=(len(block), index.size), dtype=np.int32)
+    for rows in _blocks(resamples, index.size):
+        size = rows.stop - rows.start
+        users = rng.integers(index.size, size=(size, index.size), dtype=np.int32)
         cells = index[users]
-        cells += np.arange(len(block))[:, None] * values.size
-        counts = np.bincount(cells.ravel(), minlength=len(block) * values.size)
-        block[:] = _tail_means(values, counts.reshape(-1, values.size), shares)
+        cells += np.arange(size)[:, None] * values.size
+        counts = np.bincount(cells.ravel(), minlength=size * values.size)
+        result[rows] = _tail_means(values, counts.reshape(-1, values.size), shares)
     return result
 
 
-def percentile_interval(draws: Floats, confidence: float) -> tuple[Floats, Floats]:
+def resample_groups(values: Floats, sizes: Counts, resamples: int, seed: int) -> Floats:
+    """Draw n_g of the n_g users of every group g; return the groups' sums, one row per draw.
+
+    `values` are ordered by group, and `sizes` are the n_g.
+    """
+    check_resamples(resamples)
+    first = np.cumsum(sizes) - sizes
+    start, size = np.repeat(first, sizes), np.repeat(sizes, sizes)
+    rng = np.random.default_rng(seed)
+    sums = np.empty((resamples, sizes.size))
+    for rows in _blocks(resamples, values.size):
+        drawn = rng.random((rows.stop - rows.start, values.size))
+        users = start + (drawn * size).astype(np.int64)
+        sums[rows] = np.add.reduceat(values[users], first, axis=1)
+    return sums
+
+
+def percentile_interval(draws: Floats, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
     """Return the (1 - confidence)/2 and (1 + confidence)/2 quantiles of every column.
 
-    They are draws themselves, not interpolated, so that infinite ones may be among them.
+    They are draws themselves, not interpolated, because some may be infinite.
     """
     check_confidence(confidence)
     ordered = np.sort(draws, axis=0)
@@ -59,15 +100,22 @@ def percentile_interval(draws: Floats, confidence: float) -> tuple[Floats, Float
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse what is no share of draws."""
+    """Raise unless the confidence is between 0 and 1."""
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence is {confidence}; it lies between 0 and 1, try 0.95")
+        raise ValueError(f"confidence is {confidence}; it lies between 0 and 1, try {CONFIDENCE:g}")
 
 
 def check_resamples(resamples: int) -> None:
-    """Refuse numbers of draws that no quantile can be taken of."""
+    """Raise if there are too few draws for an interval."""
     if resamples < 2:
-        raise ValueError(f"resamples is {resamples}; draw at least 2 times, try 2000")
+        raise ValueError(f"resamples is {resamples}; draw at least 2 times, try {RESAMPLES}")
+
+
+def _blocks(resamples: int, users: int) -> Iterator[slice]:
+    """Yield the draws in blocks of about `BLOCK` users."""
+    rows = max(BLOCK // users, 1)
+    for start in range(0, resamples, rows):
+        yield slice(start, min(start + rows, resamples))
 
 
 def _checked(levels: ArrayLike) -> Floats:
@@ -77,7 +125,7 @@ def _checked(levels: ArrayLike) -> Floats:
     return shares
 
 
-def _tail_means(values: Floats, counts: NDArray[np.int64], levels: Floats) -> Floats:
+def _tail_means(values: Floats, counts: Counts, levels: Floats) -> Floats:
     """Tail means of draws that hold `values[j]`, ascending, `counts[:, j]` times."""
     users = int(counts[0].sum())
     cumulated = np.cumsum(counts, axis=1)

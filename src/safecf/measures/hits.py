@@ -1,11 +1,10 @@
-"""Hits: where in the rankings the held-out items stand."""
+"""Hits: the ranks at which held-out items stand."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
 
 Hits = NDArray[np.bool_]
@@ -21,32 +20,39 @@ def find_hits(ranked: NDArray[Any], target: Any, k: int) -> tuple[Hits, Counts]:
     the held-out items of the same users.
     """
     held_out = check_matrix(target, name="target", allow_empty=True)
-    best = _checked_ranking(ranked, held_out, k)
-    order = np.argsort(best, axis=1)
-    ordered = np.take_along_axis(best, order, axis=1).astype(np.int64)
-    _check_items(ordered, held_out.num_columns)
-    counts = np.diff(held_out.indptr)
-    # One ascending key per pair (user, item) turns all look-ups into one binary search. The key
-    # of the padding, the lowest of its user, is nobody's item.
-    lowest = np.arange(held_out.num_rows, dtype=np.int64) * (held_out.num_columns + 1)
+    best = _checked_ranking(ranked, held_out.num_rows, k)
+    hits = match(best, held_out.indptr, held_out.indices, held_out.num_columns)
+    return hits, np.diff(held_out.indptr)
+
+
+def match(
+    ranked: NDArray[Any], indptr: NDArray[np.int64], indices: NDArray[np.int32], num_items: int
+) -> Hits:
+    """hit_ur = [ranked_ur in target_u], target_u = indices[indptr[u]:indptr[u + 1]], ascending."""
+    order = np.argsort(ranked, axis=1)
+    ordered = np.take_along_axis(ranked, order, axis=1).astype(np.int64)
+    _check_items(ordered, num_items)
+    # One ascending key per pair (user, item) turns all look-ups into one binary search. The
+    # padding's key is the lowest of its user, and no item's.
+    users, length = ranked.shape
+    lowest = np.arange(users, dtype=np.int64) * (num_items + 1)
     ranked_keys = (lowest[:, None] + 1 + ordered).ravel()
-    held_out_keys = np.repeat(lowest, counts) + 1 + held_out.indices
+    held_out_keys = np.repeat(lowest, np.diff(indptr)) + 1 + indices
     place = np.searchsorted(ranked_keys, held_out_keys)
     place = place[np.append(ranked_keys, -1)[place] == held_out_keys]
-    hits = np.zeros(best.shape, dtype=np.bool_)
-    hits[place // k, order.ravel()[place]] = True
-    return hits, counts
+    hits = np.zeros(ranked.shape, dtype=np.bool_)
+    hits[place // length, order.ravel()[place]] = True
+    return hits
 
 
-def _checked_ranking(ranked: NDArray[Any], held_out: Csr, k: int) -> NDArray[Any]:
-    """Return the first k columns of `ranked`."""
+def _checked_ranking(ranked: NDArray[Any], users: int, k: int) -> NDArray[Any]:
+    """Return the first k columns of `ranked`; raise if it is no ranking for so many users."""
     ranked = np.asarray(ranked)
     if ranked.dtype.kind not in "iu":
         raise TypeError(f"ranked holds values of type {ranked.dtype}; give item indices")
-    if ranked.ndim != 2 or ranked.shape[0] != held_out.num_rows:
+    if ranked.ndim != 2 or ranked.shape[0] != users:
         raise ValueError(
-            f"ranked has shape {ranked.shape}; give one row for each of the {held_out.num_rows} "
-            "rows of target"
+            f"ranked has shape {ranked.shape}; give one row for each of the {users} rows of target"
         )
     if not 1 <= k <= ranked.shape[1]:
         raise ValueError(
@@ -56,7 +62,7 @@ def _checked_ranking(ranked: NDArray[Any], held_out: Csr, k: int) -> NDArray[Any
 
 
 def _check_items(ordered: NDArray[np.int64], num_items: int) -> None:
-    """Refuse rows, in ascending order, that hold what is no item, or an item twice."""
+    """Raise if an ascending row holds an unknown item, or one item twice."""
     outside = (ordered < PADDING) | (ordered >= num_items)
     if outside.any():
         row, column = np.argwhere(outside)[0]

@@ -1,8 +1,8 @@
-"""Ranking metrics: one score per user first, aggregation elsewhere.
+"""Ranking metrics: one score per user; they are aggregated elsewhere.
 
 In the equations n_u is the number of held-out items of user u, and h_r is 1 where the r-th item of
-the user's ranking is one of them, else 0. A new metric is one function with `@metric`: it gets h as
-a boolean matrix of K columns, the numbers n_u > 0, and K.
+the user's ranking is one of them, else 0. A new metric is one function with `@metric`: its
+arguments are h as a boolean matrix of K columns, the numbers n_u > 0, and K.
 """
 
 from collections.abc import Callable
@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf.measures.hits import Counts, Hits, find_hits
+from safecf.measures.tails import Floats
 
-Floats = NDArray[np.float64]
 Formula = Callable[[Hits, Counts, int], Floats]
 
 METRICS: dict[str, "Metric"] = {}
 
 
 class Metric:
-    """A formula on hits, which can also be called on rankings and held-out items.
+    """A formula on hits that can be called on rankings and held-out items.
 
     >>> recall(np.array([[3, 0]]), scipy.sparse.csr_matrix([[1, 1, 0, 0]]), k=2)
     array([0.5])
@@ -34,7 +34,7 @@ class Metric:
     def __call__(self, ranked: NDArray[Any], target: Any, k: int) -> Floats:
         """Score rankings, best first and padded with -1, by a sparse matrix of held-out items.
 
-        Users without held-out items get NaN: they have no score, neither a good nor a bad one.
+        Users without held-out items get NaN.
         """
         return self.of_hits(*find_hits(ranked, target, k), k)
 
@@ -46,14 +46,14 @@ class Metric:
 
 
 def metric(formula: Formula) -> Metric:
-    """Enter a metric into `METRICS` under its own name."""
+    """Register a metric in `METRICS` under its own name."""
     METRICS[formula.__name__] = Metric(formula)
     return METRICS[formula.__name__]
 
 
 @metric
 def recall(hits: Hits, held_out: Counts, k: int) -> Floats:
-    """Recall@K_u = sum_{r <= K} h_r / min(K, n_u): the share found of what could be found."""
+    """Recall@K_u = sum_{r <= K} h_r / min(K, n_u): the share found of what K items can hold."""
     return np.asarray(np.count_nonzero(hits, axis=1) / np.minimum(k, held_out))
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from safecf.als.backend import Fixed, HalfSteps
 from safecf.als.loop import Epoch
 from safecf.als.loss import Loss, Ridge, Vector
+from safecf.als.population import Population
 from safecf.als.risk import Risk
 from safecf.als.rows import Rows, item_rows, user_rows
 from safecf.als.solvers import Exact, Solver
@@ -231,6 +232,10 @@ class ALSModel(MatrixFactorization):
         matrix, users = backend.place_matrix(history), backend.place(np.asarray(factors))
         pair_weight = loss.pair_weight(history.row_mass())
         return backend.losses(matrix, pair_weight, users, self._fixed(backend, "items"))
+
+    def training_weights(self, losses: Vector) -> Vector:
+        """Return w_u that the last epoch's xi gives to users with these losses."""
+        return self.make_risk().weights(Population(losses), self.history[-1].xi)
 
     def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> None:
         """Store the fold-in of these users; ids beyond the last one add users.

@@ -1,4 +1,4 @@
-"""The tail report: who is left behind, on one page."""
+"""The tail report: how well the worst-off users are served, on one HTML page."""
 
 from safecf.reporting.page import report
 

@@ -1,4 +1,4 @@
-"""What the page shows, as plain records: the page and the data inside it are both made of these."""
+"""The content of the page as plain records; its HTML and its JSON are both made from these."""
 
 import math
 from collections.abc import Mapping
@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from safecf.evaluation.comparison import Difference
+from safecf.evaluation.difference import Difference
 from safecf.evaluation.profile import TailProfile
-
-Estimate = tuple[float, float, float]
+from safecf.measures.bootstrap import Estimate
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a chart; `style` picks colour, dash and marker, 0 being the baseline's."""
+    """One line of a chart; `style` chooses colour, dash and marker (0 is the baseline's)."""
 
     name: str
     style: int
@@ -27,10 +26,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """Values over x, with how to write them.
+    """Values over x, and the formats to write them in.
 
-    `at` is the point that is read out at first, unless `rest` has something better to say.
-    `labels`, where there are any, name the points instead of x.
+    The read-out begins at point `at`, or with the text `rest` if there is one. `labels`, if any,
+    name the points; else x does.
     """
 
     x: list[float]
@@ -45,9 +44,9 @@ class Chart:
 
 @dataclass(frozen=True)
 class Losses:
-    """The distribution of one model's losses, with where its tail begins and what it is worth.
+    """Histogram of one model's losses, with VaR, CVaR and mean.
 
-    A page about all users has no tail: VaR and CVaR are NaN.
+    VaR and CVaR are NaN if the page is about all users.
     """
 
     model: str
@@ -61,7 +60,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Bin:
-    """Users with a property from `low` to `high`, and how much better they fare on average."""
+    """Users with a property from `low` to `high`, and the mean difference of their scores."""
 
     low: float
     high: float
@@ -71,7 +70,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Gains:
-    """Who gains and who loses beside the baseline."""
+    """How many users gain and lose compared with the baseline, and who they are."""
 
     wins: int
     ties: int
@@ -82,9 +81,9 @@ class Gains:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of users: its mean by model, and the share of it that is in each model's tail.
+    """A group of users: its mean and its risk, the share of it in the tail, by model.
 
-    With few users, there is no interval, and no such share.
+    A group with few users has no intervals and no risks.
     """
 
     label: str
@@ -97,15 +96,15 @@ class Group:
 
 @dataclass(frozen=True)
 class GroupTable:
-    """The groups with enough users, worst first; the smaller ones; these together; everybody.
+    """The groups with enough users, worst first; the smaller ones; these pooled; all users.
 
-    `worst` is by model the worst case among the large ones, with its interval. `left_out` counts
-    what a page has no room for.
+    `worst` has, by model, the worst of the large groups with its interval. `left_out` is the number
+    of groups beyond the most that a page shows.
     """
 
     large: list[Group]
     small: list[Group]
-    together: Group | None
+    pooled: Group | None
     everybody: Group | None
     worst: dict[str, tuple[str, Estimate]]
     left_out: int
@@ -113,7 +112,7 @@ class GroupTable:
 
 @dataclass(frozen=True)
 class Panel:
-    """Everything about one metric. Keys of the dictionaries are models, then levels."""
+    """Everything about one metric; dictionaries are by model, then by level."""
 
     metric: str
     users: int
@@ -128,7 +127,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Progress:
-    """Something that training wrote down, epoch by epoch."""
+    """A curve of training, by epoch."""
 
     title: str
     y_label: str
@@ -138,7 +137,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Run:
-    """How one model was trained; `differs` are the options that others of its kind have not."""
+    """How one model was trained; `differs` are the options in which models of its class differ."""
 
     model: str
     kind: str
@@ -174,22 +173,24 @@ class Content:
 
     @property
     def others(self) -> list[str]:
-        """The models beside the baseline, the headline first."""
+        """The models that are compared with the baseline, the headline first."""
         rest = [model for model in self.styles if model not in (self.baseline, self.headline)]
         return [self.headline, *rest] if self.baseline is not None else []
 
+    @property
+    def models(self) -> list[str]:
+        """All models in the order of the tables: the baseline, the headline, the rest."""
+        return [self.headline] if self.baseline is None else [self.baseline, *self.others]
+
 
 def rounded(values: ArrayLike) -> list[float]:
-    """Return values to six digits, as a curve needs no more; NaN stands for all that is not finite.
-
-    A lift is infinite where the baseline is zero: no chart can show it.
-    """
+    """Round to six digits, enough for a curve; infinite values cannot be drawn and become NaN."""
     data = np.asarray(values, dtype=np.float64).ravel()
     return [float(f"{value:.6g}") if math.isfinite(value) else math.nan for value in data]
 
 
 def described(summary: Mapping[str, object] | str | None, title: str = "Data") -> dict[str, str]:
-    """Return a description, a text or names and values, as names and texts."""
+    """Return a text, or names and values, as names and texts."""
     if summary is None:
         return {}
     if isinstance(summary, Mapping):
@@ -198,7 +199,7 @@ def described(summary: Mapping[str, object] | str | None, title: str = "Data") -
 
 
 def compact(value: Any) -> Any:
-    """Return JSON values with numbers to seven digits, which is more than a page shows."""
+    """Round the numbers among JSON values to seven digits, more than the page shows."""
     if isinstance(value, float):
         return float(f"{value:.7g}")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`report`: one HTML file that holds everything it needs."""
+"""`report`: the tail report, one self-contained HTML file."""
 
 import base64
 import gzip
@@ -10,26 +10,27 @@ from pathlib import Path
 from string import Template
 
 from safecf.atomic import replace_file
+from safecf.defaults import LEVEL
 from safecf.evaluation.comparison import Comparison
 from safecf.evaluation.json_records import to_json as to_values
 from safecf.evaluation.result import Evaluation
-from safecf.reporting import curves, group_section, headline, numbers, people, reference
 from safecf.reporting.collect import collect
 from safecf.reporting.content import Content, compact
-from safecf.reporting.figures import HIDDEN
+from safecf.reporting.drawing.svg import marker_shapes
+from safecf.reporting.markup import escape, tag, to_json
+from safecf.reporting.sections import curves, headline, reference, tables, user_groups, users
+from safecf.reporting.sections.elements import HIDDEN
 from safecf.reporting.source import source
-from safecf.reporting.svg import marker_shapes
-from safecf.reporting.text import escape, tag, to_json
 
 SECTIONS = {
     "verdict": ("Verdict", headline.verdict),
     "levels": ("Levels", curves.levels),
-    "gains": ("Who gains", people.gains),
-    "tail": ("Worst-off", people.tail),
-    "groups": ("Groups", group_section.groups),
+    "gains": ("Who gains", users.gains),
+    "tail": ("Worst-off", users.tail),
+    "groups": ("Groups", user_groups.groups),
     "losses": ("Losses", curves.losses),
     "training": ("Training", curves.training),
-    "numbers": ("Numbers", numbers.numbers),
+    "numbers": ("Numbers", tables.numbers),
     "settings": ("Settings", reference.settings),
     "glossary": ("Glossary", reference.glossary),
 }
@@ -41,29 +42,30 @@ def report(
     *,
     title: str | None = None,
     metric: str | None = None,
-    level: float = 0.3,
+    level: float = LEVEL,
     data_summary: Mapping[str, object] | str | None = None,
     settings: Mapping[str, object] | str | None = None,
 ) -> Path:
-    """Write one self-contained HTML page that a person understands in a minute.
+    """Write one self-contained HTML page about the worst-off users.
 
     Parameters
     ----------
     results
         A comparison; or one evaluation; or several, which are compared with the first.
     path
-        The file to write. It is replaced as a whole, or not at all.
+        The file to write; it is replaced atomically.
     title
         The page's heading; the models' names by default.
     metric
-        The metric to begin with; the first one by default. The page lets the reader choose.
+        The metric that the page opens with; the first one by default. The reader can choose
+        another.
     level
         The share of worst-off users that the verdict is about.
     data_summary
-        What to say of the data: a text, or names and values.
+        A description of the data: a text, or names and values.
     settings
-        What else it takes to get the same numbers again: a text, or names and values, of which
-        "command" is shown as a command line. They come after the evaluations' own `settings`.
+        Whatever else is needed to repeat the evaluation: a text, or names and values, of which
+        "command" is shown as a command line. They follow the evaluations' own `settings`.
 
     >>> report(compare([evaluate(ials, split), evaluate(safer2, split)]), "report.html")
     """
@@ -104,12 +106,12 @@ def render(content: Content) -> str:
 
 
 def pack(value: object) -> str:
-    """Return JSON, compressed: what the page shows only when it is asked for another metric."""
+    """Return compressed JSON, for the metrics that the page shows only on demand."""
     return base64.b64encode(gzip.compress(to_json(value).encode(), mtime=0)).decode()
 
 
 def _bar(content: Content, present: Mapping[str, str]) -> str:
-    """The way to the sections, and the choice of the metric."""
+    """The links to the sections, and the choice of the metric."""
     links = "".join(tag("li", tag("a", text, href=f"#{key}")) for key, text in present.items())
     inside = tag("nav", tag("ul", links), aria_label="Sections")
     if len(content.panels) > 1:

@@ -1,22 +1,35 @@
-"""Everything about one metric: scores, differences, curves, who gains, who is in the tail."""
+"""Everything about one metric: scores, differences, curves, who gains, the tail, the groups."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.special
 
-from safecf.evaluation.comparison import Difference
-from safecf.evaluation.profile import tail_profile
+from safecf.evaluation.difference import Difference
+from safecf.evaluation.groups import Groups, GroupScore
+from safecf.evaluation.profile import TailProfile, tail_profile
 from safecf.evaluation.result import Evaluation
-from safecf.reporting.content import Bin, Chart, Gains, Panel, Series, rounded
-from safecf.reporting.group_table import group_table
+from safecf.measures.bootstrap import Estimate
+from safecf.measures.tails import Floats
+from safecf.reporting.content import (
+    Bin,
+    Chart,
+    Gains,
+    Group,
+    GroupTable,
+    Panel,
+    Series,
+    rounded,
+)
+from safecf.reporting.markup import level_name, signed
 from safecf.reporting.source import Source
-from safecf.reporting.text import level_name, signed
-
-Floats = NDArray[np.float64]
 
 POINTS = 101  # of a curve over all users
-BINS = 4  # groups of users by a property
+BINS = 4  # of users by a property
+MOST_GROUPS = 100  # on a page; the rest are only counted
+
+Profiles = dict[str, TailProfile]  # by model
 
 
 def panel(source: Source, metric: str) -> Panel:
@@ -46,16 +59,16 @@ def panel(source: Source, metric: str) -> Panel:
         verdicts=verdicts,
         curve=curve,
         gains=gains,
-        # The shares of the groups stand in their table.
+        # The shares of the groups are in their table.
         profiles={model: replace(each, groups={}) for model, each in profiles.items()},
-        groups=group_table(source, metric, profiles),
+        groups=_group_table(source, metric, profiles),
     )
 
 
 def _lift_curve(source: Source, differences: dict[str, dict[float, Difference]]) -> Chart:
-    """The lift of every model over the baseline at each level: the paper's figure.
+    """The lift of every model over the baseline at each level, as in the paper's figure.
 
-    Where both are zero there is nothing to lift, and the curve has a gap.
+    The curve has a gap where the baseline is zero.
     """
     series = []
     for model, found in differences.items():
@@ -69,7 +82,7 @@ def _lift_curve(source: Source, differences: dict[str, dict[float, Difference]])
 
 
 def _tail_curve(source: Source, metric: str, levels: list[float]) -> Chart:
-    """The mean of the worst-off users at each level, for a model that stands alone."""
+    """The mean of the worst-off users at each level, for a page without a baseline."""
     series = []
     for each in source.evaluations:
         estimates = [source.estimate(each, metric, level) for level in levels]
@@ -83,7 +96,7 @@ def _names(levels: list[float]) -> list[str]:
 
 
 def _gains(source: Source, other: Evaluation, metric: str, everybody: Difference) -> Gains:
-    """Sort the users by how much better they fare than with the baseline."""
+    """Sort the users by their difference to the baseline, and average it by property."""
     base = source.evaluations[0]
     gain = other.scores[metric] - base.scores[metric]
     known = np.isfinite(gain)
@@ -95,33 +108,37 @@ def _gains(source: Source, other: Evaluation, metric: str, everybody: Difference
         series=[Series("", source.styles[other.model], rounded(ordered[place]))],
         x_text="The user at {}:",
         y_format="signed",
-        rest=_moved(ordered),
+        rest=_mean_changes(ordered),
     )
     properties = {
         "history_length": base.users.history_length.astype(np.float64),
         "popularity": base.users.popularity,
     }
-    bins = {key: _bins(values[known], gain[known]) for key, values in properties.items()}
+    bins = {
+        key: _bins(values[known], gain[known], source.draws.confidence)
+        for key, values in properties.items()
+    }
     return Gains(everybody.wins, everybody.ties, everybody.losses, curve, bins)
 
 
-def _moved(changes: Floats) -> str:
-    """Say how much those gain who gain, and how much those lose who lose."""
+def _mean_changes(changes: Floats) -> str:
+    """Write the mean gain of the users who gain, and the mean loss of those who lose."""
     said = [
         f"{what} {signed(each.mean())}"
         for what, each in (("gain", changes[changes > 0]), ("loss", changes[changes < 0]))
         if each.size
     ]
-    return f"Mean {', mean '.join(said)}" if said else "Nobody fares better or worse"
+    return f"Mean {', mean '.join(said)}" if said else "No score changes"
 
 
-def _bins(values: Floats, gain: Floats) -> list[Bin]:
-    """Mean gain of the users in each quarter of a property, with a normal 95 % interval."""
+def _bins(values: Floats, gain: Floats, confidence: float) -> list[Bin]:
+    """Mean gain of the users in each quarter of a property, with its normal interval."""
     known = np.isfinite(values)
     values, gain = values[known], gain[known]
     if values.size == 0:
         return []
     edges = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1), method="inverted_cdf"))
+    deviations = float(scipy.special.ndtri((1 + confidence) / 2))
     # The upper edge belongs to its bin, so that equal values stay together.
     place = np.searchsorted(edges[1:-1], values, side="left")
     found = []
@@ -131,7 +148,83 @@ def _bins(values: Floats, gain: Floats) -> list[Bin]:
         if size == 0:
             continue
         mean = float(gain[inside].mean())
-        spread = 1.96 * float(gain[inside].std(ddof=1)) / size**0.5 if size > 1 else float("nan")
+        error = float(gain[inside].std(ddof=1)) / size**0.5 if size > 1 else math.nan
+        spread = deviations * error
         low, high = float(values[inside].min()), float(values[inside].max())
         found.append(Bin(low, high, size, (mean, mean - spread, mean + spread)))
     return found
+
+
+def _group_table(source: Source, metric: str, profiles: Profiles) -> GroupTable:
+    """Collect every group's means by model, in the order of the first model, worst first."""
+    found = {each.model: source.groups(each, metric) for each in source.evaluations}
+    first = found[source.evaluations[0].model]
+    by_label = {m: {s.label: s for s in each.scores} for m, each in found.items()}
+    every = [
+        _group({m: scores[each.label] for m, scores in by_label.items()}, profiles)
+        for each in first.scores
+    ]
+    large, small = [g for g in every if g.enough], [g for g in every if not g.enough]
+    worst = {m: each.worst for m, each in found.items() if each.worst is not None}
+    return GroupTable(
+        large=large[:MOST_GROUPS],
+        small=small[: max(MOST_GROUPS - len(large), 0)],
+        pooled=_pooled(found, profiles),
+        everybody=_everybody(source, metric, profiles) if first.scores else None,
+        worst={m: (_group_name(each.label), _estimate(each)) for m, each in worst.items()},
+        left_out=max(len(every) - MOST_GROUPS, 0),
+    )
+
+
+def _group(scores: dict[str, GroupScore], profiles: Profiles) -> Group:
+    """One group by model; without intervals and risks if it has few users."""
+    first = next(iter(scores.values()))
+    means = {model: _estimate(each) for model, each in scores.items()}
+    risks = {model: each.groups[first.label][2] for model, each in profiles.items()}
+    if not first.enough:
+        means = {model: (each.mean, math.nan, math.nan) for model, each in scores.items()}
+        risks = {}
+    name = _group_name(first.label)
+    return Group(name, first.users, first.share, first.enough, means, risks)
+
+
+def _pooled(found: dict[str, Groups], profiles: Profiles) -> Group | None:
+    """All groups with few users, pooled."""
+    smaller = {m: each.smaller for m, each in found.items() if each.smaller is not None}
+    if not smaller:
+        return None
+    first = next(iter(smaller.values()))
+    few = {each.label: each.users for each in next(iter(found.values())).scores if not each.enough}
+    return Group(
+        label=first.label,
+        users=first.users,
+        share=first.share,
+        enough=True,
+        means={m: _estimate(each) for m, each in smaller.items()},
+        risks={
+            m: sum(each.groups[label][2] * users for label, users in few.items()) / first.users
+            for m, each in profiles.items()
+        },
+    )
+
+
+def _everybody(source: Source, metric: str, profiles: Profiles) -> Group:
+    """All users, for comparison."""
+    total = {m: each.inside + each.outside for m, each in profiles.items()}
+    return Group(
+        label="all users",
+        users=max(total.values()),
+        share=1.0,
+        enough=True,
+        means={each.model: source.estimate(each, metric, 1.0) for each in source.evaluations},
+        risks={m: each.inside / total[m] for m, each in profiles.items()},
+    )
+
+
+def _estimate(score: GroupScore) -> Estimate:
+    return score.mean, score.low, score.high
+
+
+def _group_name(label: object) -> str:
+    """Name a group; a bare number is written as `group 3`."""
+    return f"group {label}" if isinstance(label, int) else str(label)

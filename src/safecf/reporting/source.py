@@ -1,20 +1,22 @@
-"""The evaluations that a page is made of, single or compared, seen in one way."""
+"""`Source`: the evaluations that a page is made of, with or without a comparison."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from safecf.errors import choose
-from safecf.evaluation.comparison import DRAWS, Comparison, compare, curve_levels
+from safecf.evaluation.comparison import Comparison, compare, curve_levels
 from safecf.evaluation.groups import Groups
 from safecf.evaluation.result import Evaluation
+from safecf.measures.bootstrap import Draws, Estimate
 from safecf.measures.tails import check_level
-from safecf.reporting.content import Estimate
 
 
 @dataclass(frozen=True)
 class Source:
-    """Evaluations, the baseline first, with the metric and the level that the page is about."""
+    """Evaluations, the baseline first, with the metric and the level that the page opens with.
+
+    `metrics` are those for which all models have scores, `unscored` the others.
+    """
 
     evaluations: list[Evaluation]
     comparison: Comparison | None
@@ -25,7 +27,7 @@ class Source:
 
     @property
     def levels(self) -> list[float]:
-        """The levels that tables show: those evaluated, that of the page, and everybody."""
+        """The levels that tables show: those evaluated, that of the page, and 1."""
         return sorted({*self.evaluations[0].tails, self.level, 1.0})
 
     @property
@@ -40,7 +42,7 @@ class Source:
 
     @property
     def headline(self) -> str:
-        """The model that serves the worst-off best, the baseline aside."""
+        """The model other than the baseline that serves the worst-off best."""
         others = self.evaluations[1:] or self.evaluations
         if not self.metric:
             return others[0].model
@@ -48,7 +50,7 @@ class Source:
 
     @property
     def styles(self) -> dict[str, int]:
-        """A style for each model: 0 for the baseline, 1 for the headline, and so on."""
+        """The style of each model: 0 for the baseline, 1 for the headline, then the rest."""
         names = [each.model for each in self.evaluations if each.model != self.headline]
         if self.comparison is None:
             return {self.headline: 1}
@@ -56,25 +58,23 @@ class Source:
         return {model: style for style, model in enumerate(ordered)}
 
     @property
-    def draws(self) -> dict[str, Any]:
-        """What intervals depend on: those of the comparison, if there is one."""
-        if self.comparison is None:
-            return {}
-        return {name: getattr(self.comparison, name) for name in DRAWS}
+    def draws(self) -> Draws:
+        """How intervals are drawn: as in the comparison, if there is one."""
+        return Draws() if self.comparison is None else self.comparison.draws
 
     def estimate(self, evaluation: Evaluation, metric: str, level: float) -> Estimate:
         """Return a tail mean with its interval."""
-        return evaluation.tail(metric, level), *evaluation.interval(metric, level, **self.draws)
+        return evaluation.estimate(metric, level, self.draws)
 
     def groups(self, evaluation: Evaluation, metric: str) -> Groups:
-        """Return how the groups fare."""
-        return evaluation.groups(metric, **self.draws)
+        """Return the mean scores of the groups."""
+        return evaluation.groups(metric, **asdict(self.draws))
 
 
 def source(
     results: Comparison | Evaluation | Sequence[Evaluation], metric: str | None, level: float
 ) -> Source:
-    """Look at the results in one way, and check what is asked of them."""
+    """Return any kind of results as a `Source`; raise if metric or level make no sense."""
     check_level(level)
     if isinstance(results, Evaluation):
         results = [results]
@@ -91,7 +91,7 @@ def source(
     if metric is not None:
         choose("metric", metric, dict.fromkeys(names))
         if metric in unscored:
-            raise ValueError(f"no user has a score of {metric!r}; choose another metric")
+            raise ValueError(f"no user has a score for {metric!r}; choose another metric")
     return Source(
         evaluations=evaluations,
         comparison=comparison,

@@ -1,4 +1,4 @@
-"""What is to be large: the mean of a metric, that of its tail, or both."""
+"""The objective of tuning: the mean of a metric, its tail, or both; and trials ranked by it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,27 +7,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from safecf.measures.tails import tail_mean
+from safecf.defaults import LEVEL, METRIC
+from safecf.measures.tails import tail_mean, whom
 
 
 @dataclass(frozen=True)
 class Objective:
-    """The average over `levels` of the tail means of a metric; level 1 is the mean of all users.
+    """1/|levels| sum_level tail_mean(scores, level), to be maximised; level 1 is the mean.
 
-    >>> Objective("recall@20", (1.0, 0.3))({"recall@20": [0.0, 0.5, 1.0]})
+    >>> Objective("recall@20", (1.0, 0.5))({"recall@20": [0.0, 1.0]})
+    0.25
     """
 
-    metric: str = "recall@20"
-    levels: tuple[float, ...] = (1.0, 0.3)
+    metric: str = METRIC
+    levels: tuple[float, ...] = (1.0, LEVEL)
 
     def __call__(self, scores: Mapping[str, ArrayLike]) -> float:
-        """Return it for the scores of every user, by metric."""
+        """Return the objective; `scores` holds the users' scores by metric."""
         values = scores[self.metric]
         return float(np.mean([tail_mean(values, level) for level in self.levels]))
 
     def __str__(self) -> str:
-        names = ["mean" if level == 1 else f"tail {level:g}" for level in self.levels]
-        return f"{' and '.join(names)} of {self.metric}"
+        users = " and ".join(f"of {whom(level)}" for level in self.levels)
+        return f"mean {self.metric} {users}"
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,10 @@ class Trial:
 
     @property
     def value(self) -> float:
-        """The mean of the repetitions."""
+        """Mean over the repetitions."""
         return float(np.mean(self.values))
 
 
 def best(trials: Iterable[Trial], count: int = 1) -> list[Trial]:
-    """Return the trials with the largest values, the largest first; the first of equals."""
+    """Return the trials with the largest values, the largest first; of equal ones, the earlier."""
     return sorted(trials, key=lambda trial: -trial.value)[:count]

@@ -1,4 +1,4 @@
-"""Spaces: the ranges of options, as a grid, or drawn at random."""
+"""Search spaces: a range per option, searched on a grid or at random."""
 
 import itertools
 import math
@@ -8,28 +8,30 @@ from typing import Any, Protocol
 
 import numpy as np
 
-DIGITS = 3  # of the numbers that are tried; more would not be meant
+from safecf.defaults import SEED
+
+DIGITS = 3  # significant digits of the numbers that are tried
 
 
 class Range(Protocol):
     """The values that an option may have."""
 
     def grid(self) -> Sequence[Any]:
-        """Return the values of a grid, both ends included."""
+        """Return the values of a grid, with both ends."""
 
     def draw(self, rng: np.random.Generator) -> Any:
         """Return a random value."""
 
     def near(self, value: Any, width: float, rng: np.random.Generator) -> Any:
-        """Return a random value at most `width` away, as a share of the range; 1 is all of it."""
+        """Return a random value at most `width` away, as a share of the range."""
 
     def place(self, value: Any) -> float | None:
-        """Return where in the range a value is, 0 being one end and 1 the other, if it has ends."""
+        """Return the position of a value in the range, from 0 to 1; None if there is no order."""
 
 
 @dataclass(frozen=True)
 class _Interval:
-    """Numbers from `low` to `high`, of which a grid has `points`."""
+    """Numbers from `low` to `high`; a grid has `points` of them."""
 
     low: float
     high: float
@@ -44,7 +46,7 @@ class _Interval:
 
 @dataclass(frozen=True)
 class LogUniform(_Interval):
-    """Numbers from `low` to `high` whose logarithms are equally likely, or equally spaced."""
+    """Numbers from `low` to `high`, uniform in their logarithms."""
 
     def __post_init__(self) -> None:
         if not 0 < self.low <= self.high:
@@ -55,22 +57,22 @@ class LogUniform(_Interval):
         return [self._inside(value) for value in np.geomspace(self.low, self.high, self.points)]
 
     def draw(self, rng: np.random.Generator) -> float:
-        """Return exp of a uniform number."""
+        """Return exp of a uniform random number."""
         return self._inside(math.exp(rng.uniform(math.log(self.low), math.log(self.high))))
 
     def near(self, value: float, width: float, rng: np.random.Generator) -> float:
-        """Return the value times a random number about 1, in the range."""
+        """Multiply the value by a random factor, and clip it to the range."""
         far = width * math.log(self.high / self.low)
         return self._inside(value * math.exp(rng.uniform(-far, far)))
 
     def place(self, value: float) -> float:
-        """Return the share of the range, in logarithms, that is below a value."""
+        """Return log(value / low) / log(high / low)."""
         return math.log(value / self.low) / (math.log(self.high / self.low) or 1.0)
 
 
 @dataclass(frozen=True)
 class Uniform(_Interval):
-    """Numbers from `low` to `high`, all equally likely, or equally spaced."""
+    """Numbers from `low` to `high`, uniform."""
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
@@ -81,22 +83,22 @@ class Uniform(_Interval):
         return [_rounded(value) for value in np.linspace(self.low, self.high, self.points)]
 
     def draw(self, rng: np.random.Generator) -> float:
-        """Return a uniform number."""
+        """Return a uniform random number."""
         return self._inside(rng.uniform(self.low, self.high))
 
     def near(self, value: float, width: float, rng: np.random.Generator) -> float:
-        """Return the value plus a random number about 0, in the range."""
+        """Add a random number to the value, and clip it to the range."""
         far = width * (self.high - self.low)
         return self._inside(value + rng.uniform(-far, far))
 
     def place(self, value: float) -> float:
-        """Return the share of the range that is below a value."""
+        """Return (value - low) / (high - low)."""
         return (value - self.low) / (self.high - self.low or 1.0)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some values."""
+    """One of the given values."""
 
     values: tuple[Any, ...]
 
@@ -104,26 +106,26 @@ class Choice:
         return ", ".join(map(str, self.values))
 
     def grid(self) -> list[Any]:
-        """Return all of them."""
+        """Return all values."""
         return list(self.values)
 
     def draw(self, rng: np.random.Generator) -> Any:
-        """Return one of them."""
+        """Return a random one of the values."""
         return self.values[int(rng.integers(len(self.values)))]
 
     def near(self, value: Any, width: float, rng: np.random.Generator) -> Any:
-        """Return the value itself, or with the chance `width` any of them."""
+        """Return the value itself or, with probability `width`, a random one."""
         return self.draw(rng) if rng.random() < width else value
 
     def place(self, value: Any) -> None:
-        """Return nothing: a choice has no ends."""
+        """Return None: the values have no order."""
 
 
 Space = Mapping[str, Range]
 
 
 def grid(space: Space) -> list[dict[str, Any]]:
-    """Return all combinations of the values of the grids.
+    """Return all combinations of the grids' values.
 
     >>> grid({"tail": Choice((0.2, 0.3))})
     [{'tail': 0.2}, {'tail': 0.3}]
@@ -132,16 +134,16 @@ def grid(space: Space) -> list[dict[str, Any]]:
     return [dict(zip(space, each, strict=True)) for each in values]
 
 
-def sample(space: Space, count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Draw settings; the first n of a longer list are those of a shorter one."""
+def sample(space: Space, count: int, seed: int = SEED) -> list[dict[str, Any]]:
+    """Draw options at random; a longer list begins with the shorter one of the same seed."""
     rng = np.random.default_rng(seed)
     return [{name: each.draw(rng) for name, each in space.items()} for _ in range(count)]
 
 
 def near(
-    space: Space, centres: Sequence[Mapping[str, Any]], count: int, width: float, seed: int = 0
+    space: Space, centres: Sequence[Mapping[str, Any]], count: int, width: float, seed: int = SEED
 ) -> list[dict[str, Any]]:
-    """Draw settings near some others, in turn, all options at once.
+    """Draw options near the centres, taking them in turn; all options change at once.
 
     >>> near({"tail": Uniform(0.1, 0.5)}, [{"tail": 0.3}], 2, 0.1)
     [{'tail': 0.311}, {'tail': 0.282}]

@@ -136,7 +136,7 @@
   const followAll = (part) => { for (const figure of part.querySelectorAll("figure[data-chart]")) follow(figure); };
   followAll(document);
 
-  // The other metrics are packed; they are unpacked when the first of them is asked for.
+  // The other metrics are compressed; they are unpacked when the first of them is chosen.
   const choice = document.getElementById("metric");
   let unpacked = null;
   const unpack = () => unpacked ??= (async () => {

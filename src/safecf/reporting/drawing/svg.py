@@ -1,14 +1,15 @@
-"""Scales, ticks and the few shapes that the charts are drawn with."""
+"""Scales, ticks and shapes of the charts."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from safecf.reporting.text import escape, tag
+from safecf.measures.tails import Floats
+from safecf.reporting.markup import escape, tag
 
-Floats = NDArray[np.float64]
+MARGIN = 0.06  # on both sides of the values, as a share of their span
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Scale:
     log: bool = False
 
     def __call__(self, values: ArrayLike) -> Floats:
-        """Return the places of `values`, kept near the drawing so that no coordinate explodes."""
+        """Return the positions of `values`, clipped to the neighbourhood of the drawing."""
         data = np.asarray(values, dtype=np.float64)
         low, high = self.low, self.high
         if self.log:
@@ -31,11 +32,11 @@ class Scale:
         return np.asarray(self.start + share * (self.end - self.start))
 
     def at(self, value: float) -> float:
-        """Return the place of one value."""
+        """Return the position of one value."""
         return float(self(value))
 
     def ticks(self, count: int = 5) -> list[float]:
-        """Return round values inside the scale, about `count` of them."""
+        """Return about `count` round values inside the scale."""
         if not self.log:
             return ticks(self.low, self.high, count)
         first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
@@ -57,11 +58,9 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     return [round(multiple * step, digits) + 0.0 for multiple in range(first, last + 1)]
 
 
-def domain(
-    values: ArrayLike, *, include: tuple[float, ...] = (), pad: float = 0.06
-) -> tuple[float, float]:
-    """Return a range that holds all finite values, never empty."""
-    data = np.append(np.asarray(values, dtype=np.float64).ravel(), include)
+def domain(values: ArrayLike) -> tuple[float, float]:
+    """Return a range of positive length that holds all finite values, with a margin."""
+    data = np.asarray(values, dtype=np.float64).ravel()
     data = data[np.isfinite(data)]
     if data.size == 0:
         return 0.0, 1.0
@@ -70,7 +69,7 @@ def domain(
     if span <= 1e-9 * max(abs(low), abs(high)):
         span = abs(high) or 1.0
         return low - span / 2, high + span / 2
-    return low - pad * span, high + pad * span
+    return low - MARGIN * span, high + MARGIN * span
 
 
 def log_domain(values: ArrayLike) -> tuple[float, float]:
@@ -86,7 +85,7 @@ def log_domain(values: ArrayLike) -> tuple[float, float]:
 def path(xs: Floats, ys: Floats, *, closed: bool = False) -> str:
     """Return path data through the finite points, with a gap at the others.
 
-    Points inside a level stretch, which change nothing, are left out.
+    Points in the middle of a horizontal stretch are left out.
     """
     written = [
         (place(x), place(y)) if math.isfinite(x) and math.isfinite(y) else None
@@ -106,7 +105,7 @@ def path(xs: Floats, ys: Floats, *, closed: bool = False) -> str:
 
 
 def band(xs: Floats, lows: Floats, highs: Floats) -> str:
-    """Return path data of the area between two curves, where both are known."""
+    """Return path data of the area between two curves, where both are finite."""
     known = np.isfinite(xs) & np.isfinite(lows) & np.isfinite(highs)
     around = np.concatenate([xs[known], xs[known][::-1]])
     return path(around, np.concatenate([highs[known], lows[known][::-1]]), closed=True)
@@ -130,7 +129,7 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
 
 
 def segment(x1: float, y1: float, x2: float, y2: float) -> str:
-    """Return path data of a straight line; several make one path."""
+    """Return path data of a straight line; several can be joined to one path."""
     return f"M{place(x1)} {place(y1)}L{place(x2)} {place(y2)}"
 
 
@@ -151,7 +150,7 @@ def place(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-# One shape for each series, so that lines stay apart without colour.
+# One shape per series, so that lines can be told apart without colour.
 _MARKERS = (
     "M-3.5 0A3.5 3.5 0 1 1 3.5 0A3.5 3.5 0 1 1-3.5 0Z",
     "M-3.2-3.2H3.2V3.2H-3.2Z",
@@ -163,7 +162,7 @@ _MARKERS = (
 
 
 def marker_shapes() -> str:
-    """Define the shapes, once in a page."""
+    """Define the shapes of the markers, once per page."""
     return "".join(
         tag("path", id=f"m{number}", d=shape, class_="marker")
         for number, shape in enumerate(_MARKERS)
@@ -171,5 +170,5 @@ def marker_shapes() -> str:
 
 
 def marker(x: float, y: float, style: int) -> str:
-    """Draw the shape of series `style` at a point."""
+    """Draw the marker of series `style` at a point."""
     return tag("use", href=f"#m{style % len(_MARKERS)}", x=place(x), y=place(y))

@@ -1,4 +1,4 @@
-"""Text of the page: escaping, and one way to write each kind of number."""
+"""Markup of the page: escaping, elements, and one format for each kind of number."""
 
 import html
 import json
@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from safecf.measures import tails
 
 MISSING = "\u2013"
 MINUS = "\u2212"
@@ -15,17 +17,17 @@ LONGEST = 24  # characters of a name that stays on one line
 
 
 def escape(text: object) -> str:
-    """Make any text safe inside an element or a quoted attribute; HTML knows no NUL."""
+    """Make any text safe inside an element or a quoted attribute; drop NUL, which HTML forbids."""
     return html.escape(str(text).replace("\0", ""), quote=True)
 
 
 def name(text: object) -> str:
-    """Escape a name that the user chose, and keep its writing direction to itself."""
+    """Escape a name given by the user, and isolate its writing direction."""
     return f"<bdi>{escape(text)}</bdi>"
 
 
 def typeset(text: str, names: Iterable[str] = ()) -> str:
-    """Escape a sentence, and break no line inside a number with its unit, interval or name."""
+    """Escape a sentence, and keep numbers with their units, intervals and names on one line."""
     known = sorted(filter(None, names), key=len, reverse=True)
     pieces = re.split(f"({'|'.join(map(re.escape, known))})", text) if known else [text]
     return "".join(
@@ -61,7 +63,7 @@ def tag(element: str, content: str = "", /, **attributes: object) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Write JSON that no text inside can end early, wherever it stands in a page."""
+    """Write JSON that is safe inside a script element or an attribute."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -104,13 +106,13 @@ def count(value: float) -> str:
 
 
 def level_name(level: float) -> str:
-    """Write `worst-off 30 %`, or `all users`."""
-    return "all users" if level == 1 else f"worst-off {percent(level)}"
+    """Write `worst-off 30 %`, or `all users`, as a heading."""
+    return tails.level_name(level).replace(" %", f"{SPACE}%")
 
 
 def whom(level: float) -> str:
     """Write `the worst-off 30 %`, or `all users`, inside a sentence."""
-    return level_name(level) if level == 1 else f"the {level_name(level)}"
+    return tails.whom(level).replace(" %", f"{SPACE}%")
 
 
 FORMATS: dict[str, Callable[[float], str]] = {
@@ -124,7 +126,7 @@ FORMATS: dict[str, Callable[[float], str]] = {
 
 
 def interval(low: float, high: float, style: str) -> str:
-    """Write an interval without its unit: `[5.1, 12.0]`; nothing where there is none."""
+    """Write an interval without its unit: `[5.1, 12.0]`; nothing if it is not finite."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
     ends = [FORMATS[style](end).removesuffix(f"{SPACE}%") for end in (low, high)]

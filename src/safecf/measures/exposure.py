@@ -1,6 +1,7 @@
 """Exposure: how the recommendations to all users together spread over the catalogue.
 
-In the equations e_i is how often item i is among the first K items of a user, over |V| items.
+In the equations e_i is the number of users who get item i among their first K, |V| the number of
+items.
 """
 
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = NDArray[np.int64]
+from safecf.measures.hits import Counts
 
 
 def coverage(exposure: Counts) -> float:
@@ -20,7 +21,7 @@ def coverage(exposure: Counts) -> float:
 def gini(exposure: Counts) -> float:
     """Gini = sum_j (2 j - |V| - 1) e_(j) / (|V| sum_i e_i), with e_(1) <= e_(2) <= ...
 
-    0 when all items are recommended equally often, near 1 when one item takes everything.
+    0 if all items are recommended equally often, near 1 if one item takes everything.
     """
     ordered, items = np.sort(exposure), exposure.size
     if ordered[-1] == 0:
@@ -33,5 +34,5 @@ EXPOSURE: dict[str, Callable[[Counts], float]] = {"coverage": coverage, "gini": 
 
 
 def count_exposure(ranked: NDArray[np.integer[Any]], num_items: int, k: int) -> Counts:
-    """e_i = how often item i is among the first K of a row of `ranked`, padding aside."""
+    """e_i = number of rows of `ranked` with item i among the first K; -1 is padding."""
     return np.bincount(ranked[:, :k].ravel() + 1, minlength=num_items + 1)[1:]

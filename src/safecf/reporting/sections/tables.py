@@ -1,19 +1,18 @@
-"""The section with all numbers: metrics, tail levels, the catalogue."""
+"""The section with all numbers: by metric, by level, and of the catalogue."""
 
 import math
 
 from safecf.evaluation.difference import UNCLEAR, Difference
 from safecf.reporting.content import Content, Panel
-from safecf.reporting.figures import (
+from safecf.reporting.markup import MISSING, count, escape, level_name, name, p_value, percent, tag
+from safecf.reporting.sections.elements import (
     by_metric,
-    ordered,
     scrolling,
     section,
     shown,
     table,
     with_interval,
 )
-from safecf.reporting.text import MISSING, count, escape, level_name, name, p_value, percent, tag
 
 
 def numbers(content: Content) -> str:
@@ -21,28 +20,28 @@ def numbers(content: Content) -> str:
     if not content.panels and not content.unscored:
         return ""
     parts = [_overview(content)] if len(content.panels) > 1 else []
-    tables = {metric: _levels(content, panel) for metric, panel in content.panels.items()}
-    parts.append(by_metric(tables, content.metric))
+    parts.append(by_metric(content, _levels))
     if content.unscored:
         listed = ", ".join(escape(metric) for metric in content.unscored)
-        parts.append(tag("p", f"No user has a score of: {listed}.", class_="fine"))
+        parts.append(tag("p", f"No user has a score for: {listed}.", class_="fine"))
     lede = (
-        f"{percent(content.confidence)} intervals are from {count(content.resamples)} draws of "
-        "the users."
+        f"{percent(content.confidence)} intervals are from {count(content.resamples)} random draws "
+        "of the users."
     )
     if content.baseline is not None:
         lede += (
-            " p is Wilcoxon's signed-rank test over the users in either tail; it counts who gains "
-            "rather than how much, so it can disagree with the interval. Where the baseline "
-            f"scores zero there is no lift ({MISSING}), and the difference stands below it."
+            " p is that of Wilcoxon's signed-rank test over the users in either model's tail; it "
+            "is about how many users gain rather than how much, so it can disagree with the "
+            f"interval. Where the baseline scores zero there is no lift ({MISSING}), and the "
+            "absolute difference is given."
         )
     return section("numbers", "All numbers", lede, "".join(parts) + _catalogue(content))
 
 
 def _overview(content: Content) -> str:
-    """One row per metric: everybody and the worst-off, with the lift where there is a baseline."""
+    """One row per metric: the worst-off and all users, with the lift over the baseline."""
     levels = sorted({content.level, 1.0})
-    models = ordered(content)
+    models = content.models
     top = ['<th rowspan="2" scope="col">Metric</th>']
     top += [
         tag("th", name(model), colspan=len(levels), scope="colgroup", class_="over")
@@ -62,10 +61,10 @@ def _overview(content: Content) -> str:
         rows.append(tag("tr", "".join(cells), data_metric=metric))
     head = tag("thead", tag("tr", "".join(top)) + tag("tr", "".join(second)))
     whole = tag("table", head + tag("tbody", "".join(rows)))
-    note = "" if content.baseline is None else " Lifts in bold are clear of zero."
-    title = tag("h3", "Every metric") + tag("p", f"Means, and lifts.{note}", class_="fine")
-    if content.baseline is None:
-        title = tag("h3", "Every metric")
+    title = tag("h3", "Every metric")
+    if content.baseline is not None:
+        note = "Means, with the lift below; it is bold if its interval excludes zero."
+        title += tag("p", note, class_="fine")
     return tag("div", title + scrolling(whole, "Every metric"), class_="keep")
 
 
@@ -82,7 +81,7 @@ def _levels(content: Content, panel: Panel) -> str:
     """One row per level, one group of columns per model."""
     top = ['<th rowspan="2" scope="col">Users</th>']
     second: list[str] = []
-    for model in ordered(content):
+    for model in content.models:
         against = model in panel.differences
         span = 4 if against else 1
         top.append(tag("th", name(model), colspan=span, scope="colgroup", class_="over"))
@@ -91,7 +90,7 @@ def _levels(content: Content, panel: Panel) -> str:
     rows = []
     for level in content.tails:
         cells = [tag("th", level_name(level).capitalize(), scope="row")]
-        for model in ordered(content):
+        for model in content.models:
             cells.extend(_cells(panel, model, level))
         chosen = "chosen" if level == content.level else None
         rows.append(tag("tr", "".join(cells), class_=chosen, data_level=f"{level:g}"))
@@ -123,11 +122,11 @@ def _cells(panel: Panel, model: str, level: float) -> list[str]:
 
 
 def _catalogue(content: Content) -> str:
-    """Coverage and exposure, which belong to no user."""
+    """Measures of the catalogue, which are not per user."""
     measures = list(dict.fromkeys(key for found in content.catalogue.values() for key in found))
     if not measures:
         return ""
-    models = ordered(content)
+    models = content.models
     rows = [
         [
             escape(measure),

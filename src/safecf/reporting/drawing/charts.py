@@ -1,21 +1,22 @@
-"""Line charts, drawn as SVG: they print, need no script, and carry their scales for one."""
+"""Line charts as SVG, with their scales in attributes for the page's script."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from safecf.reporting import svg
+from safecf.measures.tails import Floats
 from safecf.reporting.content import Chart, Series
-from safecf.reporting.svg import Scale
-from safecf.reporting.text import MINUS, level_name, percent, tag
+from safecf.reporting.drawing import svg
+from safecf.reporting.drawing.svg import Scale
+from safecf.reporting.markup import MINUS, level_name, percent, tag
 
 SMALL = (300, 190)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A drawing with its two scales; `y_label` stands above the axis, so that it reads."""
+    """A drawing with its two scales."""
 
     width: int
     height: int
@@ -34,7 +35,7 @@ class Frame:
         x_count: int,
         y_count: int,
     ) -> str:
-        """Draw grid lines, tick labels and the names of the axes."""
+        """Draw grid lines, tick labels and the names of the axes, the y axis' above it."""
         left, right, bottom = self.x.start, self.x.end, self.y.start
         parts = [svg.text(0, 12, y_label, "axis-name")]
         rows = self.y.ticks(y_count)
@@ -54,7 +55,7 @@ class Frame:
         return "".join(parts)
 
     def draw(self, content: str) -> str:
-        """Close the drawing, with the scales that a script needs to find a point."""
+        """Wrap the content in an SVG element, with the scales for the page's script."""
         x, y = self.x, self.y
         return tag(
             "svg",
@@ -69,7 +70,7 @@ class Frame:
 
 
 def _tick(value: float, style: str) -> str:
-    """Write a tick, which is round already."""
+    """Write the value of a tick."""
     if style == "lift":
         return f"{value:+g} %".replace("-", MINUS) if value else "0 %"
     if style == "percent":
@@ -121,8 +122,8 @@ def level_chart(chart: Chart, *, level: float, label: str, y_label: str, narrow:
     return frame.draw("".join(parts))
 
 
-def _exits(style: int, xs: svg.Floats, ys: svg.Floats, scale: Scale) -> str:
-    """Point the way where a line leaves the drawing, at the top or at the bottom."""
+def _exits(style: int, xs: Floats, ys: Floats, scale: Scale) -> str:
+    """Draw an arrow where a line leaves the drawing, at the top or at the bottom."""
     found = []
     for edge, shape in ((scale.end, "h10l-5-9z"), (scale.start, "h10l-5 9z")):
         for place in range(len(xs) - 1):
@@ -135,7 +136,7 @@ def _exits(style: int, xs: svg.Floats, ys: svg.Floats, scale: Scale) -> str:
 
 
 def beyond(chart: Chart) -> dict[str, tuple[float, float]]:
-    """Return, for each series that leaves the drawing, where it is farthest out, and its value."""
+    """Return the farthest point outside of the drawing, for each series that leaves it."""
     if chart.y_format != "lift":
         return {}
     low, high = _level_domain(chart, relative=True)
@@ -149,7 +150,7 @@ def beyond(chart: Chart) -> dict[str, tuple[float, float]]:
 
 
 def _clipped(drawn: str, x: Scale, y: Scale) -> str:
-    """Cut off what leaves the plot, give or take half a marker."""
+    """Clip to the plot, with room for half a marker."""
     left, top = x.start - 5, y.end - 5
     width, height = x.end - x.start + 10, y.start - y.end + 5
     return tag(
@@ -165,10 +166,10 @@ def _clipped(drawn: str, x: Scale, y: Scale) -> str:
 
 
 def _level_domain(chart: Chart, relative: bool) -> tuple[float, float]:
-    """Fit the levels that are known well enough.
+    """Return the range of y that shows the levels with narrow enough intervals.
 
-    Among very few users, whose scores are near zero, a lift is huge and means nothing; levels
-    whose band is over twice as wide as at the level of the page may leave the drawing.
+    The lift of a few users with scores near zero can be huge by chance: levels whose band is more
+    than twice as wide as at the level of the page may leave the drawing.
     """
     if not relative:
         return 0.0, max(svg.domain([series.high for series in chart.series])[1], 1e-6)
@@ -184,11 +185,11 @@ def _level_domain(chart: Chart, relative: bool) -> tuple[float, float]:
 
 
 def _banded(chart: Chart) -> list[Series]:
-    """Many bands hide each other: with more than two lines only the first has one."""
+    """Return the series with a band: with more than two, only the first, as bands overlap."""
     return chart.series if len(chart.series) <= 2 else chart.series[:1]
 
 
-def _line(style: int, xs: svg.Floats, ys: svg.Floats, markers: int) -> str:
+def _line(style: int, xs: Floats, ys: Floats, markers: int) -> str:
     """Draw a line with a few markers."""
     known = np.flatnonzero(np.isfinite(ys))
     drawn = tag("path", d=svg.path(xs, ys), class_="line")

@@ -1,11 +1,12 @@
-"""The sections about users: who gains, who loses, who is among the worst-off."""
+"""The sections on users: who gains, who loses, who is among the worst-off."""
 
 import math
 
 from safecf.evaluation.profile import Spread
-from safecf.reporting import distributions, tails
 from safecf.reporting.content import Bin, Content, Panel
-from safecf.reporting.figures import (
+from safecf.reporting.drawing import user_charts
+from safecf.reporting.markup import FORMATS, count, name, percent, tag, whom
+from safecf.reporting.sections.elements import (
     by_metric,
     figure,
     folded,
@@ -16,29 +17,28 @@ from safecf.reporting.figures import (
     table,
     with_interval,
 )
-from safecf.reporting.text import FORMATS, count, level_name, name, percent, tag
 
-PROPERTIES = {  # name, how its values are written
+PROPERTIES = {  # name and format
     "history_length": ("items in the history", "count"),
     "popularity": ("popularity of their items", "percent"),
     "weight": ("weight in training, 1 for the average user", "short"),
     "target_count": ("held-out items", "count"),
     "loss": ("loss", "short"),
 }
-COLUMNS = 3  # figures side by side
-GROUPS = 7  # rows of the chart of groups
+COLUMNS = 3  # figures in a row
+GROUPS = 7  # rows in the chart of groups
 
 
 def gains(content: Content) -> str:
-    """Wins and losses, and who they are."""
+    """Users who gain and lose, and who they are."""
     if content.baseline is None or not content.panels:
         return ""
-    parts = {metric: _gains(content, panel) for metric, panel in content.panels.items()}
     lede = (
-        f"Every user is compared with the same user under {name(content.baseline)}. Many small "
-        "losses can pay for fewer, larger gains: the sorted curves show how large they are."
+        f"Every user's score is compared with the same user's score under "
+        f"{name(content.baseline)}. A model can help a few users a lot and cost many a little: "
+        "the sorted curves show how large the gains and the losses are."
     )
-    return section("gains", "Who gains and who loses", lede, by_metric(parts, content.metric))
+    return section("gains", "Who gains and who loses", lede, by_metric(content, _gains))
 
 
 def _gains(content: Content, panel: Panel) -> str:
@@ -50,7 +50,7 @@ def _gains(content: Content, panel: Panel) -> str:
     blocks, lines = [], []
     for other, gain in ordered:
         label = f"Differences in {panel.metric} between {other} and the baseline, sorted"
-        drawing = distributions.gain_chart(
+        drawing = user_charts.gain_chart(
             gain.curve, label=label, y_label=f"difference in {panel.metric}", limit=1.08 * limit
         )
         path = ("panels", panel.metric, "gains", other, "curve")
@@ -58,7 +58,7 @@ def _gains(content: Content, panel: Panel) -> str:
         figures = [figure("User by user", drawing, chart=path, above=above)]
         for key, found in gain.bins.items():
             if found:
-                figures.append(_bin_figure(found, content.styles[other], key, bin_limit))
+                figures.append(_bin_figure(content, found, other, key, bin_limit))
                 lines += _bin_rows(found, other, key)
         blocks.append(tag("h3", name(other)) + _balance(content, panel, other))
         blocks.append(tag("div", "".join(figures), class_="row"))
@@ -67,18 +67,18 @@ def _gains(content: Content, panel: Panel) -> str:
     return "".join(blocks) + (fallback if lines else "")
 
 
-def _bin_figure(bins: list[Bin], style: int, key: str, limit: float) -> str:
+def _bin_figure(content: Content, bins: list[Bin], model: str, key: str, limit: float) -> str:
     label, write = PROPERTIES[key]
-    drawing = distributions.bin_chart(
+    drawing = user_charts.bin_chart(
         bins,
-        style,
+        content.styles[model],
         label=f"Mean difference by {label}: {_bins_spoken(bins, write)}",
         x_label=label + (", %" if write == "percent" else ""),
         x_format=write,
         limit=limit,
     )
-    note = tag("p", "Quarters of the users, 95 % intervals", class_="readout")
-    return figure(f"By {label}", drawing, above=note)
+    said = f"Quarters of the users, {percent(content.confidence)} intervals"
+    return figure(f"By {label}", drawing, above=tag("p", said, class_="readout"))
 
 
 def _bin_rows(bins: list[Bin], model: str, key: str) -> list[list[str]]:
@@ -107,7 +107,7 @@ def _balance(content: Content, panel: Panel, other: str) -> str:
     gain, style = panel.gains[other], content.styles[other]
     total = max(gain.wins + gain.ties + gain.losses, 1)
     label = f"{other}: {gain.wins} users better, {gain.ties} the same, {gain.losses} worse"
-    bar = distributions.gain_bar(gain.wins, gain.ties, gain.losses, style, label=label)
+    bar = user_charts.gain_bar(gain.wins, gain.ties, gain.losses, style, label=label)
     items = []
     for stat, class_, word in (
         ("wins", "gain strong", "better off"),
@@ -127,12 +127,12 @@ def tail(content: Content) -> str:
     """Who the worst-off users are."""
     if not content.panels or content.level == 1:
         return ""
-    parts = {metric: _profile(content, panel) for metric, panel in content.panels.items()}
     lede = (
-        f"The {level_name(content.level)} of each model (filled) beside all other users (open): "
-        "median, middle half and middle 80 %."
+        f"For each model, {whom(content.level)} of the users (filled dots) beside all others (open "
+        "dots). The dot is the median; half of the users are within the thick line, and 80 % "
+        "within the thin one."
     )
-    return section("tail", "Who the worst-off users are", lede, by_metric(parts, content.metric))
+    return section("tail", "Who the worst-off users are", lede, by_metric(content, _profile))
 
 
 def _profile(content: Content, panel: Panel) -> str:
@@ -147,9 +147,9 @@ def _profile(content: Content, panel: Panel) -> str:
             medians = [FORMATS[style](each.median) for each in found]
             halves = [f"{FORMATS[style](s.q25)} to {FORMATS[style](s.q75)}" for s in found]
             lines.append([label, name(model), medians[0], halves[0], medians[1], halves[1]])
-        # Losses are on scales of each model's own, which no chart of all models can share.
+        # The losses of different models have different scales and share no chart.
         if rows and key != "loss" and not (key == "weight" and _constant(rows)):
-            drawing = tails.spread_chart(
+            drawing = user_charts.spread_chart(
                 rows,
                 label=f"{label} of the worst-off and the others",
                 x_label=label,
@@ -164,8 +164,8 @@ def _profile(content: Content, panel: Panel) -> str:
     if inside > round(content.level * panel.users) + 1:
         note = tag(
             "p",
-            f"Many users tie at the boundary: {count(inside)} of {count(panel.users)} are counted "
-            f"among the worst-off of {name(content.headline)} here.",
+            f"Many users have the same score as the best of the worst-off; all of them are "
+            f"counted here: {count(inside)} of {count(panel.users)} for {name(content.headline)}.",
             class_="fine",
         )
     drawn = tag("div", "".join(figures[:COLUMNS]), class_="row") + _group_figure(content, panel)
@@ -173,22 +173,22 @@ def _profile(content: Content, panel: Panel) -> str:
 
 
 def _constant(rows: list[tuple[str, int, Spread, Spread]]) -> bool:
-    """Whether no model tells users apart."""
+    """Whether every model gives all users the same weight."""
     ends = [end for _, _, *both in rows for each in both for end in (each.q10, each.q90)]
     return all(math.isclose(end, 1) for end in ends if math.isfinite(end))
 
 
 def _group_figure(content: Content, panel: Panel) -> str:
-    """Which groups the worst-off are from: those that are most at risk with the baseline."""
+    """The groups that are most often among the worst-off, by the baseline."""
     found = panel.groups
     first = content.baseline or content.headline
     by_risk = sorted(found.large, key=lambda group: group.risks[first], reverse=True)
-    groups = ([found.together] if found.together else []) + by_risk[:GROUPS]
+    groups = ([found.pooled] if found.pooled else []) + by_risk[:GROUPS]
     if found.everybody is None or len(groups) < 2:
         return ""
     spoken = "; ".join(f"{group.label} {percent(round(group.risks[first], 3))}" for group in groups)
     drawing = "".join(
-        tails.risk_chart(
+        user_charts.risk_chart(
             groups,
             found.everybody,
             content.styles,
@@ -201,6 +201,6 @@ def _group_figure(content: Content, panel: Panel) -> str:
         tag("li", swatch(style) + name(model), class_=f"s{style % 8}")
         for model, style in content.styles.items()
     )
-    said = "To the right of the line: more often among the worst-off than all users are."
+    said = "To the right of the line: more often among the worst-off than the average user."
     above = tag("div", tag("span", said, class_="at") + tag("ul", legend), class_="readout")
-    return figure("The groups they are from", drawing, above=above, class_="below")
+    return figure("Groups of the worst-off users", drawing, above=above, class_="below")

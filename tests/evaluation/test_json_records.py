@@ -1,4 +1,4 @@
-"""Results that come back from files, and what is said about files that are damaged."""
+"""Results read back from JSON, and the errors for damaged records."""
 
 import json
 
@@ -66,8 +66,8 @@ def test_null_in_the_catalogue_is_no_number(made_up):
         (["scores"], [], "'scores' is a list, not a dict"),
         (["tails"], [0.3, 30], "'tails' holds 30.0, which is no share of users"),
         (["k"], [20.5], "entry 0 of 'k' is a float"),
-        (["users", "target_count", 0], -1, "'target_count' holds what is no count"),
-        (["users", "target_count", 0], None, "'target_count' holds what is no count"),
+        (["users", "target_count", 0], -1, "'target_count' holds a value that is no count"),
+        (["users", "target_count", 0], None, "'target_count' holds a value that is no count"),
         (["users", "group"], [1], "'group' has 1 entries for 80 users"),
         (["users", "group", 1], "x", "entry 1 of 'group' is a str"),
         (["weights"], [1.0], "'weights' has 1 entries for 80 users"),

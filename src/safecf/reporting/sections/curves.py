@@ -1,10 +1,11 @@
-"""The sections with curves: by tail level, losses, training."""
+"""The sections with curves: by level, of losses, of training."""
 
 import math
 
-from safecf.reporting import charts, distributions
 from safecf.reporting.content import Chart, Content, Panel, Run
-from safecf.reporting.figures import (
+from safecf.reporting.drawing import charts, user_charts
+from safecf.reporting.markup import FORMATS, count, escape, name, percent, short, tag, whom
+from safecf.reporting.sections.elements import (
     by_metric,
     figure,
     folded,
@@ -15,29 +16,27 @@ from safecf.reporting.figures import (
     table,
     with_interval,
 )
-from safecf.reporting.text import FORMATS, count, escape, name, percent, short, tag
 
-FAR = 2  # curves of which it is said how far they leave the chart
+FAR = 2  # curves for which a note says how far they leave the chart
 
 
 def levels(content: Content) -> str:
-    """Lift over the baseline at every tail level, as in the paper's figure."""
+    """Lift over the baseline at every level, as in the paper's figure."""
     if not content.panels:
         return ""
-    parts = {metric: _level_figure(content, panel) for metric, panel in content.panels.items()}
     lede = (
-        "On the left the few users who are served worst, on the right everybody, so the plain "
-        "average."
+        "From left to right more users count, the worst-served first: on the left only a few, on "
+        "the right everybody, which is the plain average."
     )
     title = "From the worst-off to everybody"
     if content.baseline is not None:
         title = "Who is lifted: the worst-off, or only the average?"
         lede += (
-            f" Above the zero line a model serves that share of users better than "
+            f" Above the zero line, a model serves that share better than "
             f"{name(content.baseline)}; where the shaded {percent(content.confidence)} band "
-            "touches the line, it may be chance."
+            "touches the line, the difference may be chance."
         )
-    return section("levels", title, lede, by_metric(parts, content.metric))
+    return section("levels", title, lede, by_metric(content, _level_figure))
 
 
 def _level_figure(content: Content, panel: Panel) -> str:
@@ -48,8 +47,8 @@ def _level_figure(content: Content, panel: Panel) -> str:
         title = f"Mean {escape(metric)} of the worst-off users"
     if not any(math.isfinite(y) for series in chart.series for y in series.y):
         said = (
-            "Nobody scores anything with the baseline, so there is nothing to lift, and no curve "
-            "to draw. The differences are in the table of all numbers."
+            "Every user scores zero with the baseline, so a lift in percent is not defined. The "
+            "differences are in the tables of all numbers."
         )
         return tag("figure", tag("figcaption", title) + tag("p", said, class_="fine"))
     drawing = "".join(
@@ -72,21 +71,21 @@ def _level_figure(content: Content, panel: Panel) -> str:
 
 
 def _spoken(panel: Panel) -> str:
-    """Say the point that is read out at first, for those who cannot see the chart."""
+    """Describe the first point of the read-out for screen readers."""
     chart = panel.curve
     said = [f"{each.name} {FORMATS[chart.y_format](each.y[chart.at])}" for each in chart.series]
     return f"{point_name(chart, chart.at)}: {', '.join(said)}."
 
 
 def _notes(chart: Chart) -> str:
-    """Say why a curve does not begin at the left, and how far it goes where it leaves the chart."""
+    """Explain why a curve begins late, and how far it leaves the chart."""
     said = []
     known = [
         x for place, x in enumerate(chart.x) if any(math.isfinite(s.y[place]) for s in chart.series)
     ]
     if known[0] > chart.x[0]:
         said.append(
-            f"Below {percent(known[0])} the baseline scores zero, so a lift has no meaning."
+            f"Below {percent(known[0])} the baseline scores zero, so a lift is not defined."
         )
     far = [
         f"{name(model)} reaches {FORMATS['lift'](y)} at {percent(x)}"
@@ -94,7 +93,7 @@ def _notes(chart: Chart) -> str:
     ]
     if far:
         more = f" and {len(far) - FAR} more" if len(far) > FAR else ""
-        said.append(f"Beyond the chart: {', '.join(far[:FAR])}{more}.")
+        said.append(f"Outside the chart: {', '.join(far[:FAR])}{more}.")
     return tag("p", " ".join(said), class_="fine") if said else ""
 
 
@@ -121,7 +120,7 @@ def losses(content: Content) -> str:
     figures, rows = [], []
     for place, each in enumerate(content.losses):
         label = f"Losses of the held-out users under {each.model}. {each.chart.rest}"
-        drawing = distributions.loss_chart(each, label=label)
+        drawing = user_charts.loss_chart(each, label=label)
         path = ("losses", str(place), "chart")
         above = readout(each.chart, swatches=False)
         figures.append(figure(name(each.model), drawing, chart=path, above=above))
@@ -130,15 +129,15 @@ def losses(content: Content) -> str:
             for stat in ("mean", "var", "cvar")
         ]
         rows.append([name(each.model), *cells, count(each.beyond)])
-    head = ["Model", "mean", "VaR", "CVaR", "users beyond the chart"]
+    head = ["Model", "mean", "VaR", "CVaR", "users outside the chart"]
     below = folded("Show as a table", table(head, rows, label="Losses"))
-    lede = "What each model tries to make small, for every held-out user. "
+    lede = "The loss is what a model minimises in training, here for the held-out users. "
     if content.level < 1:
         lede += (
-            f"VaR is where the worst-off {percent(content.level)} begin (dark bars); CVaR is "
-            "their mean loss, which safe training lowers. "
+            f"VaR is the loss at which {whom(content.level)} begin (dark bars), CVaR their mean "
+            "loss, which safe training lowers. "
         )
-    lede += "Every model has a loss of its own: compare shapes, not values."
+    lede += "Each model's loss has its own scale: compare the shapes, not the values."
     drawn = tag("div", "".join(figures), class_="row")
     return section("losses", "How badly users are served", lede, drawn + below)
 
@@ -148,11 +147,11 @@ def training(content: Content) -> str:
     trained = [place for place, run in enumerate(content.runs) if run.progress]
     if not trained:
         return ""
-    lede = "What training lowers, on the users it learns from."
+    lede = "What training minimises, epoch by epoch, over the training users."
     if content.losses:
-        lede += " Their losses differ from those of the held-out users above."
+        lede += " Their losses are not those of the held-out users above."
     if any(each.log for run in content.runs for each in run.progress):
-        lede += " Where the change per epoch falls and flattens, more epochs would change little."
+        lede += " Once the change per epoch is small and flat, more epochs change little."
     rows = "".join(_run(content.runs[place], place) for place in trained)
     return section("training", "How training went", lede, rows)
 

@@ -1,43 +1,33 @@
-"""The section about groups of users: the worst-served first, small ones marked."""
+"""The section on groups of users: the worst-served first, small ones marked."""
 
 from safecf.evaluation.groups import ENOUGH
 from safecf.reporting.content import Content, Group, Panel
-from safecf.reporting.figures import (
-    by_metric,
-    ordered,
-    section,
-    shown,
-    table,
-    with_interval,
-)
-from safecf.reporting.text import count, escape, interval, name, percent, tag, whom
+from safecf.reporting.markup import count, escape, interval, name, percent, tag, whom
+from safecf.reporting.sections.elements import by_metric, section, shown, table, with_interval
 
 
 def groups(content: Content) -> str:
     """The groups of users that the data name, the worst first."""
-    parts = {
-        metric: _groups(content, panel)
-        for metric, panel in content.panels.items()
-        if panel.groups.large or panel.groups.small
-    }
-    if not parts:
+    if not (parts := by_metric(content, _groups)):
         return ""
     lede = "The mean of each group that is named in the data, the worst-served first"
     if content.level < 1:
         lede += f", and the share of the group that is among {whom(content.level)} of all users"
     lede += f". A group is called the worst only if it has at least {ENOUGH} users."
-    return section("groups", "Groups of users", lede, by_metric(parts, content.metric))
+    return section("groups", "Groups of users", lede, parts)
 
 
 def _groups(content: Content, panel: Panel) -> str:
     found = panel.groups
-    rows = [*found.large, found.together, found.everybody]
+    if not (found.large or found.small):
+        return ""
+    rows = [*found.large, found.pooled, found.everybody]
     parts = [
         _worst(content, panel),
         _table(content, panel, [each for each in rows if each is not None]),
     ]
     if found.small:
-        said = f"Each has fewer than {ENOUGH} users: by chance alone, some are far up or down."
+        said = f"Each has fewer than {ENOUGH} users: some are high or low by chance alone."
         inside = tag("p", said, class_="fine") + _table(content, panel, found.small)
         title = "The smaller groups, one by one"
         parts.append(tag("details", tag("summary", title) + inside, class_="also-printed"))
@@ -48,9 +38,9 @@ def _groups(content: Content, panel: Panel) -> str:
 
 
 def _worst(content: Content, panel: Panel) -> str:
-    """Say which group is the worst with each model, and how it fares."""
+    """List the worst group of each model with its mean."""
     said = []
-    for model in ordered(content):
+    for model in content.models:
         if model in panel.groups.worst:
             label, estimate = panel.groups.worst[model]
             ends = interval(*estimate[1:], "number")
@@ -60,13 +50,13 @@ def _worst(content: Content, panel: Panel) -> str:
         why = f"Fewer than two groups have {ENOUGH} users, so no group is called the worst."
         return tag("p", why, class_="fine")
     listed = "".join(tag("li", each) for each in said)
-    title = "Worst-served group, with an interval that allows for another one to be the worst:"
+    title = "Worst-served group; its interval allows for another group being the worst:"
     return tag("p", title, class_="list-title") + tag("ul", listed, class_="plain")
 
 
 def _table(content: Content, panel: Panel, groups: list[Group]) -> str:
-    """One row per group; the small ones have no intervals, and no share in the tail."""
-    models = ordered(content)
+    """One row per group; small groups have no intervals and no share in the tail."""
+    models = content.models
     few = not groups[0].enough
     at_risk = not few and content.level < 1
     rows = []

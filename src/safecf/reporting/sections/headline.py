@@ -1,12 +1,11 @@
-"""The top of the page: what it is about, the verdict in plain words, a few large numbers."""
+"""The top of the page: title, verdict, and a few large numbers."""
 
 import math
 
 from safecf.evaluation.difference import BETTER, UNCLEAR, WORSE, Difference
 from safecf.evaluation.groups import ENOUGH
 from safecf.reporting.content import Content, Panel
-from safecf.reporting.figures import by_metric, shown
-from safecf.reporting.text import (
+from safecf.reporting.markup import (
     count,
     escape,
     interval,
@@ -17,12 +16,13 @@ from safecf.reporting.text import (
     typeset,
     whom,
 )
+from safecf.reporting.sections.elements import by_metric, shown
 
 SIGNS = {BETTER: "▲", WORSE: "▼", UNCLEAR: "●"}
 
 
 def header(content: Content) -> str:
-    """Title, and what was measured on whom."""
+    """Title, and the numbers of users, metrics and models."""
     metrics = len(content.panels)
     facts = [f"{count(content.users)} {'user' if content.users == 1 else 'users'}"]
     facts.append(f"{metrics} {'metric' if metrics == 1 else 'metrics'}")
@@ -42,7 +42,7 @@ def header(content: Content) -> str:
 
 
 def _differences(content: Content) -> str:
-    """Say what tells models of one kind apart."""
+    """List the options in which models of one class differ."""
     said = [
         f"{name(run.model)}: " + escape(", ".join(f"{k}={v}" for k, v in run.differs.items()))
         for run in content.runs
@@ -54,20 +54,17 @@ def _differences(content: Content) -> str:
 def verdict(content: Content) -> str:
     """The verdict, for every metric."""
     if not content.panels:
-        message = "No user has a score, so there is nothing to compare."
+        message = "No user has a score, so there is nothing to show."
         inside = tag("p", message, class_="sentence")
     else:
-        inside = by_metric(
-            {metric: _panel(content, panel) for metric, panel in content.panels.items()},
-            content.metric,
-        )
+        inside = by_metric(content, _verdict)
     heading = '<h2 class="skip" id="verdict-title">Verdict</h2>'
     return tag(
         "section", heading + inside, id="verdict", class_="verdict", aria_labelledby="verdict-title"
     )
 
 
-def _panel(content: Content, panel: Panel) -> str:
+def _verdict(content: Content, panel: Panel) -> str:
     if content.baseline is None:
         return _alone(content, panel)
     others = content.others
@@ -88,28 +85,31 @@ def _panel(content: Content, panel: Panel) -> str:
         tag("p", f'<span aria-hidden="true">{SIGNS[state]}</span> {said}', class_=f"chip {state}"),
         tag("p", sentence, class_="sentence"),
     ]
-    if len(others) > 1 and not few:
-        items = []
-        for other in others[1:]:
-            sign = SIGNS[panel.differences[other][content.level].outcome]
-            text = tag("span", typeset(f"{panel.verdicts[other]}.", content.styles))
-            items.append(tag("li", f'<span aria-hidden="true">{sign}</span>{text}'))
-        parts.append(tag("ul", "".join(items), class_="also"))
-    everybody = panel.differences[content.headline][1.0]
-    cards = [_lift_card(content, panel, first)]
-    if content.level != 1:
-        cards.append(_lift_card(content, panel, everybody))
-    cards.append(_users_card(content, panel))
-    cards.append(_coverage_card(content, panel))
+    several = len(others) > 1 and not few
+    if several:
+        parts.append(_other_verdicts(content, panel))
+    changes = [panel.differences[content.headline][level] for level in {content.level, 1.0}]
+    cards = [_lift_card(content, panel, each) for each in sorted(changes, key=lambda c: c.level)]
+    cards += [_users_card(content, panel), _coverage_card(content, panel)]
     parts.append(tag("dl", "".join(cards), class_="cards"))
-    if len(others) > 1 and not few:
+    if several:
         note = (
             f"{name(content.headline)} is shown first because it has the highest "
             f"{escape(content.metric)} of {len(others)} models for "
-            f"{whom(content.level)}; the best of several is helped a little by chance."
+            f"{whom(content.level)}; to be the best of several is partly chance."
         )
         parts.append(tag("p", note, class_="fine"))
     return "".join(parts)
+
+
+def _other_verdicts(content: Content, panel: Panel) -> str:
+    """The verdicts on the models other than the headline, as a list."""
+    items = []
+    for other in content.others[1:]:
+        sign = SIGNS[panel.differences[other][content.level].outcome]
+        text = tag("span", typeset(f"{panel.verdicts[other]}.", content.styles))
+        items.append(tag("li", f'<span aria-hidden="true">{sign}</span>{text}'))
+    return tag("ul", "".join(items), class_="also")
 
 
 def _card(title: str, big: str, *subs: str) -> str:
@@ -123,9 +123,8 @@ def _whole(content: str) -> str:
 
 
 def _lift_card(content: Content, panel: Panel, change: Difference) -> str:
-    """The lift at one level, with where it comes from."""
-    title = level_name(change.level)
-    title = f"{title[0].upper()}{title[1:]}" + (", on average" if change.level == 1 else "")
+    """The lift at one level, with its interval and the two means."""
+    title = level_name(change.level).capitalize() + (", on average" if change.level == 1 else "")
     lift = change.has_lift
     estimate, style = (change.relative, "lift") if lift else (change.absolute, "signed")
     level, model = change.level, content.headline
@@ -143,7 +142,9 @@ def _users_card(content: Content, panel: Panel) -> str:
         for stat in ("wins", "ties", "losses")
     )
     big = f'{wins}<span class="vs"> : </span>{losses}'
-    return _card("Users better : worse off", big, f"{ties} fare the same as with the baseline")
+    return _card(
+        "Users better : worse off", big, f"{ties} have the same score as with the baseline"
+    )
 
 
 def _coverage_card(content: Content, panel: Panel) -> str:
@@ -155,11 +156,11 @@ def _coverage_card(content: Content, panel: Panel) -> str:
     before = content.catalogue.get(content.baseline or "", {}).get(key)
     was = f"; {percent(before)} with the baseline" if before is not None else ""
     big = shown(value, "coverage", model=content.headline, metric=key)
-    return _card("Items that anyone is shown", big, f"of the catalogue{was}")
+    return _card("Items shown to anyone", big, f"of the catalogue{was}")
 
 
 def _alone(content: Content, panel: Panel) -> str:
-    """A model that is compared with nothing."""
+    """The page of one model, without a baseline."""
     model = content.headline
     tail, everybody = (panel.scores[model][level] for level in (content.level, 1.0))
     share = tail[0] / everybody[0] if everybody[0] > 0 else float("nan")

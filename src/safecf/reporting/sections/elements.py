@@ -1,14 +1,15 @@
-"""Parts that sections share: numbers that say what they are, read-outs, figures, tables."""
+"""Elements that sections share: labelled numbers, read-outs, figures, tables, metric panels."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 
-from safecf.reporting import svg
-from safecf.reporting.content import Chart, Content, Estimate, Series
-from safecf.reporting.text import FORMATS, escape, interval, name, tag, to_json
+from safecf.measures.bootstrap import Estimate
+from safecf.reporting.content import Chart, Content, Panel, Series
+from safecf.reporting.drawing import svg
+from safecf.reporting.markup import FORMATS, escape, interval, name, tag, to_json
 
-STATS = {  # what a number on the page can be, and how it is written
+STATS = {  # kinds of numbers on the page, and their formats
     "value": "number",
     "relative": "lift",
     "absolute": "signed",
@@ -25,7 +26,7 @@ STATS = {  # what a number on the page can be, and how it is written
     "loss cvar": "short",
 }
 
-HIDDEN = "\x00"  # around what the page packs away; no text can hold it, as `escape` takes it out
+HIDDEN = "\x00"  # around the parts that the page compresses; `escape` drops it from any text
 
 
 def shown(
@@ -36,9 +37,9 @@ def shown(
     level: float | None = None,
     metric: str | None = None,
 ) -> str:
-    """Show a number with, in attributes, its value to seven digits and what it is the value of.
+    """Write a number, with its value to seven digits and its meaning in attributes.
 
-    An attribute that is not there is that of the nearest element around it.
+    An attribute that is left out is that of the nearest element around the number.
     """
     written = FORMATS[STATS[stat]](value)
     if not math.isfinite(value):
@@ -55,27 +56,21 @@ def shown(
 
 
 def with_interval(estimate: Estimate, number: str, style: str = "number") -> str:
-    """Put an interval behind a number."""
+    """Append an interval to a number."""
     written = interval(estimate[1], estimate[2], style)
     return f'{number} <span class="ci">{written}</span>' if written else number
 
 
-def ordered(content: Content) -> list[str]:
-    """All models as tables list them: the baseline, the headline, the others."""
-    first = [] if content.baseline is None else [content.baseline]
-    return first + (content.others or [content.headline])
-
-
 def swatch(style: int) -> str:
-    """Draw a piece of a series' line, for legends."""
+    """Draw a sample of a series' line, for legends."""
     drawn = '<path class="line" d="M0 6H30"/>' + svg.marker(15, 6, style)
     return tag("svg", drawn, viewBox="0 0 30 12", aria_hidden="true")
 
 
 def readout(chart: Chart, *, stat: str | None = None, swatches: bool = True) -> str:
-    """The legend, with the values at one point; a script moves the point.
+    """The legend, with the values at one point, which a script moves.
 
-    Where the chart has something to say at rest, the values wait for the script.
+    If the chart has a text at rest, the values are hidden until the script shows them.
     """
     items = [_entry(chart, each, stat, swatches) for each in chart.series]
     lead = tag("span", escape(chart.rest or point_name(chart, chart.at)), class_="at")
@@ -85,7 +80,7 @@ def readout(chart: Chart, *, stat: str | None = None, swatches: bool = True) -> 
 
 
 def _entry(chart: Chart, series: Series, stat: str | None, swatches: bool) -> str:
-    """One series; its first value is one of the results if `stat` says which."""
+    """One series of a legend; `stat` says what its value is, if it is one of the results."""
     value = series.y[chart.at]
     number = FORMATS[chart.y_format](value)
     if stat is not None:
@@ -101,7 +96,7 @@ def _entry(chart: Chart, series: Series, stat: str | None, swatches: bool) -> st
 
 
 def point_name(chart: Chart, place: int) -> str:
-    """Write what a point stands for: `Worst-off 30 %`."""
+    """Name a point: `Worst-off 30 %`."""
     if chart.labels:
         return chart.labels[place]
     written = FORMATS[chart.x_format](chart.x[place])
@@ -117,7 +112,7 @@ def figure(
     below: str = "",
     class_: str | None = None,
 ) -> str:
-    """Put a drawing in its frame; `chart` is the way to its numbers inside the page's data."""
+    """Frame a drawing with its title; `chart` is the path to its numbers in the page's data."""
     inside = tag("figcaption", title) + above
     inside += tag("div", drawing, class_="drawing") + below
     path = None if chart is None else to_json(list(chart))
@@ -131,7 +126,7 @@ def table(
     label: str,
     marks: Iterable[Mapping[str, object]] | None = None,
 ) -> str:
-    """Write a table that scrolls by itself where it is wide; the first cell heads its row.
+    """Write a table that scrolls if it is wide; the first cell is the heading of its row.
 
     `marks` are the attributes of each row.
     """
@@ -145,28 +140,33 @@ def table(
 
 
 def scrolling(content: str, label: str) -> str:
-    """Let something wide scroll inside the page, with the keyboard too."""
+    """Let wide content scroll inside the page, by keyboard too."""
     return tag("div", content, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
 def folded(summary: str, content: str) -> str:
-    """Put a table behind its chart."""
+    """Fold a table below its chart."""
     return tag("details", tag("summary", summary) + content, class_="numbers")
 
 
 def section(key: str, title: str, lede: str, content: str) -> str:
-    """Write a section with its heading and one sentence on how to read it."""
+    """Write a section with its heading and an introduction."""
     heading = tag("h2", title, id=f"{key}-title")
     opening = heading + (tag("p", lede, class_="lede") if lede else "")
     return tag("section", opening + content, id=key, aria_labelledby=f"{key}-title")
 
 
-def by_metric(panels: dict[str, str], chosen: str) -> str:
-    """Put the chosen metric's part on the page, and those of the others hidden behind it."""
+def by_metric(content: Content, write: Callable[[Content, Panel], str]) -> str:
+    """Write a part for every metric: the chosen one is shown, the others are hidden.
+
+    Metrics for which there is nothing to write are left out.
+    """
     parts = []
-    for metric, content in panels.items():
-        is_chosen = metric == chosen
-        inside = content if is_chosen else f"{HIDDEN}{content}{HIDDEN}"
-        hidden = None if is_chosen else "hidden"
+    for metric, panel in content.panels.items():
+        if not (inside := write(content, panel)):
+            continue
+        hidden = None
+        if metric != content.metric:
+            inside, hidden = f"{HIDDEN}{inside}{HIDDEN}", "hidden"
         parts.append(tag("div", inside, class_="panel", data_metric=metric, hidden=hidden))
     return "".join(parts)

@@ -1,0 +1,1 @@
+"""The sections of the page: each is a function from `Content` to HTML."""
