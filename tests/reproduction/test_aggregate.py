@@ -1,4 +1,4 @@
-"""Numbers over users, starts and splits, beside slow twins."""
+"""Numbers over users, seeds and splits, compared with slow twins."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from reproduction.aggregate import (
     over_splits,
     samples,
     weighted_tails,
-    without,
+    without_users,
 )
 from reproduction.aggregate import gain as gain_of
 from reproduction.base import Result, Results
@@ -67,7 +67,7 @@ def test_means_over_starts_and_splits():
         for pair in (results[2:], results[:2])
     ]
     sample = samples({"": results}, COLUMN)[""]
-    assert sample.seeds == [3, 5]
+    assert sample.splits == [3, 5]
     np.testing.assert_allclose(sample.values, expected)
     found = over_splits(sample)
     assert found.value == pytest.approx(np.mean(expected))
@@ -136,7 +136,7 @@ def test_lifts_at_many_levels_are_those_at_each():
 
 def test_users_can_be_left_out():
     before = [result([0.1, 0.2, 0.3, 0.4], users=np.array([9, 5, 7, 3]))]
-    (found,) = without(Results(tuple(before)), [5, 3, 100])
+    (found,) = without_users(Results(tuple(before)), [5, 3, 100])
     np.testing.assert_array_equal(found.record["users"], [9, 7])
     np.testing.assert_array_equal(found.record["recall@20"], [0.1, 0.3])
     assert len(before[0].record["users"]) == 4

@@ -5,9 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reproduction.searches import SEARCHES, searches
-from safecf.models import MODELS
-from safecf.models.options import check_options
 from safecf.tuning import (
     Choice,
     LogUniform,
@@ -93,34 +90,3 @@ def test_the_objective_averages_tails():
 def test_the_best_have_the_largest_means():
     trials = [Trial({"n": n}, values) for n, values in enumerate([(1, 1), (0, 9), (2, 2)])]
     assert [each.options["n"] for each in best(trials, 2)] == [1, 2]
-
-
-@pytest.mark.parametrize("data", [*SEARCHES, "tiny"])
-def test_searches_try_what_the_models_take(data):
-    found = searches(data)
-    assert len({(each.which, each.name) for each in found}) == len(found)
-    for search in found:
-        kind = MODELS[search.model]
-        for tried in search.first(5, whole=False):
-            assert set(tried) <= set(kind().get_params())
-            check_options(tried, kind)
-
-
-def test_a_smaller_search_is_a_part_of_the_whole():
-    for search in searches("ml-1m"):
-        whole = search.first(64, whole=True)
-        assert all(each in whole for each in search.first(3, whole=False))
-
-
-def test_the_paper_s_ranges():
-    safer2 = next(s for s in searches("ml-1m") if (s.which, s.name) == ("grid", "SAFER2"))
-    tried = safer2.first(64, whole=True)
-    for option, low, high in (
-        ("unobserved_weight", 1e-4, 1e-2),
-        ("regularization", 1e-4, 1e-2),
-        ("bandwidth", 0.1, 1.0),
-    ):
-        values = [each[option] for each in tried]
-        assert (min(values), max(values)) == (low, high)
-    assert {each["tail"] for each in tried} == {0.3}
-    assert (safer2.epochs, safer2.final) == ((20,), (50,))
