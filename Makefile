@@ -19,14 +19,14 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: help demo test test-python test-cpp lint format stubs bench reproduce clean
 
 help:
-	@echo 'make demo    train and compare recommenders on a small data set'
-	@echo 'make test    lint, then the Python and the C++ tests'
-	@echo 'make lint    ruff, mypy and clang-format, changing nothing'
-	@echo 'make format  write Python and C++ in the project'"'"'s format'
-	@echo 'make stubs   generate the type stubs of the native core'
-	@echo 'make bench   run a benchmark: NAME=cpu, evaluation, memory, parquet, solvers, synthetic'
-	@echo 'make reproduce  run an experiment of the paper: NAME=table-1 ARGS="--splits 5"; ARGS=--list'
-	@echo 'make clean   remove .venv and everything that was built'
+	@echo 'make demo       train and compare recommenders on a small data set'
+	@echo 'make test       lint, then the Python and the C++ tests'
+	@echo 'make lint       ruff, mypy and clang-format, changing nothing'
+	@echo 'make format     write Python and C++ in the project'"'"'s format'
+	@echo 'make stubs      generate the type stubs of the native core'
+	@echo 'make bench      run a benchmark: NAME=cpu, evaluation, memory, parquet, solvers, synthetic'
+	@echo 'make reproduce  run experiments of the paper: NAME=table-1 ARGS="--seeds 1"; ARGS=--list'
+	@echo 'make clean      remove .venv and everything that was built'
 
 demo: $(VENV)/.installed
 	@$(BIN)/safecf demo
