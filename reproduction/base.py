@@ -31,8 +31,8 @@ class Cell:
     def task(self) -> str:
         """The function's name in keys of the store.
 
-        It does not depend on the module, so that finished cells are found after the function has
-        moved; the prefix is that of the first cells.
+        It does not depend on the module, so that moving the function keeps its cells; the form is
+        that of the oldest ones.
         """
         name = self.run.__name__
         return f"safecf.experiments.{name}:{name}"

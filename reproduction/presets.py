@@ -8,12 +8,11 @@ from typing import Any
 
 from reproduction.base import COMMAND, TINY, Cell, Options, Settings
 from reproduction.data import REAL, RECIPES, repeated_seeds
-from reproduction.search import has_seed
+from reproduction.search import has_option
 from reproduction.spaces import SEARCHES, searches
 from reproduction.tasks.quality import quality
 from safecf.atomic import replace_file
 from safecf.errors import choose
-from safecf.models import MODELS
 from safecf.models import presets as library
 from safecf.models.presets import FILE, SETS, Preset, Presets
 
@@ -52,8 +51,7 @@ def load(data: str, which: str, path: Path | None = None) -> dict[str, Preset]:
 
 
 def _small(preset: Preset) -> Preset:
-    known = MODELS[preset.model]().get_params()
-    small = {name: value for name, value in SMALL.items() if name in known}
+    small = {name: value for name, value in SMALL.items() if has_option(preset.model, name)}
     return replace(preset, options={**preset.options, **small})
 
 
@@ -85,7 +83,7 @@ def _remedy(data: str, which: str, missing: list[str]) -> str:
 
 def seeds(preset: Preset, count: int) -> range:
     """Return the seeds to run a preset with: one if its model has none."""
-    return range(count if has_seed(preset.model) else 1)
+    return range(count if has_option(preset.model, "random_state") else 1)
 
 
 def settings(preset: Preset, data: str, split: int, seed: int, on: str = "test") -> Settings:
@@ -96,7 +94,7 @@ def settings(preset: Preset, data: str, split: int, seed: int, on: str = "test")
         "on": on,
         "model": preset.model,
         "options": preset.options,
-        "seed": seed if has_seed(preset.model) else 0,
+        "seed": seed if has_option(preset.model, "random_state") else 0,
     }
 
 

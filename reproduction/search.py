@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,9 +28,10 @@ SAME = 5e-4  # smaller differences of the objective count as none: about the noi
 ModelOptions = dict[str, Any]
 
 
-def has_seed(model: str) -> bool:
-    """Whether the result of a model, given by the name of its class, depends on a seed."""
-    return "random_state" in choose("model", model, MODELS)().get_params()
+@cache
+def has_option(model: str, option: str) -> bool:
+    """Whether a model, given by the name of its class, has an option."""
+    return option in choose("model", model, MODELS)().get_params()
 
 
 def half(trials: int) -> int:
@@ -105,12 +106,12 @@ class Search:
     @property
     def starts(self) -> range:
         """The seeds of repetitions, none of which is that of the trials."""
-        return range(1, 1 + STARTS) if has_seed(self.model) else range(1)
+        return range(1, 1 + STARTS) if has_option(self.model, "random_state") else range(1)
 
     def cell(self, options: ModelOptions, data: str, seed: int = 0, *, final: bool = False) -> Cell:
         """Return the cell of a trial, or of a repetition if `final`."""
         epochs = self.final if final else self.epochs
-        if "iterations" in MODELS[self.model]().get_params():
+        if has_option(self.model, "iterations"):
             options = {**options, "iterations": max(epochs)}
         settings = {
             "data": data,

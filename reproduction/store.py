@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ class Store:
     ) -> None:
         self.folder = cache_folder() / "cells" if folder is None else Path(folder)
         self.data = dict(data or {})
-        # by task; a worker gets those of the process that started it
-        self.versions: dict[str, str] = {}
+        # by function; a worker gets those of the process that started it
+        self.versions: dict[Callable[..., Any], str] = {}
         self.origin, self.threads = page.current_origin(), page.cores()
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"{self.folder} is a file; give a folder with --cells")
@@ -85,9 +85,9 @@ class Store:
 
     def version(self, cell: Cell) -> str:
         """Return the code version of the cell in the process that made the store."""
-        if cell.task not in self.versions:
-            self.versions[cell.task] = code_version(cell.run)
-        return self.versions[cell.task]
+        if cell.run not in self.versions:
+            self.versions[cell.run] = code_version(cell.run)
+        return self.versions[cell.run]
 
     def _path(self, cell: Cell) -> Path:
         return self.folder / f"{self.key(cell)}.json"

@@ -34,21 +34,21 @@ GRIDS = {
 }
 
 
-class Way(NamedTuple):
+class Variant(NamedTuple):
     """A number of factors, and a solver."""
 
     factors: int
     solver: str
 
 
-Found = dict[Way, Result]
+Found = dict[Variant, Result]
 
 
-def ways(options: Options) -> dict[Way, Preset]:
+def all_variants(options: Options) -> dict[Variant, Preset]:
     """Return the presets of all solvers and numbers of factors; other options are the same."""
     grid, shape = GRIDS[options.data], curves.shape_of(options.data)
     (preset,) = presets.require(shape, grid.which, (NAME,), options.presets)
-    found: dict[Way, Preset] = {}
+    found: dict[Variant, Preset] = {}
     for factors in grid.factors:
         changed = {"factors": factors, "iterations": grid.epochs}
         base = replace(preset, options={**preset.options, **changed})
@@ -56,7 +56,7 @@ def ways(options: Options) -> dict[Way, Preset]:
         if factors <= grid.exact_up_to:
             solvers[EXACT] = variants.exact(base)
         solvers |= {_blocks(b): variants.blockwise(base, b) for b in grid.blocks if b < factors}
-        found |= {Way(factors, solver): each for solver, each in solvers.items()}
+        found |= {Variant(factors, solver): each for solver, each in solvers.items()}
     return found
 
 
@@ -64,27 +64,27 @@ def _blocks(size: int) -> str:
     return f"blocks of {size} (SAFER2++)"
 
 
-def plan(options: Options) -> list[tuple[Way, Cell]]:
+def plan(options: Options) -> list[tuple[Variant, Cell]]:
     """Return all cells; synthetic users are not scored."""
     scored = curves.has_quality(options.data)
     return [
-        (way, curves.cell(preset, options.data, scored=scored))
-        for way, preset in ways(options).items()
+        (variant, curves.cell(preset, options.data, scored=scored))
+        for variant, preset in all_variants(options).items()
     ]
 
 
 def render(results: Results, options: Options) -> Page:
     """Return seconds per epoch, and quality by seconds where it is meaningful."""
-    found = {way: each for way, (each,) in collect(plan(options), results).items()}
+    found = {variant: each for variant, (each,) in collect(plan(options), results).items()}
     scored, grid = curves.has_quality(options.data), GRIDS[options.data]
-    (preset, *_) = ways(options).values()
+    (preset, *_) = all_variants(options).values()
     kept = {k: v for k, v in preset.options.items() if k not in ("factors", "iterations", "solver")}
     blocks = [
         f"SAFER2 with d factors, {grid.epochs} epochs, alone with all cores. The other settings "
         f"are the same everywhere: {presets.options_text(kept)}. Seconds per "
         "epoch are the median of those after the first. The paper's solvers are the exact one, "
         "CG with at most 5 steps, and blocks of coordinates; spectral CG is the library's own.",
-        table(_header(options), [_line(way, each, options) for way, each in found.items()]),
+        table(_header(options), [_line(variant, each, options) for variant, each in found.items()]),
         "The paper's figure is for ML-20M, without numbers. It says that SAFER2++ needs about as "
         "many epochs as SAFER2, which did not finish with d = 4,096, for the same quality in much "
         "less time, and that SAFER2-CG is the faster one of the two when d is small, as d = 256.",
@@ -95,8 +95,8 @@ def render(results: Results, options: Options) -> Page:
         blocks,
         [
             row
-            for way, each in found.items()
-            for row in curves.rows({"factors": way.factors, "solver": way.solver}, each)
+            for variant, each in found.items()
+            for row in curves.rows({"factors": variant.factors, "solver": variant.solver}, each)
         ],
         lambda: draw_quality(found, options) if scored else draw_seconds(found),
         f"Recall of validation users by seconds of training, up to {grid.epochs} epochs"
@@ -113,9 +113,14 @@ def _header(options: Options) -> list[str]:
     return [*common, f"epochs to {curves.NEAR:.0%}", f"seconds to {curves.NEAR:.0%}", *best]
 
 
-def _line(way: Way, result: Result, options: Options) -> list[Any]:
+def _line(variant: Variant, result: Result, options: Options) -> list[Any]:
     objective = float(curves.history(result, "objective").values[-1])
-    common = [str(way.factors), way.solver, f"{curves.median_seconds(result, 1):.3f}", objective]
+    common = [
+        str(variant.factors),
+        variant.solver,
+        f"{curves.median_seconds(result, 1):.3f}",
+        objective,
+    ]
     if not curves.has_quality(options.data):
         return common
     recalls = [curves.recall([result], column) for column in quality_columns(options.data)]
@@ -134,11 +139,11 @@ def draw_quality(found: Found, options: Options) -> Any:
     rows = zip(factors, axes[::2], axes[1::2], strict=True)
     for d, *pair in rows:
         for panel, column in zip(pair, columns, strict=True):
-            for way, result in found.items():
-                if way.factors == d:
+            for variant, result in found.items():
+                if variant.factors == d:
                     curve = curves.recall([result], column)
-                    style = styles[way.solver]._asdict()
-                    panel.plot(curve.seconds, curve.values, label=way.solver, **style)
+                    style = styles[variant.solver]._asdict()
+                    panel.plot(curve.seconds, curve.values, label=variant.solver, **style)
             panel.set(xlabel="seconds of training", ylabel=heading(column), title=f"d = {d}")
             log_ticks(panel.xaxis)
     return _with_legend(figure, axes[-2])
@@ -152,9 +157,9 @@ def draw_seconds(found: Found) -> Any:
     factors = _factors(found)
     for solver, line in _styles(found).items():
         points = {
-            way.factors: curves.median_seconds(each, 1)
-            for way, each in found.items()
-            if way.solver == solver
+            variant.factors: curves.median_seconds(each, 1)
+            for variant, each in found.items()
+            if variant.solver == solver
         }
         panel.plot(list(points), list(points.values()), label=solver, **line._asdict())
     panel.set(xlabel="factors d", ylabel="seconds per epoch")
@@ -165,13 +170,13 @@ def draw_seconds(found: Found) -> Any:
 
 
 def _factors(found: Found) -> list[int]:
-    return sorted({way.factors for way in found})
+    return sorted({variant.factors for variant in found})
 
 
 def _styles(found: Found) -> dict[str, Any]:
     from reproduction.figures import line_style  # noqa: PLC0415
 
-    solvers = dict.fromkeys(way.solver for way in found)
+    solvers = dict.fromkeys(variant.solver for variant in found)
     return {solver: line_style(place) for place, solver in enumerate(solvers)}
 
 

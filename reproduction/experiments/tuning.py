@@ -23,10 +23,10 @@ from reproduction.search import (
     Progress,
     Search,
     half,
+    has_option,
     values,
 )
 from reproduction.spaces import SEARCHES, searches
-from safecf.models import MODELS
 from safecf.models.presets import Preset, Presets
 from safecf.tuning import Objective
 
@@ -68,7 +68,7 @@ def chosen(
 
 def _preset(search: Search, name: str, candidate: Candidate, options: Options) -> Preset:
     settings = dict(candidate.options)
-    if "iterations" in MODELS[search.model]().get_params():
+    if has_option(search.model, "iterations"):
         settings["iterations"] = candidate.epochs
     command = EXPERIMENT.command(Options(options.data, trials=options.trials))
     return Preset(name, search.model, settings, command)

@@ -6,8 +6,16 @@ import pytest
 
 import reproduction
 from reproduction import __main__ as command
+from reproduction import worker
 from reproduction.session import Session
 from safecf import cli
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch):
+    """Run cells with one thread: on tiny data more are slower."""
+    monkeypatch.setattr("reproduction.runner.cores", lambda: 1)
+    monkeypatch.setitem(worker._state, "threads", 1)
 
 
 @pytest.fixture

@@ -234,7 +234,7 @@ def test_what_takes_minutes_is_timed_once_or_left_out():
     assert known["SAFER2, exact"].preset.options["iterations"] == 1
     assert known["SAFER2"].preset.options["iterations"] == runtime.WARM_UP + runtime.TIMED["msd"]
     assert known["SAFER2"].preset.options["factors"] == 512
-    factors, solvers = zip(*dimensions.ways(Options(LIKE)), strict=True)
+    factors, solvers = zip(*dimensions.all_variants(Options(LIKE)), strict=True)
     assert set(factors) == {128, 256, 512, 1024}
     assert solvers.count(dimensions.EXACT) == 2
 

@@ -98,7 +98,7 @@ def test_one_job_is_not_advised_to_try_one_job(tmp_path):
 @pytest.mark.parametrize("jobs", [0, 1])
 def test_a_worker_with_other_code_stores_nothing(tmp_path, jobs):
     store, cells = Store(tmp_path), cells_of(tasks.double, [1, 2])
-    store.versions[cells[0].task] = "what it was"  # when the run began
+    store.versions[tasks.double] = "what it was"  # when the run began
     run = run_cells(cells, store, jobs=jobs, show_progress=False)
     assert not run.results
     assert {reason for _, reason in run.failures} == {worker.CHANGED}

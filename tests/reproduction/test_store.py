@@ -85,10 +85,10 @@ def test_keys_are_those_of_the_cells_before_the_package_moved(store):
     assert cell.task == "safecf.experiments.quality:quality"
     # sha256 of ["safecf.experiments.quality:quality",
     # {"data":"tiny","model":"IALS","on":"test","seed":0,"split":1},"0.1.0-0",""] in one line
-    store.versions[cell.task] = "0.1.0-0"
+    store.versions[quality] = "0.1.0-0"
     assert store.key(cell) == "49a895ea843e16606d76236947e4528bbafd60cdd58cf933f71063edf4ac97c9"
     # sha256 of ["safecf.experiments.double:double",{"data":"tiny","number":3},"0.1.0-0",""]
-    store.versions[CELL.task] = "0.1.0-0"
+    store.versions[double] = "0.1.0-0"
     assert store.key(CELL) == "9fc2ace8f031462cff65b1b8b20f24231c6cc90c931f33fa088a26fef4e74a4c"
 
 
