@@ -16,16 +16,17 @@ CPP_SOURCES = find cpp tests/cpp -name '*.cpp' -o -name '*.hpp'
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-python test-cpp lint format stubs bench clean
+.PHONY: help demo test test-python test-cpp lint format stubs bench reproduce clean
 
 help:
-	@echo 'make demo    train and compare recommenders on a small data set'
-	@echo 'make test    lint, then the Python and the C++ tests'
-	@echo 'make lint    ruff, mypy, import-linter and clang-format, changing nothing'
-	@echo 'make format  write Python and C++ in the project'"'"'s format'
-	@echo 'make stubs   generate the type stubs of the native core'
-	@echo 'make bench   run a benchmark: NAME=cpu, evaluation, memory, parquet, solvers, synthetic'
-	@echo 'make clean   remove .venv and everything that was built'
+	@echo 'make demo       train and compare recommenders on a small data set'
+	@echo 'make test       lint, then the Python and the C++ tests'
+	@echo 'make lint       ruff, mypy, import-linter and clang-format, changing nothing'
+	@echo 'make format     write Python and C++ in the project'"'"'s format'
+	@echo 'make stubs      generate the type stubs of the native core'
+	@echo 'make bench      run a benchmark: NAME=cpu, evaluation, memory, parquet, solvers, synthetic'
+	@echo 'make reproduce  run experiments of the paper: NAME=table-1 ARGS="--seeds 1"; ARGS=--list'
+	@echo 'make clean      remove .venv and everything that was built'
 
 demo: $(VENV)/.installed
 	@$(BIN)/safecf demo
@@ -60,6 +61,9 @@ stubs: $(VENV)/.installed
 
 bench: $(PEERS)/.installed
 	@$(PEERS)/bin/python -m benchmarks $(NAME)
+
+reproduce: $(VENV)/.installed
+	@$(BIN)/python -m reproduction $(NAME) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -26,19 +26,19 @@ def draw(folder: Path, name: str, panels: list[Panel]) -> str:
         if len(panels) == 1:
             figure.set_size_inches(6.0, 4.2)
         for place, panel in zip(axes, panels, strict=True):
-            _panel(place, panel, figures.look)
+            _panel(place, panel, figures.line_style)
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=2)
         folder.mkdir(parents=True, exist_ok=True)
         return figures.save(figure, folder / name)[0].name
 
 
-def _panel(axes: Any, panel: Panel, look: Any) -> None:
+def _panel(axes: Any, panel: Panel, line_style: Any) -> None:
     from matplotlib import ticker  # noqa: PLC0415
 
     for place, (name, (x, y)) in enumerate(panel.curves.items()):
         every = max(1, len(x) // 12)
-        axes.plot(x, y, label=name, markevery=every, **look(place)._asdict())
+        axes.plot(x, y, label=name, markevery=every, **line_style(place)._asdict())
     axes.set_xscale("log")
     axes.set_yscale("log")
     if panel.target is not None:

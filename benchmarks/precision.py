@@ -6,10 +6,9 @@ import numpy as np
 
 from benchmarks import report
 from benchmarks.records import Options, progress
-from reproduction.presets import require
 from safecf import datasets
 from safecf.evaluation import evaluate
-from safecf.models import MODELS
+from safecf.models.presets import presets
 
 # by data that training reads: the default, the same without rounding, nearly exact
 TOLERANCES = {"1e-3, bfloat16 (default)": 1e-3, "9.7e-4, float32": 9.7e-4, "1e-6, float32": 1e-6}
@@ -25,15 +24,12 @@ def measure(options: Options) -> dict[str, Any]:
     seeds = max(1, round(SEEDS * min(1, options.scale)))
     found = []
     for name, (which, model) in SETS.items():
-        preset = require("ml-1m", which, (model,), None)[0]
+        preset = presets("ml-1m", which)[model]
         for label, tolerance in TOLERANCES.items():
             runs = []
             for seed in range(seeds):
-                made = MODELS[preset.model](
-                    **preset.options,
-                    tolerance=tolerance,
-                    random_state=seed,
-                    num_threads=options.threads,
+                made = preset.make(
+                    tolerance=tolerance, random_state=seed, num_threads=options.threads
                 )
                 made.fit(split.train, show_progress=False)
                 scores = evaluate(made, split, k=(20, 50), metrics=("recall",))

@@ -6,22 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from reproduction import page
-from reproduction.page import machine, table
+from reproduction.page import RESULTS, commit, machine, table
 
 __all__ = ["RESULTS", "command", "commit", "machine", "short", "table", "write"]
-
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "docs" / "results"
 
 
 def command() -> str:
     """Name the command that is running."""
     return f"python -m benchmarks {' '.join(sys.argv[1:])}"
-
-
-def commit() -> str:
-    """Name the commit of the benchmarks."""
-    return page.commit(ROOT)
 
 
 def short(value: float) -> str:
@@ -38,5 +30,5 @@ def write(
 ) -> Path:
     """Write a page that says how it was made, and its figure, if there is one."""
     shown = page.Page(blocks, figure=figure, caption=caption)
-    page.write(RESULTS, name, title, page.origin(command(), ROOT), shown)
+    page.write(RESULTS, name, title, page.origin_text(command()), shown)
     return RESULTS / f"{name}.md"

@@ -39,11 +39,11 @@ def run(problem: Problem, solver: Solver, factors: int, threads: int, epochs: in
 
 def draw(factors: list[int], seconds: dict[str, list[float]]) -> Any:
     """Draw the seconds by the number of factors."""
-    from reproduction.figures import look, panels  # noqa: PLC0415 - needs matplotlib
+    from reproduction.figures import line_style, panels  # noqa: PLC0415 - needs matplotlib
 
     figure, (axes,) = panels(1, height=2.6)
     for place, (name, times) in enumerate(seconds.items()):
-        axes.plot(factors, times, label=name, **look(place)._asdict())
+        axes.plot(factors, times, label=name, **line_style(place)._asdict())
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(factors, [str(d) for d in factors])

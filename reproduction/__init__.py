@@ -1,7 +1,8 @@
-"""Experiments: every table and figure of the paper, each by one command.
+"""Reproduction of the paper: each table and figure by one command, in a checkout.
 
-An experiment is one file with an `EXPERIMENT`, and one line in `MODULES` below. It says which
-*cells* it needs, and how to show their results; a cell is a function of a module, and settings:
+An experiment is a file in `reproduction/experiments/` with an `EXPERIMENT`, and its name in `NAMES`
+below. It defines the *cells* to run, and a page that shows their results. A cell is a function from
+`reproduction/tasks/`, and its settings:
 
     def cells(options: Options) -> list[Cell]:
         return [
@@ -24,19 +25,18 @@ An experiment is one file with an `EXPERIMENT`, and one line in `MODULES` below.
         cells=cells, render=render, splits=50, seeds=10,
     )
 
-- Settings are JSON values and hold all that the result depends on, but for the code: no paths, no
-  number of threads. "data" names the data set; a worker gets the split with
-  `experiments.data.load_split(settings["data"], settings["split"])`.
-- The function of a cell, such as `quality.quality`, takes the settings and returns a record: a
-  dictionary of numbers, texts, lists and numpy arrays (kept as float32). It runs in a process of
-  its own, with `worker.threads()` threads. Cells are kept by function, settings and code version,
-  so experiments that ask for the same cells share them. A change in the module of the function
-  makes all its cells new: keep it apart from `cells` and `render`.
-- `alone=True` is for what is timed: one cell at a time, with all cores.
-- `then(results, options)` may ask for more cells, given the results of those before; it is asked
-  again until it names no new ones.
-- `data` names the data sets that it takes; `data=()` is for what needs none.
-- Every experiment has to work on the data "tiny", for which `Experiment.data` need not allow it.
+- Settings are JSON values that determine the result, apart from the code: no paths, no number of
+  threads. "data" is the name of the data set; the function of a cell gets the split by
+  `load_split(settings["data"], settings["split"])`.
+- The function returns a record: a dictionary of numbers, texts, lists and numpy arrays (stored as
+  float32). It runs in a worker process, with `worker.threads()` threads. Results are stored by
+  function, settings and code version, so that experiments share cells. The source of the function's
+  module is part of the code version: keep it apart from `cells` and `render`.
+- `alone=True` is for experiments that measure time: one cell at a time, with all cores.
+- `then(results, options)` returns further cells, given the results so far; it is called until none
+  of them is new.
+- `data` lists the data sets that the experiment accepts; `data=()` means that it needs none.
+- Every experiment must run on the data "tiny", which need not be listed.
 """
 
 from importlib import import_module
@@ -47,28 +47,29 @@ from safecf.errors import choose
 if TYPE_CHECKING:
     from reproduction.base import Experiment
 
-# The files of the experiments, in the order of the paper, but for tuning: others use what it finds.
-MODULES = {
-    "cvar": "cvar",
-    "check-function": "check_function",
-    "tuning": "tuning",
-    "table-1": "table_1",
-    "quantiles": "quantiles",
-    "robustness": "robustness",
-    "runtime": "runtime",
-    "walltime": "walltime",
-    "bandwidth": "bandwidth",
-    "sampling": "sampling",
-    "xi-steps": "xi_steps",
-    "kernels": "kernels",
-    "dimensions": "dimensions",
-    "frontier": "frontier",
-    "sensitivity": "sensitivity",
-}
+# In the order of the paper; `tuning` comes before the experiments that use its presets.
+NAMES = (
+    "cvar",
+    "check-function",
+    "tuning",
+    "table-1",
+    "quantiles",
+    "robustness",
+    "runtime",
+    "walltime",
+    "bandwidth",
+    "sampling",
+    "xi-steps",
+    "kernels",
+    "dimensions",
+    "frontier",
+    "sensitivity",
+)
 
 
 def load(name: str) -> "Experiment":
     """Return an experiment by its name."""
-    module = import_module(f"{__name__}.{choose('experiment', name, MODULES)}")
+    choose("experiment", name, dict.fromkeys(NAMES))
+    module = import_module(f"{__name__}.experiments.{name.replace('-', '_')}")
     found: Experiment = module.EXPERIMENT
     return found

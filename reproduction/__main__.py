@@ -1,25 +1,29 @@
-"""`safecf reproduce`: the tables and figures of the paper, each by one command."""
+"""`python -m reproduction`: the tables and figures of the paper, each by one command."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-import reproduction as experiments
+from reproduction import NAMES, load
+from safecf import cli
 from safecf.errors import choose
 
+app = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)
 
+
+@app.command()
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME...", help=f"One or more of {', '.join(experiments.MODULES)}."),
+        typer.Argument(metavar="NAME...", help=f"One or more of {', '.join(NAMES)}."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run all experiments.")] = False,
-    listing: Annotated[bool, typer.Option("--list", help="List the experiments, and end.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
     data: Annotated[
         str | None,
         typer.Option(
-            help="ml-1m, gowalla, ml-20m, msd, a synthetic shape, or tiny to try a command.",
+            help="ml-1m, gowalla, ml-20m, msd, ml-20m-like, msd-like, or tiny to try a command.",
             show_default="the experiment's first",
         ),
     ] = None,
@@ -31,29 +35,29 @@ def reproduce(
         ),
     ] = None,
     splits: Annotated[int | None, typer.Option(help="Run fewer splits.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Run fewer initialisations.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Run fewer seeds.")] = None,
     trials: Annotated[int | None, typer.Option(help="tuning: run fewer trials per model.")] = None,
     presets: Annotated[
         Path | None,
         typer.Option(
-            help="File of the models' settings; tuning writes what it finds into it.",
-            show_default="the one that comes along",
+            help="File of the models' settings; tuning writes to it.",
+            show_default="the library's",
         ),
     ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
-            help="Cells at a time; 0 runs them in this process.",
+            help="Number of cells at a time; 0 runs them in this process.",
             show_default="by cores and memory",
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="Folder for the pages.", show_default="docs/results of a checkout, or ."),
+        typer.Option(help="Folder for the pages.", show_default="docs/results"),
     ] = None,
     cells: Annotated[
         Path | None,
-        typer.Option(help="Folder in which finished cells are kept.", show_default="the cache"),
+        typer.Option(help="Folder for finished cells.", show_default="the cache"),
     ] = None,
     render_only: Annotated[
         bool, typer.Option("--render-only", help="Write pages from finished cells, run nothing.")
@@ -62,46 +66,46 @@ def reproduce(
 ) -> None:
     """Run experiments of the paper, and write a page, a CSV file and figures for each.
 
-    What is finished is kept: after Ctrl-C, or a crash, the same command goes on where it stopped.
-    The pages of smaller runs say so, and end in "-part". For example:
+    Finished cells are kept: after Ctrl-C or a crash, run the same command again to go on. The page
+    of a smaller run says so, and its files end in "-part". For example:
 
-    safecf reproduce robustness --path ml-1m.zip --splits 5 --seeds 2
+    python -m reproduction robustness --path ml-1m.zip --splits 5 --seeds 2
     """
     if listing:
-        for name in experiments.MODULES:
-            found = experiments.load(name)
+        for name in NAMES:
+            found = load(name)
             typer.echo(f"{name:16}{found.title}: {found.paper}")
         return
     if everything == bool(names):
         raise ValueError(
-            f"say which experiment, or --all: {', '.join(experiments.MODULES)}; "
-            "safecf reproduce --list tells what they are"
+            f"give names of experiments, or --all: {', '.join(NAMES)}; "
+            "python -m reproduction --list describes them"
         )
-    # Here, not above: the command line starts fast, and Ctrl-C ends it at any time.
+    # Imported here so that --help starts fast.
     from reproduction.session import Session  # noqa: PLC0415
 
-    chosen = [experiments.load(name) for name in dict.fromkeys(names or experiments.MODULES)]
+    chosen = [load(name) for name in dict.fromkeys(names or NAMES)]
     if data is not None:
         _check_data(data)
-    left_out = [each.name for each in chosen if everything and data and not each.takes(data)]
+    left_out = [each.name for each in chosen if everything and data and not each.accepts(data)]
     chosen = [each for each in chosen if each.name not in left_out]
     counts = {"splits": splits, "seeds": seeds, "trials": trials}
     plans = [(each, each.options(data, presets=presets, **counts)) for each in chosen]
     session = Session(path, output, cells, jobs, show_progress=not quiet, render_only=render_only)
     if left_out:
-        typer.echo(f"left out, since they do not take {data}: {', '.join(left_out)}")
+        typer.echo(f"left out, since they do not accept {data}: {', '.join(left_out)}")
     for experiment in chosen if names else ():
-        for line in experiment.unused(jobs=jobs, **counts):
+        for line in experiment.ignored(jobs=jobs, **counts):
             typer.echo(line)
-    try:
-        failed = session.run_all(plans, typer.echo)
-    except (KeyError, TypeError) as problem:
-        raise RuntimeError("this is a mistake of safecf") from problem
-    if failed:
+    if session.run_all(plans, typer.echo):
         raise typer.Exit(1)
 
 
 def _check_data(name: str) -> None:
-    """Refuse data that no experiment takes."""
-    known = [data for each in experiments.MODULES for data in experiments.load(each).data]
+    """Raise if no experiment accepts the data."""
+    known = [data for each in NAMES for data in load(each).data]
     choose("data", name, dict.fromkeys((*known, "tiny")))
+
+
+if __name__ == "__main__":
+    cli.run(app)

@@ -1,4 +1,4 @@
-"""From the scores of users to the numbers of tables: over users, starts, and splits."""
+"""From scores of users to numbers of tables: means, gains and intervals over seeds and splits."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -10,18 +10,17 @@ from numpy.typing import NDArray
 
 from reproduction.base import Cell, Result, Results
 from reproduction.published import Column
+from safecf.defaults import RESAMPLES, SEED
 from safecf.measures.bootstrap import percentile_interval, resample
 from safecf.measures.tails import tail_mean
 
 Floats = NDArray[np.float64]
-Counts = NDArray[np.floating[Any]]  # how often users are drawn; exact in float32
+Counts = NDArray[np.floating[Any]]  # how often each user is drawn; exact in float32
 Name = TypeVar("Name", bound=Hashable)
-
-CONFIDENCE, DRAWS, SEED = 0.95, 2000, 0
 
 
 class Estimate(NamedTuple):
-    """A number, its spread over starts or splits (NaN for one), and its 95 % interval."""
+    """A number, its standard deviation over seeds or splits (NaN for one), and a 95 % interval."""
 
     value: float
     spread: float
@@ -30,22 +29,22 @@ class Estimate(NamedTuple):
 
     @property
     def is_finite(self) -> bool:
-        """Whether the interval has ends."""
+        """Whether the interval is finite."""
         return bool(np.isfinite([self.low, self.high]).all())
 
     def in_percent(self) -> str:
-        """Write a lift; nothing where draws of users had nothing to be compared with."""
+        """Write a lift; empty if the baseline is 0 in some of the draws."""
         if not self.is_finite:
             return ""
         return f"{self.value:+.1f} % [{self.low:+.1f}, {self.high:+.1f}]"
 
 
 class Gain(NamedTuple):
-    """By how many percent one model is better than another, with 95 % intervals.
+    """By how many percent one model is better than another, with 95 % bootstrap intervals.
 
-    `splits` draws splits, as if they had no users in common. `users` draws users, each with all
-    their appearances in test sets, and so tells how far the gain holds for other users. `won` is
-    the share of splits on which it is better.
+    `splits` resamples splits, as if they had no users in common. `users` resamples users, each with
+    all their appearances in test sets: a cluster bootstrap, which holds for other users. `won` is
+    the share of splits on which the model is better.
     """
 
     value: float
@@ -55,7 +54,7 @@ class Gain(NamedTuple):
 
 
 def heading(column: Column) -> str:
-    """Return what a column is called.
+    """Return the heading of a column.
 
     >>> heading(("recall@20", 0.3))
     'R@20, worst-off 30 %'
@@ -65,7 +64,7 @@ def heading(column: Column) -> str:
 
 
 def collect(named: Iterable[tuple[Name, Cell]], results: Results) -> dict[Name, list[Result]]:
-    """Return the results by the names of their cells, which are in the same order."""
+    """Group results by the names of their cells; both are in the same order."""
     found: dict[Name, list[Result]] = defaultdict(list)
     for (name, _), result in zip(named, results, strict=True):
         found[name].append(result)
@@ -73,21 +72,21 @@ def collect(named: Iterable[tuple[Name, Cell]], results: Results) -> dict[Name, 
 
 
 def tails(results: Iterable[Result], column: Column) -> Floats:
-    """Return the tail mean of every result."""
+    """Return the tail mean of each result."""
     metric, level = column
     return np.array([tail_mean(each.record[metric], level) for each in results])
 
 
 def estimate(results: Sequence[Result], column: Column) -> Estimate:
-    """Return the mean over starts on one split, and how it would move with other users."""
+    """Return the mean over seeds on one split, with an interval that resamples users."""
     values = tails(results, column)
     metric, level = column
-    low, high = percentile_interval(_user_draws(results, metric, [level]), CONFIDENCE)
+    low, high = percentile_interval(_user_draws(results, metric, [level]))
     return Estimate(float(values.mean()), _spread(values), float(low[0]), float(high[0]))
 
 
 def lift(before: Sequence[Result], after: Sequence[Result], column: Column) -> Estimate:
-    """100 (after / before - 1) of the means over starts; the same users are drawn for both."""
+    """100 (after / before - 1) of the means over seeds; users are resampled in pairs."""
     metric, level = column
     return lifts(before, after, metric, [level])[0]
 
@@ -95,24 +94,22 @@ def lift(before: Sequence[Result], after: Sequence[Result], column: Column) -> E
 def lifts(
     before: Sequence[Result], after: Sequence[Result], metric: str, levels: Sequence[float]
 ) -> list[Estimate]:
-    """Return `lift` at each of the levels."""
+    """Return `lift` at each level."""
     pair = (before, after)
     means = [[tails(each, (metric, level)).mean() for each in pair] for level in levels]
-    low, high = percentile_interval(
-        percent(*(_user_draws(each, metric, levels) for each in pair)), CONFIDENCE
-    )
+    low, high = percentile_interval(percent(*(_user_draws(each, metric, levels) for each in pair)))
     return [
         Estimate(float(percent(*mean)), np.nan, float(a), float(b))
         for mean, a, b in zip(means, low, high, strict=True)
     ]
 
 
-def without(results: Results, users: Iterable[int]) -> Results:
-    """Return the same results as if these users had not been tested."""
-    left_out = np.array(list(users))
+def without_users(results: Results, users: Iterable[int]) -> Results:
+    """Return the results without these users."""
+    excluded = np.array(list(users))
     found = []
     for each in results:
-        kept = ~np.isin(each.record["users"], left_out)
+        kept = ~np.isin(each.record["users"], excluded)
         record = {
             name: value[kept] if isinstance(value, np.ndarray) else value
             for name, value in each.record.items()
@@ -122,15 +119,15 @@ def without(results: Results, users: Iterable[int]) -> Results:
 
 
 class Sample(NamedTuple):
-    """A model's numbers in one column, means over starts: of the splits, and of draws of users."""
+    """A model's numbers in one column, means over seeds."""
 
-    seeds: list[int]  # of the splits
-    values: Floats
-    draws: Floats
+    splits: list[int]  # their seeds, sorted
+    values: Floats  # one per split
+    draws: Floats  # means over splits, one per bootstrap draw of users
 
 
 def samples(found: Mapping[Name, Sequence[Result]], column: Column) -> dict[Name, Sample]:
-    """Return the samples of all models, with the same draws of users."""
+    """Return the samples of all models; the draws of users are the same for all."""
     counts = _drawn_users([each for results in found.values() for each in results])
     return {name: _sample(_splits(results), counts, column) for name, results in found.items()}
 
@@ -141,15 +138,15 @@ def _sample(splits: dict[int, list[Result]], counts: Counts, column: Column) -> 
 
 
 def over_splits(sample: Sample) -> Estimate:
-    """Return the mean over splits, with an interval that draws users, as `Gain.users` does."""
+    """Return the mean over splits, with an interval that resamples users, as `Gain.users` does."""
     values = sample.values
     return Estimate(float(values.mean()), _spread(values), *_interval(sample.draws))
 
 
 def gain(before: Sample, after: Sample) -> Gain:
-    """Compare two models on the same splits: 100 (mean after / mean before - 1), pair by pair."""
-    if before.seeds != after.seeds:
-        raise ValueError("the two models were not run on the same splits; run both on the same")
+    """100 (mean after / mean before - 1) on the same splits; splits and users are paired."""
+    if before.splits != after.splits:
+        raise ValueError("the models were not run on the same splits; run both on the same")
     means = [before.values, after.values]
     chosen = _drawn_splits(len(means[0]))
     over = percent(*(each[chosen].mean(axis=1) for each in means))
@@ -162,7 +159,7 @@ def gain(before: Sample, after: Sample) -> Gain:
 
 
 def rows(name: str, results: Iterable[Result], columns: Sequence[Column]) -> list[dict[str, Any]]:
-    """Return the rows of a CSV file: a model's number for every split, start and column."""
+    """Return the rows of a CSV file: a model's number for every split, seed and column."""
     return [
         {
             "data": each.settings["data"],
@@ -186,26 +183,26 @@ def _splits(results: Iterable[Result]) -> dict[int, list[Result]]:
 
 
 def _user_draws(results: Sequence[Result], metric: str, levels: Sequence[float]) -> Floats:
-    """Return tail means of draws of users, the mean over the results, which have the same users."""
-    draws = [resample(each.record[metric], levels, DRAWS, SEED) for each in results]
+    """Return tail means for each draw of users, averaged over results with the same users."""
+    draws = [resample(each.record[metric], levels) for each in results]
     return np.asarray(np.mean(draws, axis=0))
 
 
 def _drawn_splits(count: int) -> NDArray[np.int64]:
-    return np.random.default_rng(SEED).integers(count, size=(DRAWS, count))
+    return np.random.default_rng(SEED).integers(count, size=(RESAMPLES, count))
 
 
 def _drawn_users(results: Sequence[Result]) -> Counts:
-    """Return how often each user is drawn, a column for each draw of as many users as there are."""
+    """Return how often each user is drawn, a column for each bootstrap draw."""
     users = np.unique(np.concatenate([each.record["users"] for each in results])).astype(int)
     rng = np.random.default_rng(SEED)
-    counts = np.zeros((users[-1] + 1, DRAWS), dtype=np.float32)
-    counts[users] = rng.multinomial(users.size, np.full(users.size, 1 / users.size), DRAWS).T
+    counts = np.zeros((users[-1] + 1, RESAMPLES), dtype=np.float32)
+    counts[users] = rng.multinomial(users.size, np.full(users.size, 1 / users.size), RESAMPLES).T
     return counts
 
 
 def _clustered(splits: dict[int, list[Result]], counts: Counts, column: Column) -> Floats:
-    """Return the mean over splits and starts for each draw, users counting as often as drawn."""
+    """Return the mean over splits and seeds for each draw of users, weighted by `counts`."""
     metric, level = column
     total = np.zeros(counts.shape[1])
     for results in splits.values():
@@ -216,7 +213,7 @@ def _clustered(splits: dict[int, list[Result]], counts: Counts, column: Column) 
 
 
 def weighted_tails(scores: Floats, counts: Counts, level: float) -> Floats:
-    """Return `tail_mean` with user u there `counts[u, c]` times, for every column c.
+    """Return `tail_mean` with user u repeated `counts[u, c]` times, for every column c.
 
     >>> weighted_tails(np.array([0.0, 1.0]), np.array([[1.0], [3.0]]), 0.5)
     array([0.5])
@@ -232,7 +229,7 @@ def weighted_tails(scores: Floats, counts: Counts, level: float) -> Floats:
 
 
 def _interval(draws: Floats) -> tuple[float, float]:
-    low, high = percentile_interval(draws[:, None], CONFIDENCE)
+    low, high = percentile_interval(draws[:, None])
     return float(low[0]), float(high[0])
 
 
@@ -241,7 +238,7 @@ def _spread(values: Floats) -> float:
 
 
 def percent(before: Any, after: Any) -> Any:
-    """100 (after / before - 1), NaN where there was nothing before.
+    """100 (after / before - 1), NaN where before = 0.
 
     >>> float(percent(0.5, 0.75)), float(percent(0.0, 0.1))
     (50.0, nan)

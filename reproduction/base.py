@@ -1,4 +1,4 @@
-"""`Experiment`: which cells it needs, and how their results are shown."""
+"""Experiments, their cells, and the results of these."""
 
 import json
 import shlex
@@ -7,59 +7,64 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reproduction.page import Made, Page
+from reproduction.page import Origin, Page
 from safecf.errors import choose
+from safecf.models.presets import FILE
 
 Settings = dict[str, Any]
 Record = dict[str, Any]
 
-# What differs between cells that take the same time.
-CHANCE = ("split", "seed")
-
+COMMAND = "python -m reproduction"
 COUNTS = ("splits", "seeds", "trials")
-TINY = "tiny"  # data that every experiment takes
+TINY = "tiny"  # synthetic data that every experiment accepts
 TUNING = "tuning"
-PRESETS = Path(__file__).with_name("presets.toml")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The least that is kept: a function of a module, and the settings that it is called with."""
+    """The smallest unit of work: a function, and the settings that it is called with."""
 
     run: Callable[[Settings], Record]
     settings: Settings
 
     @property
     def task(self) -> str:
-        """The name of the function."""
-        return f"{self.run.__module__}:{self.run.__qualname__}"
+        """The function's name in keys of the store.
+
+        It does not depend on the module, so that moving the function keeps its cells; the form is
+        that of the oldest ones.
+        """
+        name = self.run.__name__
+        return f"safecf.experiments.{name}:{name}"
 
     @property
     def kinds(self) -> list[str]:
-        """What it has in common with cells that take about as long, the most telling first."""
-        known = {name: value for name, value in self.settings.items() if name not in CHANCE}
+        """Keys of groups of cells that take about as long, the closest group first."""
+        known = {
+            name: value for name, value in self.settings.items() if name not in ("split", "seed")
+        }
         model, options = known.get("model"), known.get("options", {})
         size = [options.get("factors"), options.get("iterations")]
         return [self.task + canonical(each) for each in (known, [model, *size], [model])] + [""]
 
     @property
     def timed(self) -> bool:
-        """Whether it takes the time, so that its result is that of one machine."""
+        """Whether it measures time, so that its result belongs to one machine."""
         return bool(self.settings.get("alone"))
 
     def __str__(self) -> str:
-        told = {name: value for name, value in self.settings.items() if name != "looks"}
-        return f"{self.run.__name__} {canonical(told)}"
+        shown = {name: value for name, value in self.settings.items() if name != "looks"}
+        return f"{self.run.__name__} {canonical(shown)}"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a cell has found, how long it took, and where and with what it was made."""
+    """The record of a cell, the seconds it took, and the code and machine that made it."""
 
     settings: Settings
     record: Record
     seconds: float = 0.0
-    made: Made = field(default_factory=dict)
+    origin: Origin = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Options:
-    """How much of an experiment is run, and on what; made by `Experiment.options`."""
+    """The data and the size of a run; made by `Experiment.options`."""
 
     data: str = "ml-1m"
     splits: int = 1
@@ -91,17 +96,17 @@ class Options:
 
 Cells = Callable[[Options], list[Cell]]
 Render = Callable[[Results, Options], Page]
-More = Callable[[Results, Options], list[Cell]]
+Then = Callable[[Results, Options], list[Cell]]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What of the paper it is, its cells, and its page.
+    """A table or figure: its cells, and the page that shows their results.
 
     Parameters
     ----------
     name, title
-        What to type, and the heading of the page.
+        Its name on the command line, and the heading of its page.
     paper
         The table or figure of the paper.
     cells
@@ -109,14 +114,14 @@ class Experiment:
     render
         Given the results of all cells and the options, the page.
     then
-        Given the results so far, the cells that follow from them; asked until none is new.
+        Given the results so far, the cells of the next round; called until none of them is new.
     data
-        Names of the data sets on which it is honest; the first is the default. None: it needs no
-        data, and takes any name.
+        Names of the data sets that it accepts; the first is the default. Empty: it needs no data,
+        and accepts any name.
     splits, seeds, trials
-        How many of them the whole experiment has; a smaller run says so on its page.
+        The numbers of a whole run; the page of a smaller one says so.
     alone
-        Whether it times things, so that cells run one by one with all cores.
+        Whether it measures time, so that cells run one at a time with all cores.
     """
 
     name: str
@@ -124,7 +129,7 @@ class Experiment:
     paper: str
     cells: Cells
     render: Render
-    then: More | None = None
+    then: Then | None = None
     data: tuple[str, ...] = ("ml-1m",)
     splits: int = 1
     seeds: int = 1
@@ -133,7 +138,7 @@ class Experiment:
 
     @property
     def default(self) -> str:
-        """The name of the data that it runs on unless others are named; empty without data."""
+        """The name of its default data; empty if it needs none."""
         return self.data[0] if self.data else ""
 
     @property
@@ -141,7 +146,7 @@ class Experiment:
         """Whether it writes presets; the others read them."""
         return self.name == TUNING
 
-    def takes(self, data: str) -> bool:
+    def accepts(self, data: str) -> bool:
         """Whether it runs on these data."""
         return not self.data or data in (*self.data, TINY)
 
@@ -153,11 +158,11 @@ class Experiment:
         trials: int | None = None,
         presets: Path | None = None,
     ) -> Options:
-        """Return the options, with those of the whole experiment for what is not given."""
+        """Return the options of a run; what is None is that of the whole experiment."""
         counts = {"splits": splits, "seeds": seeds, "trials": trials}
         for name, count in counts.items():
             if count is not None and count < 1:
-                raise ValueError(f"--{name} {count}: there has to be at least 1")
+                raise ValueError(f"--{name} {count}: give 1 or more")
         given = {
             name: min(getattr(self, name), count or getattr(self, name))
             for name, count in counts.items()
@@ -168,55 +173,55 @@ class Experiment:
         choose(f"data of {self.name}", chosen, dict.fromkeys((*self.data, TINY)))
         return Options(chosen, **given, presets=presets)
 
-    def unused(self, jobs: int | None = None, **counts: int | None) -> list[str]:
-        """Say what of the jobs and counts that were given is more than there is."""
-        said = []
+    def ignored(self, jobs: int | None = None, **counts: int | None) -> list[str]:
+        """Return a line for each option of the command that has no effect here."""
+        lines = []
         if self.alone and jobs is not None and jobs > 1:
-            said.append(f"{self.name} takes the time: its cells run one by one, not {jobs} at once")
+            lines.append(f"{self.name} measures time: its cells run one at a time, not {jobs}")
         for name, count in counts.items():
             full = getattr(self, name)
             if count is None or count <= full:
                 continue
             if full == 1:
-                said.append(f"{self.name} has no {name}: --{name} is ignored")
+                lines.append(f"{self.name} has no {name}: --{name} is ignored")
             else:
-                said.append(f"{self.name} has {full} {name}: --{name} {count} is that many")
-        return said
+                lines.append(f"{self.name} has only {full} {name}: --{name} {count} runs all")
+        return lines
 
-    def smaller(self, options: Options) -> dict[str, tuple[int, int]]:
-        """Return what is run less of than there is: how many, and of how many."""
+    def reduced(self, options: Options) -> dict[str, tuple[int, int]]:
+        """Return the counts that are smaller than in a whole run, each with that of the latter."""
         pairs = {name: (getattr(options, name), getattr(self, name)) for name in COUNTS}
         return {name: pair for name, pair in pairs.items() if pair[0] < pair[1]}
 
     def other_presets(self, options: Options) -> bool:
-        """Whether the models' settings are others than those that come along."""
+        """Whether the models' settings are read from a file other than the library's."""
         given = options.presets
-        return not self.tunes and given is not None and given.resolve() != PRESETS.resolve()
+        return not self.tunes and given is not None and given.resolve() != FILE.resolve()
 
     def command(self, options: Options) -> str:
-        """Return the command that does it again, without what is a matter of the machine."""
+        """Return the command that repeats the run, without the options that depend on a machine."""
         given = [] if options.data == self.default else [f"--data {options.data}"]
-        given += [f"--{name} {pair[0]}" for name, pair in self.smaller(options).items()]
+        given += [f"--{name} {pair[0]}" for name, pair in self.reduced(options).items()]
         if options.presets is not None:
             given.append(f"--presets {shlex.quote(str(options.presets))}")
-        return " ".join([f"safecf reproduce {self.name}", *given])
+        return " ".join([COMMAND, self.name, *given])
 
     def page_name(self, options: Options) -> str:
-        """Return the name of the page's files.
+        """Return the name of the page's files, without suffix.
 
-        It tells the data unless they are the first, and ends in "-part" when the numbers are not
-        those of the whole experiment, whose page is left alone.
+        It names the data unless they are the default, and ends in "-part" for a smaller run or
+        other presets, so that the page of the whole experiment is not overwritten.
         """
         data = [] if options.data == self.default else [options.data]
-        part = ["part"] if self.smaller(options) or self.other_presets(options) else []
+        part = ["part"] if self.reduced(options) or self.other_presets(options) else []
         return "-".join([self.name, *data, *part])
 
 
-def unnamed(plan: Callable[[Options], list[tuple[Any, Cell]]]) -> Cells:
-    """Return what gives the cells of a plan, in which each has a name."""
+def cells_of(plan: Callable[[Options], list[tuple[Any, Cell]]]) -> Cells:
+    """Return the cells of a plan, which is a list of pairs of a name and a cell."""
     return lambda options: [cell for _, cell in plan(options)]
 
 
 def canonical(value: Any) -> str:
-    """Write JSON in the one way that has sorted keys and no blanks."""
+    """Write JSON with sorted keys and no blanks, so that equal values have equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The data of experiments: real ones by name, and synthetic ones with the shapes of those."""
+"""The data sets of experiments: real ones, and synthetic ones of the same shapes."""
 
 import functools
 import hashlib
@@ -12,15 +12,15 @@ from safecf.data.datasets.synthetic import SHAPES, Recipe, synthetic
 from safecf.data.reading.layout import Layout
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
+from safecf.data.splits.protocol import SEED
 from safecf.data.splits.strong_generalization import repeated_seeds, strong_generalization
 from safecf.errors import choose
 
 __all__ = ["LOCATIONS", "SEED", "find", "load_split", "repeated_seeds"]
 
-SEED = 98765  # of the paper's own split
 
-# The 10-core check-ins that are widely used; all of them count, split in our own way: whole users
-# are held out, as in the paper, where the usual protocol hides a part of every user.
+# The widely used 10-core of check-ins. Whole users are held out, as in the paper; the usual
+# protocol hides a part of every user instead.
 GOWALLA = DataSet(
     name="gowalla",
     title="Gowalla",
@@ -31,13 +31,13 @@ GOWALLA = DataSet(
 )
 REAL = {**DATASETS, GOWALLA.name: GOWALLA}
 
-# Shapes, and how many users are held out twice. Time and convergence can be measured on them,
-# quality cannot; "tiny" is for trying a command.
+# Synthetic data, and the numbers of validation and of test users. They are for time and
+# convergence, not for quality; "tiny" is for trying a command.
 TINY = Recipe(400, 120, 8_000, tastes=4)
 RECIPES = {**SHAPES, "tiny": TINY}
 HELDOUT = {"demo": 500, "ml-20m-like": 10_000, "msd-like": 50_000, "tiny": 60}
 
-# Users, items and interactions, for estimates of memory.
+# Users, items and interactions, to estimate memory.
 SIZES = {
     "ml-1m": (6_040, 3_706, 575_281),
     "ml-20m": (136_677, 20_720, 9_990_682),
@@ -46,15 +46,15 @@ SIZES = {
     **{name: (each.users, each.items, each.interactions) for name, each in RECIPES.items()},
 }
 
-# Where the files lie, by the name of the data set; set in every process that runs cells.
+# Paths of files by the name of the data set; set in every process that runs cells.
 LOCATIONS: dict[str, str] = {}
 
 
 def find(name: str, path: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the file of a data set, None for synthetic data.
 
-    Without a path it is looked for in SAFECF_DATA, in ../shared/data, and in the cache, into which
-    it may be downloaded.
+    Without a path it is searched for in SAFECF_DATA, ../shared/data and the cache, to which it is
+    downloaded if that is possible.
     """
     choose("data", name, dict.fromkeys((*REAL, *RECIPES)))
     if name in RECIPES:
@@ -84,7 +84,7 @@ def checksum(path: Path) -> str:
 
 @functools.lru_cache(maxsize=1)
 def load_log(name: str) -> Log:
-    """Return the interactions, users and items with too few of them left out."""
+    """Return the interactions, without users and items that have too few."""
     if name in RECIPES:
         return Log.of_matrix(synthetic(**vars(RECIPES[name])).matrix)
     dataset = choose("data set", name, REAL)
@@ -93,7 +93,7 @@ def load_log(name: str) -> Log:
 
 @functools.lru_cache(maxsize=2)
 def load_split(name: str, seed: int = SEED) -> Split:
-    """Return the split with a seed: the paper's own, or one of `repeated_seeds`.
+    """Return the split of a seed: the paper's own, or one of `repeated_seeds`.
 
     >>> load_split("ml-1m").train.shape
     (4034, 3468)
@@ -108,9 +108,9 @@ def load_split(name: str, seed: int = SEED) -> Split:
 
 
 def estimate_bytes(settings: dict[str, Any]) -> int:
-    """Return about how much memory a cell needs: the data, the factors, and Python itself.
+    """Estimate the memory of a cell: Python itself, the data, and four copies of the factors.
 
-    The factors are there four times: themselves, rotated, in the best epoch, and folded in.
+    The copies are the factors, those rotated, those of the best epoch, and those folded in.
     """
     users, items, interactions = SIZES.get(settings.get("data", ""), SIZES["ml-1m"])
     factors = int(settings.get("options", {}).get("factors", 64))

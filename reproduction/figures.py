@@ -1,4 +1,4 @@
-"""One style for all figures: for a column of a paper, and readable in grey."""
+"""One style for all figures: sized for a paper, and readable in greyscale."""
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,11 +15,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from safecf.atomic import replace_file
 
-FEW_DECADES = 60.0  # the ratio up to which an axis has three ticks per decade
-COLUMN, PAGE = 3.4, 7.0  # widths in inches: of one column, and of both
+FEW_DECADES = 60.0  # log axes with a smaller ratio of their ends have three ticks per decade
+COLUMN, PAGE = 3.4, 7.0  # inches: the width of one column, and of two
 
-# The palette of Okabe and Ito, which the colour-blind can tell apart. In grey, markers and dashes
-# tell lines apart.
+# The colour-blind safe palette of Okabe and Ito; markers and dashes also differ, for greyscale.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
@@ -40,38 +39,41 @@ STYLE: Any = {
     "lines.markersize": 3.5,
     "legend.frameon": False,
     "figure.constrained_layout.use": True,
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "safecf",  # the same figure gives the same file
+    "svg.fonttype": "none",  # text is kept as text
+    "svg.hashsalt": "safecf",  # reproducible ids
     "savefig.dpi": 200,
 }
+# With the metadata to leave out, so that the same figure gives the same file.
+FORMATS: dict[str, Any] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
-class Look(NamedTuple):
-    """How the line of one thing is drawn, in every figure."""
+class LineStyle(NamedTuple):
+    """Colour, marker and dashes of a line."""
 
     color: str
     marker: str
     linestyle: Any
 
 
-def look(place: int) -> Look:
-    """Return the n-th look; colour, marker and dashes all differ from those of the others.
+def line_style(place: int) -> LineStyle:
+    """Return the n-th style; colour, marker and dashes all differ from those of the others.
 
-    >>> axes.plot(x, y, label="iALS", **look(0)._asdict())
+    >>> axes.plot(x, y, label="iALS", **line_style(0)._asdict())
     """
-    return Look(
+    return LineStyle(
         COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], DASHES[place % len(DASHES)]
     )
 
 
-# Models look the same in all figures.
+# Models have the same style in all figures.
 MODELS = ("SAFER2", "iALS", "ERM-MF", "Mult-VAE", "CVaR-MF", "EASE", "SAFER2++", "iALS++")
 
 
-def looks_of(names: Iterable[str]) -> dict[str, Look]:
-    """Return looks that all differ: those of the models, and for others those that are left."""
-    chosen = {name: look(MODELS.index(name)) if name in MODELS else None for name in names}
-    free = iter([each for each in map(look, range(len(COLOURS))) if each not in chosen.values()])
+def line_styles(names: Iterable[str]) -> dict[str, LineStyle]:
+    """Return a different style for each name: its own if it is one of `MODELS`, else a free one."""
+    chosen = {name: line_style(MODELS.index(name)) if name in MODELS else None for name in names}
+    styles = map(line_style, range(len(COLOURS)))
+    free = iter([each for each in styles if each not in chosen.values()])
     return {name: next(free) if each is None else each for name, each in chosen.items()}
 
 
@@ -93,9 +95,7 @@ def panels(count: int, *, columns: int = 2, height: float = 2.2, **options: Any)
 
 
 def log_ticks(axis: Any) -> None:
-    """Make an axis logarithmic, with plain numbers for ticks, few enough to be read.
-
-    To be called when everything is drawn.
+    """Make an axis logarithmic, with few ticks in plain numbers; call it after drawing.
 
     >>> log_ticks(axes.xaxis)
     """
@@ -107,10 +107,10 @@ def log_ticks(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def arms(values: Any, lows: Any, highs: Any) -> Any:
-    """Return the lengths of error bars, below and above; an interval need not hold its value.
+def error_bars(values: Any, lows: Any, highs: Any) -> Any:
+    """Return the lengths of error bars below and above; 0 if an end is on the wrong side.
 
-    >>> arms([2.0], [1.5], [1.9])
+    >>> error_bars([2.0], [1.5], [1.9])
     array([[0.5],
            [0. ]])
     """
@@ -118,7 +118,7 @@ def arms(values: Any, lows: Any, highs: Any) -> Any:
 
 
 def violins(axes: Any, samples: Sequence[Any], names: Sequence[str]) -> None:
-    """Draw distributions side by side: a violin, the box of its quartiles, and the points' mean."""
+    """Draw distributions side by side: a violin, the box of its quartiles, and the mean."""
     places = range(1, len(samples) + 1)
     samples = [np.asarray(each)[np.isfinite(each)] for each in samples]
     if all(len(set(each)) > 1 for each in samples):
@@ -144,18 +144,18 @@ def violins(axes: Any, samples: Sequence[Any], names: Sequence[str]) -> None:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw in this style within the block."""
+    """Use `STYLE` within the block."""
     with mpl.rc_context(STYLE):
         yield
 
 
-def save(figure: Any, place: Path) -> list[Path]:
-    """Write PLACE.svg and PLACE.png, without a date in them, and forget the figure."""
+def save(figure: Any, path: Path) -> list[Path]:
+    """Write PATH.svg and PATH.png, and close the figure."""
     written = []
-    for kind, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
+    for kind, metadata in FORMATS.items():
         content = io.BytesIO()
         figure.savefig(content, format=kind, metadata=metadata)
-        written.append(place.with_name(f"{place.name}.{kind}"))
+        written.append(path.with_name(f"{path.name}.{kind}"))
         replace_file(written[-1], content.getvalue())
     plt.close(figure)
     return written

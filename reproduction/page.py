@@ -1,4 +1,4 @@
-"""Pages of results: what was measured, with which command, at which commit, on which machine."""
+"""Pages of results, and the code and machine that they were made with."""
 
 import csv
 import functools
@@ -9,7 +9,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,17 +18,18 @@ from typing import Any
 import safecf
 from safecf.atomic import replace_file
 
-# Where and with what something was made: "machine", "commit", and the versions of PACKAGES.
-Made = Mapping[str, str]
+# What a result was made with: "machine", "commit", and the versions of PACKAGES.
+Origin = Mapping[str, str]
 
 PACKAGES = ("safecf", "numpy", "torch")
-ROOT = Path(safecf.__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
 PLOTS = "figures need matplotlib; install it with: pip install 'safecf[plots]'"
 
 
 @dataclass(frozen=True)
 class Page:
-    """What an experiment shows.
+    """The content of an experiment's page.
 
     Parameters
     ----------
@@ -37,28 +38,15 @@ class Page:
     rows
         All numbers in long form, for the CSV file: one dictionary per row, with the same keys.
     figure
-        Draws the figure, and returns it; None if there is none.
+        A function that draws the figure and returns it; None if there is none.
     caption
-        What the figure shows.
-    files
-        Further files to write beside the page: their names, and texts.
+        The caption of the figure.
     """
 
     blocks: Sequence[str]
     rows: Sequence[Mapping[str, Any]] = ()
     figure: Callable[[], Any] | None = None
     caption: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
-
-
-def results_folder() -> Path:
-    """Return docs/results of the checkout that runs, or the current folder."""
-    return ROOT / "docs" / "results" if in_checkout() else Path()
-
-
-def in_checkout(root: Path = ROOT) -> bool:
-    """Whether the library runs from its sources, or those in another folder are meant."""
-    return (root / "pyproject.toml").is_file() and (root / "docs").is_dir()
 
 
 def machine() -> str:
@@ -80,7 +68,7 @@ def cores() -> int:
 
 
 def commit(root: Path = ROOT) -> str:
-    """Name the commit, with a mark when anything but the results has changed since."""
+    """Return the short hash of the commit, with "-dirty" if files other than results changed."""
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(root), *arguments]
@@ -90,43 +78,39 @@ def commit(root: Path = ROOT) -> str:
             return ""
         return done.stdout.strip()
 
-    if not in_checkout(root):
-        return "unknown"
     changed = git("status", "--porcelain", "--", ".", ":!docs/results")
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 
 
 @functools.cache
-def here(root: Path = ROOT) -> Made:
-    """Return the machine, and the commit and the versions with which this process began."""
+def current_origin() -> Origin:
+    """Return this machine, and the commit and versions when this process started."""
     found = {"safecf": safecf.__version__}
     for name in PACKAGES[1:]:
         with suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
-    return {**found, "commit": commit(root), "machine": machine()}
+    return {**found, "commit": commit(), "machine": machine()}
 
 
-def origin(command: str, root: Path = ROOT, cells: Iterable[Made] = ()) -> str:
-    """Say with which command, versions and commit, on which machine a page was made.
-
-    `cells` say it of themselves; without any it was made here.
-    """
-    found = Counter(_told(each) for each in cells) or Counter([_told(here(root))])
+def origin_text(command: str, cells: Iterable[Origin] = ()) -> str:
+    """Write the command of a page, and the origins of its cells, or the current one if none."""
+    found = Counter(_origin_text(each) for each in cells)
+    found = found or Counter([_origin_text(current_origin())])
     if len(found) == 1:
         return f"`{command}` with {next(iter(found))}."
-    lines = [f"- {counted(count, 'cell')} with {told}" for told, count in found.most_common()]
+    lines = [f"- {counted(count, 'cell')} with {text}" for text, count in found.most_common()]
     return "\n".join([f"`{command}`. Its cells were made\n", *lines])
 
 
-def _told(made: Made) -> str:
-    if not made:
+def _origin_text(origin: Origin) -> str:
+    if not origin:
         return "the same code, at a commit that they do not tell"
-    versions = [f"{name} {made[name]}" for name in PACKAGES if name in made]
-    return f"{', '.join(versions)} at commit `{made['commit']}`, on {made['machine']}"
+    versions = [f"{name} {origin[name]}" for name in PACKAGES if name in origin]
+    return f"{', '.join(versions)} at commit `{origin['commit']}`, on {origin['machine']}"
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number of things.
+    """Write a number and a noun in singular or plural.
 
     >>> counted(1, "cell"), counted(2, "cell")
     ('1 cell', '2 cells')
@@ -135,7 +119,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Return a Markdown table; numbers have four digits after the point.
+    """Return a Markdown table; floats have four decimals.
 
     >>> print(table(["model", "R@20"], [["iALS", 0.34501]]))
     | model | R@20 |
@@ -151,8 +135,8 @@ def _text(cell: Any) -> str:
     return f"{cell:.4f}" if isinstance(cell, float) else "" if cell is None else str(cell)
 
 
-def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV, with a line of names; all have the keys of the first."""
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as CSV with a header; all have the keys of the first."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -160,18 +144,18 @@ def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def write(folder: Path, name: str, title: str, made: str, page: Page) -> list[Path]:
-    """Write NAME.md, and NAME.csv, NAME.svg and NAME.png where there are numbers and a figure.
+def write(folder: Path, name: str, title: str, origin: str, page: Page) -> list[Path]:
+    """Write NAME.md, and NAME.csv, NAME.svg and NAME.png if there are rows and a figure.
 
-    `made` says how it was made, see `origin`. Return the files.
+    `origin` is the text of `origin_text`. Return the files.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    blocks, files = [f"# {title}", made, *page.blocks], dict(page.files)
+    blocks, files = [f"# {title}", origin, *page.blocks], dict[str, str]()
     drawn = [] if page.figure is None else _draw(page.figure, folder / name)
     if drawn:
         blocks.append(f"![{page.caption or title}]({name}.svg)")
     if page.rows:
-        files[f"{name}.csv"] = comma_separated(page.rows)
+        files[f"{name}.csv"] = csv_text(page.rows)
         blocks.append(f"All numbers: [{name}.csv]({name}.csv).")
     files[f"{name}.md"] = "\n\n".join(blocks) + "\n"
     for file, content in files.items():
@@ -180,14 +164,14 @@ def write(folder: Path, name: str, title: str, made: str, page: Page) -> list[Pa
 
 
 def check_plots() -> None:
-    """Refuse to start without what draws the figures."""
+    """Raise if matplotlib is missing."""
     if find_spec("matplotlib") is None:
         raise ImportError(PLOTS)
 
 
-def _draw(figure: Callable[[], Any], place: Path) -> list[Path]:
+def _draw(figure: Callable[[], Any], path: Path) -> list[Path]:
     check_plots()
     from reproduction import figures  # noqa: PLC0415
 
     with figures.style():
-        return figures.save(figure(), place)
+        return figures.save(figure(), path)

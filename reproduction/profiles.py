@@ -1,4 +1,4 @@
-"""What `bandwidth`, `sampling` and `xi-steps` share: how SAFER2 converges with other options."""
+"""Convergence of SAFER2 with changed options, for `bandwidth`, `sampling` and `xi-steps`."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from reproduction import courses, presets, published
+from reproduction import curves, presets, published
 from reproduction.aggregate import Floats, collect, heading
 from reproduction.base import Cell, Options, Result, Results
 from reproduction.page import Page, table
 from reproduction.published import Column
 
 NAME = "SAFER2"
-LAST = 10  # epochs at the end that the table is of
+LAST = 10  # epochs at the end, for the table
 RESIDUALS = {
     "residual_users": r"$\Vert \Delta U\Vert$",
     "residual_items": r"$\Vert \Delta V\Vert$",
@@ -22,26 +22,27 @@ RESIDUALS = {
 }
 HEADER = ["", "norm of ΔU", "of its largest", "of ΔV", "of Δz", "error of the mean weight"]
 WATCHED = {"mean_weight": "mean weight", "cvar": "CVaR of training losses"}
-EARLY = 2  # epochs that need not be within the panels of recalls
-NOTHING = 1e-9  # norms below are rounding
-SURE, UNSURE = 2.0, "not told apart"  # standard errors that make a difference, and if they do not
-SAME = 0.01  # what is almost the same differs by a smaller share
+EARLY = 2  # first epochs, which the axes of recalls need not include
+ROUNDING = 1e-9  # smaller norms are shown as 0
+SIGNIFICANT = 2.0  # standard errors
+UNDECIDED = "not told apart"
+SAME = 0.01  # a smaller relative difference counts as "almost the same"
 
 Found = dict[str, list[Result]]
 Measure = Callable[[list[Result], list[Column]], list[float]]
 
 
 def _norm(name: str) -> Measure:
-    """Return the mean norm of a change at the end, from every start."""
-    return lambda runs, _: [courses.history(each, name).values[-LAST:].mean() for each in runs]
+    """Return the mean norm over the last epochs, for each seed."""
+    return lambda runs, _: [curves.history(each, name).values[-LAST:].mean() for each in runs]
 
 
 def _swing(place: int) -> Measure:
-    return lambda runs, columns: [np.ptp(of) for of in courses.last(runs, columns[place], LAST)]
+    return lambda runs, columns: [np.ptp(of) for of in curves.last(runs, columns[place], LAST)]
 
 
 def _recall(place: int) -> Measure:
-    return lambda runs, columns: [of.mean() for of in courses.last(runs, columns[place], LAST)]
+    return lambda runs, columns: [of.mean() for of in curves.last(runs, columns[place], LAST)]
 
 
 MEASURES = {
@@ -55,18 +56,18 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says of two curves, as something that can be measured.
+    """A statement of the paper on two curves, made measurable.
 
     Parameters
     ----------
     text
-        The claim.
+        The statement.
     measure
         One of `MEASURES`.
     first, second
         The curves.
     relation
-        ">" if the first is said to have more of it, "=" if they are said to be almost the same.
+        ">" if the first should have the larger value, "=" if they should be almost the same.
     """
 
     text: str
@@ -76,47 +77,48 @@ class Claim:
     relation: str = ">"
 
     def line(self, found: Found, columns: list[Column]) -> list[str]:
-        """Return the difference of the curves, start by start, and whether it is as claimed."""
+        """Return a row of the table: the difference, paired by seed, and the verdict."""
         measure = MEASURES[self.measure]
         pairs = [np.array(measure(found[name], columns)) for name in (self.first, self.second)]
         differences = pairs[0] - pairs[1]
         mean, error = float(differences.mean()), _standard_error(differences)
         level = float(np.mean(pairs))
-        told = f"{mean:+.2g}" + ("" if math.isnan(error) else f" ± {error:.1g}")
-        what = f"{self.measure}, {self.first} less {self.second}"
-        return [self.text, what, told, self.verdict(mean, error, level)]
+        difference = f"{mean:+.2g}" + ("" if math.isnan(error) else f" ± {error:.1g}")
+        measured = f"{self.measure}, {self.first} less {self.second}"
+        return [self.text, measured, difference, self.verdict(mean, error, level)]
 
     def verdict(self, mean: float, error: float, level: float) -> str:
-        """Return what a difference, its standard error and the level of both say of the claim.
+        """Judge the claim by a difference, its standard error, and the mean level of both curves.
 
         >>> Claim("h = 1 is better", "R@20", "h = 1", "h = 2").verdict(0.003, 0.001, 0.3)
         'seen'
         """
         if math.isnan(error):
             return "not told by one start"
-        far = SURE * error
+        margin = SIGNIFICANT * error
         if self.relation == "=":
-            least, most = (abs(mean) + side * far for side in (-1, 1))
-            return "seen" if most < SAME * level else "not seen" if least > SAME * level else UNSURE
-        return UNSURE if abs(mean) <= far else "seen" if mean > 0 else "the opposite"
+            if abs(mean) + margin < SAME * level:
+                return "seen"
+            return "not seen" if abs(mean) - margin > SAME * level else UNDECIDED
+        return UNDECIDED if abs(mean) <= margin else "seen" if mean > 0 else "the opposite"
 
 
 @dataclass(frozen=True)
 class Profile:
-    """SAFER2 with the authors' settings, but for some options.
+    """Curves of SAFER2 with the authors' settings and some options changed.
 
     Parameters
     ----------
     changes
-        By the name of a curve, the options that it changes.
+        The changed options by the name of the curve.
     text
-        What is changed.
+        The first paragraph of the page.
     claims
-        What the paper says of it.
+        Statements of the paper.
     drawn
         The curves of the figure; None means all.
     watched
-        What of the history the last panel shows.
+        The column of the history in the last panel.
     """
 
     changes: Mapping[str, dict[str, Any]]
@@ -126,20 +128,20 @@ class Profile:
     watched: str = "mean_weight"
 
     def plan(self, options: Options) -> list[tuple[str, Cell]]:
-        """Return every curve from every start."""
+        """Return the cells of every curve with every seed."""
         (preset,) = presets.require(options.data, "paper", (NAME,), options.presets)
         changed = {
             name: replace(preset, options={**preset.options, **change})
             for name, change in self.changes.items()
         }
         return [
-            (name, courses.cell(each, options.data, seed, alone=False))
+            (name, curves.cell(each, options.data, seed, alone=False))
             for name, each in changed.items()
-            for seed in each.seeds(options.seeds)
+            for seed in presets.seeds(each, options.seeds)
         ]
 
     def render(self, results: Results, options: Options) -> Page:
-        """Return the residual norms and the quality of every curve."""
+        """Return tables of residual norms, quality and claims, and the curves."""
         found = collect(self.plan(options), results)
         columns = quality_columns(options.data)
         lines = [[name, *_line(each, columns)] for name, each in found.items()]
@@ -157,8 +159,8 @@ class Profile:
                 table(_header(columns), lines),
                 "What the paper says of ML-20M, and whether it is seen here: differences of two "
                 "curves from the same starts, means ± standard errors. A difference is one beyond "
-                f"{SURE:g} standard errors; almost the same is what differs by less than "
-                f"{SAME:.0%}, those {SURE:g} standard errors included.",
+                f"{SIGNIFICANT:g} standard errors; almost the same is what differs by less than "
+                f"{SAME:.0%}, those {SIGNIFICANT:g} standard errors included.",
                 table(
                     ["the paper", "measured", "difference", "verdict"],
                     [claim.line(found, columns) for claim in self.claims],
@@ -168,7 +170,7 @@ class Profile:
                 row
                 for name, runs in found.items()
                 for each in runs
-                for row in courses.rows({"curve": name}, each)
+                for row in curves.rows({"curve": name}, each)
             ],
             lambda: draw(drawn, columns, self.watched),
             f"Residual norms, validation recall and {WATCHED[self.watched]} by epoch; recalls are "
@@ -199,12 +201,12 @@ def _line(runs: list[Result], columns: list[Column]) -> list[str]:
 
 
 def _changes_of_users(result: Result) -> Floats:
-    return courses.history(result, "residual_users").values
+    return curves.history(result, "residual_users").values
 
 
 def _error(result: Result) -> Floats:
-    """|mean weight / tail - 1|: how far xi is from the quantile of the losses it was sought for."""
-    weights = courses.history(result, "mean_weight").values
+    """|mean weight / tail - 1|, which is 0 if xi is the quantile of the current losses."""
+    weights = curves.history(result, "mean_weight").values
     return np.asarray(np.abs(weights / result.settings["options"]["tail"] - 1))
 
 
@@ -213,7 +215,7 @@ def _standard_error(values: Floats) -> float:
 
 
 def _short(value: float) -> str:
-    return "0" if value < NOTHING else f"{value:.2g}"
+    return "0" if value < ROUNDING else f"{value:.2g}"
 
 
 def _spread(values: Floats) -> str:
@@ -222,23 +224,23 @@ def _spread(values: Floats) -> str:
 
 
 def draw(found: Found, columns: list[Column], watched: str) -> Any:
-    """Draw the residual norms above, recalls and what else is watched below."""
-    from reproduction.figures import look, panels  # noqa: PLC0415
+    """Draw residual norms in the first row, recalls and the watched column in the second."""
+    from reproduction.figures import line_style, panels  # noqa: PLC0415
 
     figure, axes = panels(6, columns=3, height=1.9)
     norms, recalls, last = axes[:3], axes[3:5], axes[5]
     for place, (name, runs) in enumerate(found.items()):
         style: dict[str, Any] = {"label": name, "markevery": (2 * place, 9)}
-        style |= look(place)._asdict()
+        style |= line_style(place)._asdict()
         for panel, residual in zip(norms, RESIDUALS, strict=True):
-            curve = courses.history(runs[0], residual)
+            curve = curves.history(runs[0], residual)
             panel.plot(
-                curve.epochs, np.where(curve.values < NOTHING, np.nan, curve.values), **style
+                curve.epochs, np.where(curve.values < ROUNDING, np.nan, curve.values), **style
             )
         for panel, column in zip(recalls, columns, strict=True):
-            curve = courses.recall(runs, column)
+            curve = curves.recall(runs, column)
             panel.plot(curve.epochs, curve.values, **style)
-        curve = courses.history(runs[0], watched)
+        curve = curves.history(runs[0], watched)
         last.plot(curve.epochs, curve.values, **style)
     labels = [*RESIDUALS.values(), *map(heading, columns), WATCHED[watched]]
     for panel, label in zip(axes, labels, strict=True):
@@ -246,7 +248,7 @@ def draw(found: Found, columns: list[Column], watched: str) -> Any:
     for panel in norms:
         panel.set_yscale("log")
     for panel, column in zip(recalls, columns, strict=True):
-        later = [courses.recall(runs, column).values[EARLY:] for runs in found.values()]
+        later = [curves.recall(runs, column).values[EARLY:] for runs in found.values()]
         if all(map(len, later)):
             panel.set_ylim(bottom=0.99 * min(map(min, later)))
     handles = axes[0].get_legend_handles_labels()

@@ -1,11 +1,11 @@
-"""What the paper reports, and what its authors' code gives: facts to stand beside our numbers."""
+"""Numbers of the paper, and of its authors' code, to compare ours with."""
 
 from safecf.errors import choose
 
-Column = tuple[str, float]  # a metric, and the share of worst-off users; 1 means all
+Column = tuple[str, float]  # a metric, and a tail level: the share of worst-off users, 1 for all
 
-# The columns of Table 1: two cutoffs, for all users and for the worst-off 30 %.
-# Gowalla, which the paper does not have, is as large as the others with 50 and 100.
+# The cutoffs of Table 1, for all users and for the worst-off 30 %. Gowalla is not in the paper; its
+# number of items is like that of MSD.
 CUTOFFS = {"ml-1m": (20, 50), "ml-20m": (50, 100), "msd": (50, 100), "gowalla": (50, 100)}
 
 TABLE_1 = {
@@ -32,8 +32,8 @@ TABLE_1 = {
     },
 }
 
-# The same columns from the authors' C++, which was run with their settings: means of 3 to 10 seeds
-# whose standard deviation is 0.001 to 0.003.
+# The same columns from the authors' C++ with their settings: means of 3 to 10 seeds, whose standard
+# deviation is 0.001 to 0.003.
 CODE = {
     "ml-1m": {
         "iALS": (0.3459, 0.4710, 0.1168, 0.2364),
@@ -46,8 +46,8 @@ CODE = {
     },
 }
 
-# Users, items and interactions, as Table 1 says; ML-1M's own files have other numbers of users
-# and films with ratings of 4 and more.
+# Users, items and interactions in Table 1. Those of ML-1M are not the numbers of users and films
+# with ratings >= 4 in its files.
 STATISTICS = {
     "ml-1m": ("6,168", "2,811", "0.56 M"),
     "ml-20m": ("136,677", "20,108", "9.54 M"),
@@ -63,13 +63,13 @@ RUNTIME_MACHINE = "Intel Xeon at 2.00 GHz, 96 cores, 86.4 GB; Mult-VAE on an NVI
 
 
 def columns(data: str) -> list[Column]:
-    """Return metric and level of the four columns of Table 1; ML-1M's for other data."""
+    """Return the four columns of Table 1; those of ML-1M for data that it does not have."""
     low, high = CUTOFFS.get(data, CUTOFFS["ml-1m"])
     return [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (low, high)]
 
 
 def reported(data: str, source: str = "paper") -> dict[str, dict[Column, float]]:
-    """Return what the "paper" reports, or the authors' "code" gives, by model and column."""
+    """Return the numbers of the "paper", or of the authors' "code", by model and column."""
     tables = choose("source", source, {"paper": TABLE_1, "code": CODE})
     found = tables.get(data, {})
     return {

@@ -1,4 +1,4 @@
-"""What `robustness`, `kernels` and `frontier` share: models over others, split by split."""
+"""Ratios of models on the same splits, for `robustness`, `kernels` and `frontier`."""
 
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ INTERVALS = (
 
 
 class Ratio(NamedTuple):
-    """A model over another one in one column: the ratio on every split, and the gain of all."""
+    """A model over a baseline in one column: the ratio on every split, and the gain over all."""
 
     model: str
     baseline: str
@@ -31,7 +31,7 @@ class Ratio(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What over what."""
+        """The model and its baseline."""
         return f"{self.model} / {self.baseline}"
 
 
@@ -41,7 +41,7 @@ def sampled(found: dict[str, list[Result]]) -> Samples:
 
 
 def ratios(known: Samples, pairs: list[tuple[str, str]]) -> list[Ratio]:
-    """Return every column of every pair of a model and its baseline."""
+    """Return the ratios of all pairs of a model and its baseline, in every column."""
     return [
         Ratio(
             model,
@@ -56,7 +56,7 @@ def ratios(known: Samples, pairs: list[tuple[str, str]]) -> list[Ratio]:
 
 
 def summary(found: list[Ratio]) -> str:
-    """Return a table: mean ratio with intervals, its range, and how many splits are won."""
+    """Return a table: gain with intervals, range of the ratios, and number of splits won."""
     lines = [
         [
             each.name,
@@ -74,7 +74,7 @@ def summary(found: list[Ratio]) -> str:
 
 
 def _finite(pattern: str, *numbers: float) -> str:
-    """Write numbers; nothing where there was nothing to be compared with."""
+    """Write numbers; empty if one is not finite, since the baseline is 0."""
     return pattern.format(*numbers) if np.isfinite(numbers).all() else ""
 
 

@@ -1,4 +1,4 @@
-"""Run cells side by side: what is finished is not repeated, what fails does not stop the others."""
+"""Run cells in parallel: finished ones are not repeated, and a failure does not stop the others."""
 
 import multiprocessing
 import time
@@ -17,8 +17,8 @@ from reproduction.store import Store
 from safecf.free_memory import available_bytes
 from safecf.progress import progress_bar
 
-SECONDS_BETWEEN_LOOKS = 1.0
-IN_VAIN = 3  # failures for one reason, and no success, after which the others are not tried
+POLL_SECONDS = 1.0
+GIVE_UP_AFTER = 3  # failures for the same reason without any success
 
 COLUMNS = (
     TextColumn("{task.completed:.0f}/{task.total:.0f} cells"),
@@ -30,27 +30,27 @@ COLUMNS = (
 
 @dataclass
 class Run:
-    """How it went: the results that there are, and the cells that failed, with the reasons."""
+    """Results by the index of the cell, failed cells with reasons, and how many were skipped."""
 
     results: dict[int, Result] = field(default_factory=dict)
     failures: list[tuple[Cell, str]] = field(default_factory=list)
-    untried: int = 0
+    skipped: int = 0
 
     @property
-    def is_in_vain(self) -> bool:
-        """Whether nothing succeeds, all for the same reason."""
+    def is_hopeless(self) -> bool:
+        """Whether several cells failed for the same reason and none succeeded."""
         reasons = {reason for _, reason in self.failures}
-        return not self.results and len(self.failures) >= IN_VAIN and len(reasons) == 1
+        return not self.results and len(self.failures) >= GIVE_UP_AFTER and len(reasons) == 1
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C was pressed; says how many cells are kept."""
+    """Ctrl-C was pressed; the message is how many cells are finished."""
 
 
 def choose_jobs(cells: Sequence[Cell], alone: bool, jobs: int | None = None) -> int:
-    """Return how many cells run at a time: as many as there are cores, and memory for.
+    """Return how many cells run at a time: by default as cores and memory allow.
 
-    What runs `alone` does so, even if more jobs are asked for.
+    If they run `alone`, it is 1, or 0 if that was asked for.
     """
     if alone:
         return 1 if jobs is None else min(jobs, 1)
@@ -69,7 +69,7 @@ def run_cells(
     store: Store,
     *,
     title: str = "cells",
-    what: str = "",
+    suffix: str = "",
     jobs: int | None = None,
     alone: bool = False,
     locations: dict[str, str] | None = None,
@@ -78,11 +78,11 @@ def run_cells(
     """Run the cells that the store does not have, and return the results of all.
 
     With jobs=0 they run one after another in this process. Ctrl-C ends the workers and raises
-    `Interrupted`; what was finished by then is kept. When all that is tried fails for one reason,
-    the rest is left. `what` is said after the time left: of what it is.
+    `Interrupted`; finished cells are kept. If all cells fail for the same reason, the rest is
+    skipped. `suffix` is shown after the time left.
     """
     run = Run()
-    pace = Pace()
+    durations = Durations()
     waiting: deque[int] = deque()
     for number, cell in enumerate(cells):
         known = store.get(cell)
@@ -90,12 +90,12 @@ def run_cells(
             waiting.append(number)
         else:
             run.results[number] = known
-            pace.saw(cell, known.seconds)
+            durations.add(cell, known.seconds)
     if not waiting:
         return run
     count = choose_jobs([cells[number] for number in waiting], alone, jobs)
     setup = worker.Setup(store, cores() // max(count, 1) or 1, dict(locations or {}))
-    pool: Pool | Here = Pool(setup, min(count, len(waiting))) if count else Here(setup)
+    pool: Pool | InProcess = Pool(setup, min(count, len(waiting))) if count else InProcess(setup)
     with progress_bar(
         title, len(run.results), len(cells), *COLUMNS, show=show_progress, failed="", left=""
     ) as draw:
@@ -104,7 +104,7 @@ def run_cells(
                 while waiting and pool.free:
                     number = waiting.popleft()
                     pool.start(number, cells[number])
-                for number, seconds, problem in pool.ended():
+                for number, seconds, problem in pool.finished():
                     cell = cells[number]
                     result = None if problem else store.get(cell)
                     if result is None:
@@ -112,12 +112,12 @@ def run_cells(
                         run.failures.append((cell, reason))
                     else:
                         run.results[number] = result
-                        pace.saw(cell, seconds)
-                if run.is_in_vain:
-                    run.untried = len(waiting) + len(pool.busy)
+                        durations.add(cell, seconds)
+                if run.is_hopeless:
+                    run.skipped = len(waiting) + len(pool.busy)
                     break
-                left = pace.left([cells[n] for n in (*waiting, *pool.busy)], max(count, 1))
-                left += what if left else ""
+                left = durations.left([cells[n] for n in (*waiting, *pool.busy)], max(count, 1))
+                left += suffix if left else ""
                 failed = f"{len(run.failures)} failed" if run.failures else ""
                 draw(len(run.results), failed=failed, left=left)
         except KeyboardInterrupt:
@@ -127,19 +127,19 @@ def run_cells(
     return run
 
 
-class Pace:
-    """How long cells take, by what they have in common, and so how long the rest will."""
+class Durations:
+    """Seconds of finished cells by `Cell.kinds`, and an estimate for the others."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, list[float]] = defaultdict(list)
 
-    def saw(self, cell: Cell, seconds: float) -> None:
-        """Remember how long a cell took."""
+    def add(self, cell: Cell, seconds: float) -> None:
+        """Add a finished cell."""
         for kind in cell.kinds:
             self.seconds[kind].append(seconds)
 
     def left(self, cells: Sequence[Cell], jobs: int) -> str:
-        """Say how long these will take, `jobs` at a time; nothing while no cell has ended."""
+        """Write the estimated time for these, `jobs` at a time; empty while none has finished."""
         means = {kind: sum(each) / len(each) for kind, each in self.seconds.items()}
         if not means or not cells:
             return ""
@@ -148,14 +148,15 @@ class Pace:
         return f"about {total // 3600}:{total // 60 % 60:02}:{total % 60:02} left"
 
 
-Ended = list[tuple[int, float, str]]
+# The index of a cell, its seconds, and the reason if it failed.
+Finished = list[tuple[int, float, str]]
 
 
-class Here:
-    """Cells one after another, in this process."""
+class InProcess:
+    """Runs cells one after another in this process; the same methods as `Pool`."""
 
     def __init__(self, setup: worker.Setup) -> None:
-        worker.begin(setup)
+        worker.configure(setup)
         self.store = setup.store
         self.busy: dict[int, Cell] = {}
 
@@ -168,26 +169,26 @@ class Here:
         """Take a cell."""
         self.busy[number] = cell
 
-    def ended(self) -> Ended:
+    def finished(self) -> Finished:
         """Run the cell that was taken."""
         ((number, cell),) = self.busy.items()
-        ended = (number, *worker.run(cell, self.store))
+        done = (number, *worker.run(cell, self.store))
         self.busy.clear()
-        return [ended]
+        return [done]
 
     def close(self) -> None:
-        """Nothing is left to end."""
+        """Do nothing."""
 
 
 class Pool:
-    """Cells in processes of their own; one that dies takes only its own cell with it."""
+    """Runs cells in worker processes; if one dies, only its cell fails."""
 
     def __init__(self, setup: worker.Setup, jobs: int) -> None:
         self.setup, self.jobs = setup, jobs
         self.context = multiprocessing.get_context("spawn")
         self.idle = [self._worker() for _ in range(jobs)]
         self.busy: dict[int, tuple[Any, Any]] = {}
-        self.began: dict[int, float] = {}
+        self.started: dict[int, float] = {}
 
     @property
     def free(self) -> bool:
@@ -195,7 +196,7 @@ class Pool:
         return bool(self.idle)
 
     def start(self, number: int, cell: Cell) -> None:
-        """Give a cell to a worker, or to a new one if that has died while it was idle."""
+        """Send a cell to a worker; replace one that died while idle."""
         process, pipe = self.idle.pop()
         try:
             pipe.send(cell)
@@ -205,13 +206,13 @@ class Pool:
             process, pipe = self._worker()
             pipe.send(cell)
         self.busy[number] = process, pipe
-        self.began[number] = time.perf_counter()
+        self.started[number] = time.perf_counter()
 
-    def ended(self) -> Ended:
-        """Return the cells that have ended, after a moment if there are none."""
+    def finished(self) -> Finished:
+        """Return the finished cells; wait up to `POLL_SECONDS` for the first."""
         numbers = {pipe: number for number, (_, pipe) in self.busy.items()}
-        found: Ended = []
-        for ready in wait(list(numbers), SECONDS_BETWEEN_LOOKS):
+        found: Finished = []
+        for ready in wait(list(numbers), POLL_SECONDS):
             number = numbers[ready]
             process, pipe = self.busy.pop(number)
             try:
@@ -219,13 +220,13 @@ class Pool:
                 self.idle.append((process, pipe))
             except (EOFError, OSError):
                 process.join()
-                seconds = time.perf_counter() - self.began[number]
-                found.append((number, seconds, self._died(process)))
+                seconds = time.perf_counter() - self.started[number]
+                found.append((number, seconds, self._death(process)))
                 self.idle.append(self._worker())
         return found
 
     def close(self) -> None:
-        """End all workers, whatever they do."""
+        """End all workers, busy or not."""
         for process, pipe in (*self.idle, *self.busy.values()):
             pipe.close()
             process.terminate()
@@ -239,8 +240,8 @@ class Pool:
         there.close()
         return process, here
 
-    def _died(self, process: Any) -> str:
-        """Say how a process ended, and what to try."""
+    def _death(self, process: Any) -> str:
+        """Return how a process ended, and a remedy."""
         code = process.exitcode
         if code is None or code >= 0:
             return f"its process ended with code {code}; try --jobs 0 to see why"

@@ -1,4 +1,4 @@
-"""`Session`: from experiments to their pages."""
+"""`Session`: run experiments and write their pages."""
 
 import re
 import tempfile
@@ -18,17 +18,32 @@ from reproduction.version import code_version
 from safecf.models import MultVAE
 
 NUMBER = re.compile(r"[-+.\d]*\d%?")
-SHOWN = 5  # failures that are told in full
+SHOWN = 5  # reasons of failures, and kinds of warnings, that are listed
+BUG = "this is a bug in reproduction/; please report it with the traceback"
 
-Say = Callable[[str], object]
+Echo = Callable[[str], object]
 
 
 class PlanError(ValueError):
-    """An experiment cannot be run; says what is missing."""
+    """An experiment cannot be run; the message says what is missing."""
 
 
 class Session:
-    """Where data, cells and pages are, and how many cells run at a time."""
+    """Runs experiments with the same folders and number of jobs.
+
+    Parameters
+    ----------
+    path
+        Archive, folder or file of the data set.
+    output, cells
+        Folders of the pages and of finished cells; None means docs/results, and the cache.
+    jobs
+        How many cells run at a time, 0 meaning in this process; None means by cores and memory.
+    show_progress
+        Whether to show progress bars.
+    render_only
+        Write pages from finished cells, and run nothing.
+    """
 
     def __init__(
         self,
@@ -43,18 +58,19 @@ class Session:
         if jobs is not None and jobs < 0:
             raise ValueError(f"--jobs {jobs}: give 1 or more, or 0 to run cells in this process")
         self.path, self.cells, self.jobs = path, cells, jobs
-        self.output = page.results_folder() if output is None else output
+        self.output = page.RESULTS if output is None else output
         self.show_progress, self.render_only = show_progress, render_only
         _check_folder(self.output, "--output")
         if not render_only:
             _check_folder(Store(cells).folder, "--cells")
         page.check_plots()
 
-    def run_all(self, plans: Sequence[tuple[Experiment, Options]], say: Say) -> int:
-        """Run one experiment after another, and return how many of them have no new page.
+    def run_all(self, plans: Sequence[tuple[Experiment, Options]], echo: Echo) -> int:
+        """Run experiments one after another; return how many of them did not get a page.
 
-        What cannot be run is told before anything is; a single one that cannot raises
-        `PlanError`. What needs settings that `tuning` may find before it is tried in its turn.
+        All are planned first, and those that cannot be run are reported at once; a single one
+        raises `PlanError`. After a `tuning` that writes presets, planning may fail for presets that
+        it has yet to find, so that the experiment is planned again when its turn comes.
         """
         possible, tuned = [], False
         for experiment, options in plans:
@@ -64,29 +80,32 @@ class Session:
                 if len(plans) == 1:
                     raise
                 if not tuned:
-                    say(f"{experiment.name} cannot be run: {problem}")
+                    echo(f"{experiment.name} cannot be run: {problem}")
                     continue
             tuned |= experiment.tunes and options.presets is not None
             possible.append((experiment, options))
         done = 0
         for number, (experiment, options) in enumerate(possible, 1):
-            place = f" ({number} of {len(possible)})" if len(possible) > 1 else ""
-            done += self._has_page(experiment, options, say, place)
+            position = f" ({number} of {len(possible)})" if len(possible) > 1 else ""
+            done += self._try(experiment, options, echo, position)
         return len(plans) - done
 
-    def _has_page(self, experiment: Experiment, options: Options, say: Say, place: str) -> bool:
-        """Run an experiment, and say why, if no page comes of it."""
+    def _try(self, experiment: Experiment, options: Options, echo: Echo, position: str) -> bool:
+        """Run an experiment, and return whether its page was written."""
         try:
-            return self.run(experiment, options, say, place) == 0
+            return self.run(experiment, options, echo, position) == 0
         except (PlanError, OSError, MemoryError) as problem:
-            say(f"{experiment.name}: no page was written: {problem}")
-        except Exception:
+            echo(f"{experiment.name}: no page was written: {problem}")
+        except Exception as problem:
             traceback.print_exc()
-            say(f"{experiment.name}: no page was written; the mistake above is one of safecf")
+            echo(
+                f"{experiment.name}: no page was written, because of {type(problem).__name__}: "
+                f"{problem}; {BUG} above. Finished cells are kept"
+            )
         return False
 
     def plan(self, experiment: Experiment, options: Options) -> tuple[list[Cell], dict[str, Path]]:
-        """Return the first cells, and the files of the data; from here on the code is fixed."""
+        """Return the first round and the files of the data, and fix the code version."""
         try:
             if experiment.tunes and options.presets is not None:
                 _check_presets(options.presets)
@@ -97,14 +116,18 @@ class Session:
             located = {name: data.find(name, self.path) for name in names}
         except (ValueError, OSError, ImportError, MemoryError) as problem:
             raise PlanError(str(problem)) from problem
+        except Exception as problem:
+            raise RuntimeError(
+                f"{experiment.name}: its cells could not be planned; {BUG}"
+            ) from problem
         for cell in wanted:
             code_version(cell.run)
         return wanted, {name: file for name, file in located.items() if file is not None}
 
-    def run(self, experiment: Experiment, options: Options, say: Say, place: str = "") -> int:
-        """Run what is missing, write the page, and return how many cells have failed.
+    def run(self, experiment: Experiment, options: Options, echo: Echo, position: str = "") -> int:
+        """Run the cells that are missing, write the page, and return how many cells failed.
 
-        `place` is which one of how many it is, for the progress bar.
+        `position` is shown in the progress bar, such as " (1 of 3)".
         """
         wanted, files = self.plan(experiment, options)
         done, number = Results(()), 0
@@ -112,30 +135,30 @@ class Session:
         store = Store(self.cells, {name: data.checksum(file) for name, file in files.items()})
         while wanted:
             number += 1
-            title = experiment.name + (f", round {number}" if experiment.then else "") + place
-            found, failures = self._run_round(title, experiment, wanted, store, locations, say)
+            title = experiment.name + (f", round {number}" if experiment.then else "") + position
+            found, failures = self._run_round(title, experiment, wanted, store, locations, echo)
             if failures:
                 failed = f"{counted(failures, 'cell')} failed"
-                say(f"{experiment.name}: no page was written, since {failed}")
+                echo(f"{experiment.name}: no page was written, since {failed}")
                 return failures
             done += found
-            wanted = self._more(experiment, done, options)
-        made = page.origin(experiment.command(options), cells=[each.made for each in done])
+            wanted = self._next_round(experiment, done, options)
+        origin = page.origin_text(experiment.command(options), [each.origin for each in done])
         shown = experiment.render(done, options)
-        note = self._note(experiment, options)
+        notes = self._notes(experiment, options)
         title = experiment.title
         if options.data != experiment.default:
             title = f"{title}: {options.data}"
-        read = [f"Data: {name}, sha256 `{total[:16]}…`." for name, total in store.data.items()]
-        made = "\n\n".join([made, f"Of the paper: {experiment.paper}.", *read, *note])
+        files_used = [f"Data: {name}, sha256 `{sum_[:16]}…`." for name, sum_ in store.data.items()]
+        head = "\n\n".join([origin, f"Of the paper: {experiment.paper}.", *files_used, *notes])
         shown = replace(shown, blocks=[*shown.blocks, *_warnings(done)])
-        for written in page.write(self.output, experiment.page_name(options), title, made, shown):
-            say(f"written: {written}")
+        for written in page.write(self.output, experiment.page_name(options), title, head, shown):
+            echo(f"written: {written}")
         return 0
 
     @staticmethod
-    def _more(experiment: Experiment, done: Results, options: Options) -> list[Cell]:
-        """Return the new cells that follow from the results so far."""
+    def _next_round(experiment: Experiment, done: Results, options: Options) -> list[Cell]:
+        """Return the new cells that `then` asks for, given the results so far."""
         known = {canonical(each.settings) for each in done}
         cells = [] if experiment.then is None else experiment.then(done, options)
         return [cell for cell in cells if canonical(cell.settings) not in known]
@@ -147,9 +170,9 @@ class Session:
         cells: list[Cell],
         store: Store,
         locations: dict[str, str],
-        say: Say,
+        echo: Echo,
     ) -> tuple[list[Result], int]:
-        """Return the results of all cells, or how many failed."""
+        """Return the results of all cells, and how many failed."""
         if self.render_only:
             known = [store.get(cell) for cell in cells]
             found = [each for each in known if each is not None]
@@ -165,34 +188,36 @@ class Session:
                 cells,
                 store,
                 title=title,
-                what=" of this round" if experiment.then else "",
+                suffix=" of this round" if experiment.then else "",
                 jobs=self.jobs,
                 alone=experiment.alone,
                 locations=locations,
                 show_progress=self.show_progress,
             )
         except Interrupted as interrupt:
-            say(f"stopped: {interrupt} cells are kept; the same command goes on from there")
+            echo(
+                f"stopped: {interrupt} cells are finished and kept; run the command again to go on"
+            )
             raise
         for line in _failures(run):
-            say(line)
+            echo(line)
         return [run.results[number] for number in sorted(run.results)], len(run.failures)
 
     @staticmethod
-    def _note(experiment: Experiment, options: Options) -> list[str]:
-        """Say what makes the numbers less than those of the whole experiment."""
-        smaller = experiment.smaller(options)
-        notes = [f"{few} of {all_} {name}" for name, (few, all_) in smaller.items()]
-        said = [f"**A smaller run: {', '.join(notes)}.**"] if notes else []
+    def _notes(experiment: Experiment, options: Options) -> list[str]:
+        """Return paragraphs on how this run differs from the whole experiment."""
+        reduced = experiment.reduced(options)
+        counts = [f"{few} of {all_} {name}" for name, (few, all_) in reduced.items()]
+        notes = [f"**A smaller run: {', '.join(counts)}.**"] if counts else []
         if experiment.other_presets(options):
-            said.append(f"**Settings of one's own: `{options.presets}`.**")
+            notes.append(f"**Settings of one's own: `{options.presets}`.**")
         if options.data == TINY:
-            said.append("**Tiny synthetic data, to try the command: the numbers mean nothing.**")
-        return said
+            notes.append("**Tiny synthetic data, to try the command: the numbers mean nothing.**")
+        return notes
 
 
 def _failures(run: Run) -> list[str]:
-    """Say what went wrong: every reason, with one cell that it happened to."""
+    """Return a line for each reason, with its number of cells and one of them."""
     counts = Counter(reason for _, reason in run.failures)
     examples = {reason: cell for cell, reason in reversed(run.failures)}
     lines = [
@@ -201,14 +226,14 @@ def _failures(run: Run) -> list[str]:
         for reason, count in counts.most_common(SHOWN)
     ]
     if len(counts) > SHOWN:
-        lines.append(f"and for {counted(len(counts) - SHOWN, 'other reason')}")
-    if run.untried:
-        lines.append(f"not tried after that: {counted(run.untried, 'cell')}")
+        lines.append(f"failed for {counted(len(counts) - SHOWN, 'other reason')}")
+    if run.skipped:
+        lines.append(f"skipped, since all failed before: {counted(run.skipped, 'cell')}")
     return lines
 
 
 def _check_torch(cells: Sequence[Cell]) -> None:
-    """Refuse to start what would fail at its Mult-VAE."""
+    """Raise if a cell needs PyTorch and it is missing."""
     if find_spec("torch") is None and any(
         cell.settings.get("model") == MultVAE.__name__ for cell in cells
     ):
@@ -216,22 +241,22 @@ def _check_torch(cells: Sequence[Cell]) -> None:
 
 
 def _check_folder(folder: Path, option: str) -> None:
-    """Refuse a folder in which nothing can be written, before there is anything to write."""
-    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
-    if not there.is_dir():
-        raise NotADirectoryError(f"{there} is a file; give a folder with {option}")
+    """Raise if the folder, or the nearest parent that exists, cannot be written to."""
+    existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not existing.is_dir():
+        raise NotADirectoryError(f"{existing} is a file; give a folder with {option}")
     try:
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as problem:
         reason = problem.strerror or problem
         raise OSError(
-            f"{folder}: nothing can be written there ({reason}); give another folder with {option}"
+            f"{folder}: cannot be written to ({reason}); give another folder with {option}"
         ) from None
 
 
 def _check_presets(file: Path) -> None:
-    """Refuse a file into which presets cannot be put; it need not be there yet."""
+    """Raise if presets cannot be written to the file, which need not exist yet."""
     if file.exists():
         presets.read(file)
     elif not file.parent.is_dir():
@@ -240,7 +265,7 @@ def _check_presets(file: Path) -> None:
 
 
 def _warnings(done: Results) -> list[str]:
-    """Say what the models warned of, and how often."""
+    """Return the warnings of the models and how often each occurred; numbers in them may differ."""
     examples: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for each in done:

@@ -1,11 +1,11 @@
-"""`Store`: finished cells, kept one file each, and never computed twice."""
+"""`Store`: the results of finished cells, one file each."""
 
 import base64
 import hashlib
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,11 @@ ARRAY = "float32"  # the key that marks an array
 
 
 class Store:
-    """A folder of cells; a file is there only when all of it is.
+    """A folder of results; files are written whole or not at all.
 
-    The name of a file is the sha256 sum of the cell's function, its settings, the code version,
-    and the checksum of the data's file: `data` has those by the names of the data sets. What is
-    timed has the machine and its number of threads in its name, too.
+    The name of a file is the sha256 of the cell's function, its settings, the code version and the
+    checksum of the data's file; `data` has these checksums by the names of the data sets. For timed
+    cells the machine and its number of threads are included.
     """
 
     def __init__(
@@ -34,14 +34,14 @@ class Store:
     ) -> None:
         self.folder = cache_folder() / "cells" if folder is None else Path(folder)
         self.data = dict(data or {})
-        # by the name of the function; a worker gets those of the process that started it
-        self.versions: dict[str, str] = {}
-        self.made, self.threads = page.here(), page.cores()
+        # by function; a worker gets those of the process that started it
+        self.versions: dict[Callable[..., Any], str] = {}
+        self.origin, self.threads = page.current_origin(), page.cores()
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"{self.folder} is a file; give a folder with --cells")
 
     def key(self, cell: Cell) -> str:
-        """Return the name of the cell, which any change to what it depends on changes."""
+        """Return the sha256 of everything that the result of the cell depends on."""
         identity: list[Any] = [
             cell.task,
             cell.settings,
@@ -49,59 +49,58 @@ class Store:
             self.data.get(cell.settings.get("data", ""), ""),
         ]
         if cell.timed:
-            identity += [self.made["machine"], self.threads]
+            identity += [self.origin["machine"], self.threads]
         return hashlib.sha256(canonical(identity).encode()).hexdigest()
 
     def get(self, cell: Cell) -> Result | None:
-        """Return the result, or None if there is none, or only a damaged one."""
+        """Return the result, or None if it is missing or damaged."""
         path = self._path(cell)
         try:
             found = json.loads(path.read_bytes())
             if found["format"] != FORMAT or found["settings"] != cell.settings:
                 return None
-            record, total = _decoded(found["record"]), _sum(found)
-            # older cells have no sum, and do not say how they were made
-            if not isinstance(record, dict) or found.get("sum", total) != total:
+            record, checksum = _decoded(found["record"]), _checksum(found)
+            # older files have neither checksum nor origin
+            if not isinstance(record, dict) or found.get("sum", checksum) != checksum:
                 return None
-            made = found.get("made", {})
-            return Result(cell.settings, record, float(found["seconds"]), made)
-        except Exception:  # whatever can be wrong with a file
+            return Result(cell.settings, record, float(found["seconds"]), found.get("made", {}))
+        except Exception:  # damage can raise anything
             return None
 
     def put(self, cell: Cell, record: Record, seconds: float) -> None:
-        """Keep a result."""
+        """Write a result."""
         content = {
             "format": FORMAT,
             "task": cell.task,
             "settings": cell.settings,
             "version": self.version(cell),
-            "made": dict(self.made),
+            "made": dict(self.origin),
             "seconds": round(seconds, 3),
             "record": _encoded(record),
         }
-        content["sum"] = _sum(content)
+        content["sum"] = _checksum(content)
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(content, allow_nan=True, ensure_ascii=False)
         replace_file(self._path(cell), text.encode())
 
     def version(self, cell: Cell) -> str:
-        """Return the code version of the cell: that of the process which made the store."""
-        if cell.task not in self.versions:
-            self.versions[cell.task] = code_version(cell.run)
-        return self.versions[cell.task]
+        """Return the code version of the cell in the process that made the store."""
+        if cell.run not in self.versions:
+            self.versions[cell.run] = code_version(cell.run)
+        return self.versions[cell.run]
 
     def _path(self, cell: Cell) -> Path:
         return self.folder / f"{self.key(cell)}.json"
 
 
-def _sum(content: Mapping[str, Any]) -> str:
-    """Return the checksum of all but itself."""
+def _checksum(content: Mapping[str, Any]) -> str:
+    """Return the sha256 of all fields but "sum", where it is stored."""
     kept = {name: value for name, value in content.items() if name != "sum"}
     return hashlib.sha256(canonical(kept).encode()).hexdigest()
 
 
 def _encoded(value: Any) -> Any:
-    """Return JSON values, arrays as text."""
+    """Return JSON values; arrays are compressed float32 in base64."""
     if isinstance(value, dict):
         return {str(name): _encoded(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

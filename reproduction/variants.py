@@ -1,15 +1,15 @@
-"""Presets with another solver: what the paper solves with, beside what we do."""
+"""Presets with another solver: those of the paper, beside the library's default."""
 
 from dataclasses import replace
 
-from reproduction.presets import Preset
+from safecf.models.presets import Preset
 
 BLOCKWISE = {"IALS": "IALSPP", "SAFER2": "SAFER2PP"}
 ADAM_STEP = 0.03  # the best of .003 to .2 for the validation users of ML-1M, 50 epochs
 
 
 def epochs(preset: Preset, count: int) -> Preset:
-    """Train for some epochs."""
+    """Set the number of epochs."""
     return _with(preset, preset.name, iterations=count)
 
 
@@ -25,17 +25,16 @@ def cg(preset: Preset) -> Preset:
 
 def blockwise(preset: Preset, size: int) -> Preset:
     """Solve by blocks of coordinates: iALS++ or SAFER2++."""
-    model = BLOCKWISE[preset.model]
     return replace(
         preset,
         name=f"{preset.name}++",
-        model=model,
+        model=BLOCKWISE[preset.model],
         options={**preset.options, "block_size": min(size, preset.options["factors"])},
     )
 
 
 def adam(preset: Preset) -> Preset:
-    """Scale the gradients of CVaR-MF by Adam."""
+    """Train CVaR-MF by Adam instead of plain gradient steps."""
     return _with(preset, f"{preset.name}, Adam", optimizer="adam", step_size=ADAM_STEP)
 
 

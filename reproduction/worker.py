@@ -1,4 +1,4 @@
-"""What runs cells: this process, or one of its own that is asked through a pipe."""
+"""Run single cells, in this process or in a worker process."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ CHANGED = "the code has changed since this run began; start the command again"
 
 @dataclass(frozen=True)
 class Setup:
-    """What a worker has to know: where the data lie, where results go, and its share of cores."""
+    """What a worker needs: the store, its number of threads, and the files of the data sets."""
 
     store: Store
     threads: int = 0
@@ -38,26 +38,25 @@ def threads() -> int:
     return _state["threads"]
 
 
-def begin(setup: Setup) -> None:
-    """Make this process ready for cells."""
+def configure(setup: Setup) -> None:
+    """Set the number of threads and the files of the data sets in this process."""
     _state["threads"] = setup.threads
     data.LOCATIONS.clear()
     data.LOCATIONS.update(setup.locations)
 
 
 def run(cell: Cell, store: Store) -> tuple[float, str]:
-    """Run a cell and keep its result; return its seconds, and what went wrong, if anything."""
+    """Run a cell and store its result; return its seconds, and the error or an empty text."""
     start = time.perf_counter()
     try:
         if code_version(cell.run) != store.version(cell):
             return 0.0, CHANGED
-        with warnings.catch_warnings(record=True) as said, threadpoolctl.threadpool_limits(1):
+        with warnings.catch_warnings(record=True) as caught, threadpoolctl.threadpool_limits(1):
             warnings.simplefilter("always")
             record = cell.run(cell.settings)
         seconds = time.perf_counter() - start
-        store.put(
-            cell, {**record, "warnings": sorted({str(each.message) for each in said})}, seconds
-        )
+        messages = sorted({str(each.message) for each in caught})
+        store.put(cell, {**record, "warnings": messages}, seconds)
     except Exception as problem:
         where = traceback.extract_tb(problem.__traceback__)[-1]
         place = f"{os.path.basename(where.filename)}, line {where.lineno}"
@@ -66,10 +65,10 @@ def run(cell: Cell, store: Store) -> tuple[float, str]:
 
 
 def serve(pipe: Connection, setup: Setup) -> None:
-    """Answer cells with what `run` returns, until the other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C, and ends its workers
+    """Receive cells and send back what `run` returns, until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    begin(setup)
+    configure(setup)
     try:
         while True:
             cell: Any = pipe.recv()
@@ -79,7 +78,7 @@ def serve(pipe: Connection, setup: Setup) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it does, however that was killed."""
+    """End this process when its parent ends, even by kill -9."""
     parent = parent_process()
     if parent is not None:
         parent.join()

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from reproduction import data, presets, published
-from reproduction.quality import quality
+from reproduction.tasks.quality import quality
 from safecf.measures.tails import tail_mean
+from safecf.models import presets as library
 
 COLUMNS = published.columns("ml-1m")
-PRESETS = presets.load("ml-1m", "paper")
+PRESETS = library.presets("ml-1m", "paper")
 PUBLISHED = published.reported("ml-1m") | published.reported("ml-1m", "code")
 
 # Shorter than in the table, where they take minutes; the settings of Mult-VAE, too, are from
@@ -28,7 +29,7 @@ def measure(name):
     """Return one row of the columns per seed."""
     rows = []
     for seed in range(SEEDS.get(name, 5)):
-        settings = PRESETS[name].settings("ml-1m", data.SEED, seed)
+        settings = presets.settings(PRESETS[name], "ml-1m", data.SEED, seed)
         settings["options"] = {**settings["options"], **QUICK.get(name, {})}
         scores = quality(settings)
         rows.append([tail_mean(scores[metric], level) for metric, level in COLUMNS])

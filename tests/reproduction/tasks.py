@@ -1,4 +1,4 @@
-"""Functions of cells that are quick, fail, or end their process."""
+"""Functions of cells that are fast, fail, or end their process."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def double(settings):
-    """Return twice the number, and leave a line in a log, so that calls can be counted."""
+    """Return twice the number, and write a line to a log, so that calls can be counted."""
     if "log" in settings:
         with Path(settings["log"]).open("a") as file:
             file.write(f"{settings['number']}\n")
@@ -22,7 +22,7 @@ def other(settings):
 
 
 def fail_on_two(settings):
-    """Fail for one of the numbers."""
+    """Fail at one of the numbers."""
     if settings["number"] == 2:
         raise ValueError("two is too many")
     return double(settings)
@@ -34,7 +34,7 @@ def fail(settings):
 
 
 def die_on_two(settings):
-    """Be killed for one of the numbers, as when memory runs out."""
+    """Be killed at one of the numbers, as when memory runs out."""
     if settings["number"] == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return double(settings)

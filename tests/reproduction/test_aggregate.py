@@ -1,11 +1,9 @@
-"""Numbers over users, starts and splits, beside slow twins."""
+"""Numbers over users, seeds and splits, compared with slow twins."""
 
 import numpy as np
 import pytest
 
 from reproduction.aggregate import (
-    DRAWS,
-    SEED,
     estimate,
     heading,
     lift,
@@ -13,10 +11,11 @@ from reproduction.aggregate import (
     over_splits,
     samples,
     weighted_tails,
-    without,
+    without_users,
 )
 from reproduction.aggregate import gain as gain_of
 from reproduction.base import Result, Results
+from safecf.defaults import RESAMPLES, SEED
 from safecf.measures.bootstrap import percentile_interval
 from safecf.measures.tails import tail_mean
 
@@ -67,13 +66,13 @@ def test_means_over_starts_and_splits():
         for pair in (results[2:], results[:2])
     ]
     sample = samples({"": results}, COLUMN)[""]
-    assert sample.seeds == [3, 5]
+    assert sample.splits == [3, 5]
     np.testing.assert_allclose(sample.values, expected)
     found = over_splits(sample)
     assert found.value == pytest.approx(np.mean(expected))
     assert found.spread == pytest.approx(np.std(expected, ddof=1))
     assert found.low < found.value < found.high
-    draws = np.random.default_rng(SEED).multinomial(20, np.full(20, 1 / 20), DRAWS)
+    draws = np.random.default_rng(SEED).multinomial(20, np.full(20, 1 / 20), RESAMPLES)
     slow = [
         np.mean([tail_mean(np.repeat(each.record["recall@20"], drawn), 0.3) for each in results])
         for drawn in draws
@@ -136,7 +135,7 @@ def test_lifts_at_many_levels_are_those_at_each():
 
 def test_users_can_be_left_out():
     before = [result([0.1, 0.2, 0.3, 0.4], users=np.array([9, 5, 7, 3]))]
-    (found,) = without(Results(tuple(before)), [5, 3, 100])
+    (found,) = without_users(Results(tuple(before)), [5, 3, 100])
     np.testing.assert_array_equal(found.record["users"], [9, 7])
     np.testing.assert_array_equal(found.record["recall@20"], [0.1, 0.3])
     assert len(before[0].record["users"]) == 4

@@ -1,41 +1,71 @@
-"""`safecf reproduce`, as a person would call it."""
+"""`python -m reproduction`, as a person would type it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from safecf import cli, experiments
+import reproduction
+from reproduction import __main__ as command
+from safecf import cli
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_list_has_all_experiments(run):
-    code, out, _ = run("reproduce", "--list")
+    code, out, _ = run("--list")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == list(experiments.MODULES)
+    assert [line.split()[0] for line in out.splitlines()] == list(reproduction.NAMES)
 
 
 def test_the_help_names_them_with_an_example(run):
-    shown = run("reproduce", "--help")[1]
-    assert "safecf reproduce robustness" in shown.split("For example:")[1]
-    for name in experiments.MODULES:
+    shown = run("--help")[1]
+    assert "python -m reproduction robustness" in shown.split("For example:")[1]
+    for name in reproduction.NAMES:
         assert name in shown
 
 
-def test_it_writes_pages_from_processes_of_their_own(run, tmp_path):
+def test_nothing_heavy_is_imported_for_the_help():
+    heavy = "{'numpy', 'scipy', 'pyarrow', 'torch'} & {*sys.modules}"
+    code = f"import sys, reproduction.__main__; found = {heavy}; sys.exit(str(found or ''))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.strip() == ""
+
+
+def test_it_writes_pages_with_workers(run, tmp_path):
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    folders = "--output", tmp_path / "out", "--cells", tmp_path / "cells"
-    sizes = "--data", "tiny", "--splits", 1, "--seeds", 1
-    code, out, err = run("reproduce", "robustness", *sizes, *folders, "--jobs", 2)
-    assert code == 0, err
-    assert f"written: {tmp_path / 'out' / 'robustness-tiny-part.md'}" in out.replace("\n", "")
+    folders = ["--output", str(tmp_path / "out"), "--cells", str(tmp_path / "cells")]
+    sizes = ["--data", "tiny", "--splits", "1", "--seeds", "1"]
+    arguments = ["robustness", *sizes, *folders]
+    done = subprocess.run(
+        [sys.executable, "-m", "reproduction", *arguments, "--jobs", "2"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    page = tmp_path / "out" / "robustness-tiny-part.md"
+    assert f"written: {page}" in done.stdout
+    assert (
+        "`python -m reproduction robustness --data tiny --splits 1 --seeds 1`" in page.read_text()
+    )
     assert len(list((tmp_path / "cells").iterdir())) == 3
-    code, _, err = run("reproduce", "robustness", *sizes, *folders, "--render-only", "-q")
+    code, _, err = run(*arguments, "--render-only", "-q")
     assert (code, err) == (0, "")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        ([], "say which experiment, or --all"),
+        ([], "give names of experiments, or --all"),
         (["robustnes"], "did you mean 'robustness'"),
-        (["robustness", "--all"], "say which experiment, or --all"),
+        (["robustness", "--all"], "give names of experiments, or --all"),
         (["robustness", "--data", "msd-like"], "unknown data of robustness"),
         (["robustness", "--jobs", "-1"], "--jobs -1"),
         (["robustness", "--seeds", "0"], "--seeds 0"),
@@ -46,19 +76,19 @@ def test_it_writes_pages_from_processes_of_their_own(run, tmp_path):
         (["robustness", "--output", "pyproject.toml"], "give a folder with --output"),
     ],
 )
-def test_mistakes_are_one_line(run, arguments, said):
-    code, out, err = run("reproduce", *arguments)
+def test_mistakes_are_one_line(run, arguments, message):
+    code, out, err = run(*arguments)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
 
 
 @pytest.fixture
 def planned(monkeypatch):
-    """Let nothing be run, and return what would have been."""
+    """Run nothing, and return what would have been run."""
     plans = []
 
-    def run_all(self, given, say):
+    def run_all(self, given, echo):
         plans.extend(given)
         return 0
 
@@ -66,56 +96,54 @@ def planned(monkeypatch):
     return plans
 
 
-def test_all_says_what_it_leaves_out(run, planned):
-    code, out, _ = run("reproduce", "--all", "--data", "ml-1m")
+def test_all_lists_what_it_leaves_out(run, planned):
+    code, out, _ = run("--all", "--data", "ml-1m")
     assert code == 0
     [line] = out.splitlines()
-    assert line == "left out, since they do not take ml-1m: runtime"
-    assert [each.name for each, _ in planned] == [n for n in experiments.MODULES if n != "runtime"]
+    assert line == "left out, since they do not accept ml-1m: runtime"
+    assert [each.name for each, _ in planned] == [n for n in reproduction.NAMES if n != "runtime"]
 
 
-def test_what_needs_no_data_takes_any(run, planned):
-    assert run("reproduce", "cvar", "table-1", "--data", "msd")[0] == 0
+def test_what_needs_no_data_accepts_any(run, planned):
+    assert run("cvar", "table-1", "--data", "msd")[0] == 0
     assert [options.data for _, options in planned] == ["", "msd"]
 
 
-def test_what_is_ignored_is_told_before_anything_runs(run, planned):
+def test_ignored_options_are_listed_before_anything_runs(run, planned):
     names = "robustness", "table-1", "runtime"
-    out = run("reproduce", *names, "--splits", 100, "--trials", 2, "--jobs", 2)[1]
+    out = run(*names, "--splits", 100, "--trials", 2, "--jobs", 2)[1]
     assert out.splitlines() == [
-        "robustness has 50 splits: --splits 100 is that many",
+        "robustness has only 50 splits: --splits 100 runs all",
         "robustness has no trials: --trials is ignored",
         "table-1 has no splits: --splits is ignored",
         "table-1 has no trials: --trials is ignored",
-        "runtime takes the time: its cells run one by one, not 2 at once",
+        "runtime measures time: its cells run one at a time, not 2",
         "runtime has no splits: --splits is ignored",
         "runtime has no trials: --trials is ignored",
     ]
 
 
 def test_all_is_quiet_about_counts_and_names_count_once(run, planned):
-    assert run("reproduce", "--all", "--trials", 2)[1] == ""
+    assert run("--all", "--trials", 2)[1] == ""
     planned.clear()
-    run("reproduce", "cvar", "cvar")
+    run("cvar", "cvar")
     assert [each.name for each, _ in planned] == ["cvar"]
 
 
-def test_a_mistake_of_ours_is_not_shown_as_one_of_the_user(monkeypatch, run):
-    def broken(self, given, say):
-        raise KeyError("options")
+def test_a_bug_is_a_traceback_that_names_the_experiment(monkeypatch):
+    def broken(*_):
+        return {}["model"]
 
-    monkeypatch.setattr("reproduction.session.Session.run_all", broken)
-    monkeypatch.setattr("sys.argv", ["safecf", "reproduce", "cvar"])
-    with pytest.raises(RuntimeError, match="mistake of safecf"):
-        cli.main()
+    monkeypatch.setattr("reproduction.presets.require", broken)
+    monkeypatch.setattr("sys.argv", ["reproduction", "robustness", "--data", "tiny"])
+    with pytest.raises(RuntimeError, match=r"robustness: its cells could not be planned.* bug"):
+        cli.run(command.app)
 
 
 def test_the_rest_runs_and_the_exit_code_tells(run, tmp_path):
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
     folders = "--output", tmp_path / "out", "--cells", tmp_path / "cells"
-    code, out, err = run(
-        "reproduce", "table-1", "cvar", "--data", "gowalla", "--path", tmp_path, *folders
-    )
+    code, out, err = run("table-1", "cvar", "--data", "gowalla", "--path", tmp_path, *folders)
     assert (code, err) == (1, "")
     assert out.startswith("table-1 cannot be run: ")
     assert (tmp_path / "out" / "cvar.md").is_file()

@@ -1,4 +1,4 @@
-"""The data of experiments: found, split in the paper's way, and never taken for others."""
+"""The data of experiments: found, split as in the paper, and identified by checksums."""
 
 import numpy as np
 import pyarrow as pa
@@ -6,13 +6,13 @@ import pyarrow.parquet
 import pytest
 
 from reproduction import data
-from reproduction.quality import users_of
+from reproduction.tasks.quality import users_of
 from safecf.data.splits.strong_generalization import repeated_strong_generalization
 
 
 @pytest.fixture
 def check_ins(tmp_path):
-    """Return a folder with a small file in the place of Gowalla's, and remember where it is."""
+    """Return a folder with a small file in place of Gowalla's."""
     user, place = np.divmod(np.arange(6100 * 6), 6)
     table = pa.table({"user": user, "item": (7 * user + 5 * place) % 40, "test": place // 5})
     pyarrow.parquet.write_table(table, tmp_path / "gowalla.parquet")
@@ -70,7 +70,7 @@ def test_data_are_found_beside_the_checkout(check_ins, monkeypatch):
     assert data.find("gowalla").resolve() == shared / "gowalla.parquet"
 
 
-def test_a_changed_file_has_another_sum(check_ins):
+def test_a_changed_file_has_another_checksum(check_ins):
     file = check_ins / "gowalla.parquet"
     before = data.checksum(file)
     file.write_bytes(file.read_bytes() + b"x")

@@ -1,10 +1,10 @@
-"""The two pictures: their numbers against derivatives, limits and integrals."""
+"""The two illustrations: their numbers against derivatives, limits and integrals."""
 
 import numpy as np
 import pytest
 
-from reproduction import check_function, cvar
 from reproduction.base import Options, Results
+from reproduction.experiments import check_function, cvar
 from safecf.als.kernels import KERNELS
 from safecf.als.quantile import bisection
 
@@ -57,7 +57,7 @@ def test_what_the_paper_prints_is_off_where_the_page_says():
     assert off("epanechnikov", 0.25) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_the_library_has_the_marks_of_the_density():
+def test_the_library_agrees_with_the_integrals():
     users = cvar.population()
     for tail in (0.1, cvar.TAIL, 1.0):
         np.testing.assert_allclose(cvar.measured(users, tail)[2], cvar.exact(tail)[2], rtol=1e-3)
@@ -71,7 +71,7 @@ def test_the_library_has_the_marks_of_the_density():
     )
 
 
-def test_the_least_of_the_function_of_xi_is_the_cvar():
+def test_the_minimum_over_xi_is_the_cvar():
     users, marks = cvar.population(), cvar.exact(cvar.TAIL)
     assert cvar.objective(users, marks.var) == pytest.approx(marks.cvar, abs=1e-3)
     assert all(cvar.objective(users, xi) >= marks.cvar - 1e-3 for xi in cvar.XIS)
@@ -80,13 +80,13 @@ def test_the_least_of_the_function_of_xi_is_the_cvar():
         psi = cvar.smoothed(users, h)
         xi = bisection(psi, *psi.bracket())
         assert np.mean(psi.weights(xi)) == pytest.approx(cvar.TAIL, abs=1e-9)
-        least.append(psi.value(xi))
+        least.append(psi.at(xi).value)
     assert least == sorted(least)
     assert least[0] == pytest.approx(marks.cvar, abs=1e-2)
 
 
-@pytest.mark.parametrize("picture", [check_function, cvar])
-def test_pictures_need_no_cells(picture):
-    options = picture.EXPERIMENT.options()
-    assert picture.EXPERIMENT.cells(options) == []
-    assert picture.render(Results(()), Options()).rows
+@pytest.mark.parametrize("module", [check_function, cvar])
+def test_illustrations_need_no_cells(module):
+    options = module.EXPERIMENT.options()
+    assert module.EXPERIMENT.cells(options) == []
+    assert module.render(Results(()), Options()).rows

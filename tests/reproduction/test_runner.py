@@ -1,4 +1,4 @@
-"""Running cells: in this process, in others, again, and when something goes wrong."""
+"""Running cells in this process and in workers: repeated runs, failures and interrupts."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ import pytest
 
 from reproduction import runner, worker
 from reproduction.base import Cell
-from reproduction.runner import Interrupted, Pace, choose_jobs, run_cells
+from reproduction.runner import Durations, Interrupted, choose_jobs, run_cells
 from reproduction.store import Store
 from tests.reproduction import tasks
 
@@ -41,15 +41,15 @@ def test_a_failing_cell_does_not_stop_the_others(tmp_path):
     assert '{"number":2}' in str(cell)
 
 
-def test_what_fails_for_one_reason_is_given_up(tmp_path):
+def test_if_all_fail_for_the_same_reason_the_rest_is_skipped(tmp_path):
     log = str(tmp_path / "log")
     run = quietly(cells_of(tasks.fail, range(10), log=log), tmp_path / "cells")
-    assert len(run.failures) == runner.IN_VAIN
-    assert run.untried == 10 - runner.IN_VAIN
+    assert len(run.failures) == runner.GIVE_UP_AFTER
+    assert run.skipped == 10 - runner.GIVE_UP_AFTER
     quietly(cells_of(tasks.double, [1], log=log), tmp_path / "cells")
     cells = cells_of(tasks.fail, range(10), log=log) + cells_of(tasks.double, [1], log=log)
     run = quietly(cells, tmp_path / "cells")  # one has succeeded before
-    assert (len(run.failures), run.untried) == (10, 0)
+    assert (len(run.failures), run.skipped) == (10, 0)
 
 
 def test_an_interrupt_keeps_what_is_finished(tmp_path):
@@ -79,16 +79,16 @@ def test_a_worker_that_died_while_idle_is_replaced(tmp_path):
         process.kill()
         process.join()
         pool.start(0, cell)
-        ended = []
-        wait_for(lambda: ended.extend(pool.ended()) or ended)
+        finished = []
+        wait_for(lambda: finished.extend(pool.finished()) or finished)
     finally:
         pool.close()
-    [(number, _, problem)] = ended
+    [(number, _, problem)] = finished
     assert (number, problem) == (0, "")
     assert setup.store.get(cell).record["twice"] == 2
 
 
-def test_one_job_is_not_told_to_try_one_job(tmp_path):
+def test_one_job_is_not_advised_to_try_one_job(tmp_path):
     run = quietly(cells_of(tasks.die_on_two, [2]), tmp_path, jobs=1)
     [(_, reason)] = run.failures
     assert f"signal {signal.SIGKILL}" in reason
@@ -96,9 +96,9 @@ def test_one_job_is_not_told_to_try_one_job(tmp_path):
 
 
 @pytest.mark.parametrize("jobs", [0, 1])
-def test_a_worker_with_other_code_keeps_nothing(tmp_path, jobs):
+def test_a_worker_with_other_code_stores_nothing(tmp_path, jobs):
     store, cells = Store(tmp_path), cells_of(tasks.double, [1, 2])
-    store.versions[cells[0].task] = "what it was"  # when the run began
+    store.versions[tasks.double] = "what it was"  # when the run began
     run = run_cells(cells, store, jobs=jobs, show_progress=False)
     assert not run.results
     assert {reason for _, reason in run.failures} == {worker.CHANGED}
@@ -114,7 +114,7 @@ def test_a_killed_run_leaves_its_cells_and_no_workers(tmp_path):
     )
     script = tmp_path / "killed.py"
     script.write_text(code)
-    there = {**os.environ, "PYTHONPATH": os.getcwd()}
+    there = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
     run = subprocess.Popen([sys.executable, str(script)], env=there, start_new_session=True)
     try:
         wait_for(lambda: len(list(tmp_path.glob("*.json"))) == 2)
@@ -130,12 +130,12 @@ def test_a_killed_run_leaves_its_cells_and_no_workers(tmp_path):
 
 
 def wait_for(condition):
-    """Wait for what has to happen, for as long as a busy machine may take."""
+    """Wait up to a minute, which a busy machine may need."""
     for _ in range(600):
         if condition():
             return
         time.sleep(0.1)
-    pytest.fail("it has not happened within a minute")
+    pytest.fail("the condition was not met within a minute")
 
 
 def members(group):
@@ -161,27 +161,27 @@ def test_jobs_fit_into_memory(monkeypatch):
 
 
 def test_time_left_is_estimated_by_kind():
-    pace, (one, *_) = Pace(), cells_of(tasks.double, [1])
+    durations, (one, *_) = Durations(), cells_of(tasks.double, [1])
     slow, fast = (Cell(tasks.double, {"model": name, "seed": 0}) for name in ("slow", "fast"))
-    assert pace.left([one], 1) == ""
-    pace.saw(slow, 100.0)
-    pace.saw(fast, 10.0)
+    assert durations.left([one], 1) == ""
+    durations.add(slow, 100.0)
+    durations.add(fast, 10.0)
     later = [Cell(tasks.double, {"model": "slow", "seed": seed}) for seed in (1, 2)]
-    assert pace.left(later, 1) == "about 0:03:20 left"
-    assert pace.left(later, 2) == "about 0:01:40 left"
-    assert pace.left([one], 2) == "about 0:00:55 left"
+    assert durations.left(later, 1) == "about 0:03:20 left"
+    assert durations.left(later, 2) == "about 0:01:40 left"
+    assert durations.left([one], 2) == "about 0:00:55 left"
 
 
-def test_time_left_goes_by_what_is_most_alike():
+def test_time_left_uses_the_closest_kind():
     def cell(factors, ridge=1.0, model="SAFER2"):
         options = {"factors": factors, "iterations": 5, "regularization": ridge}
         return Cell(tasks.double, {"model": model, "options": options})
 
-    pace = Pace()
+    durations = Durations()
     for factors, seconds in ((32, 10.0), (1024, 90.0)):
-        pace.saw(cell(factors), seconds)
-    assert pace.left([cell(1024, ridge=2.0)], 1) == "about 0:01:30 left"
-    assert pace.left([cell(64)], 1) == "about 0:00:50 left"
-    pace.saw(cell(32, model="IALS"), 200.0)
-    assert pace.left([cell(64)], 1) == "about 0:00:50 left"
-    assert pace.left([cell(64, model="EASE")], 1) == "about 0:01:40 left"
+        durations.add(cell(factors), seconds)
+    assert durations.left([cell(1024, ridge=2.0)], 1) == "about 0:01:30 left"
+    assert durations.left([cell(64)], 1) == "about 0:00:50 left"
+    durations.add(cell(32, model="IALS"), 200.0)
+    assert durations.left([cell(64)], 1) == "about 0:00:50 left"
+    assert durations.left([cell(64, model="EASE")], 1) == "about 0:01:40 left"

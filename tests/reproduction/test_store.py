@@ -1,16 +1,18 @@
-"""Finished cells: found again, only for the very same work, and only when whole."""
+"""Finished cells: found again for the same code, settings and data only, and if undamaged."""
 
-import importlib
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from reproduction import page, version
+from reproduction import page
 from reproduction.base import Cell
 from reproduction.store import Store
-from reproduction.version import code_version, meaning
+from reproduction.tasks.course import course
+from reproduction.tasks.quality import quality
+from reproduction.tasks.statistics import statistics, users
+from reproduction.tasks.trial import trial
 from tests.reproduction.tasks import double, other
 
 CELL = Cell(double, {"data": "tiny", "number": 3})
@@ -23,7 +25,7 @@ def store(tmp_path):
     return store
 
 
-def test_what_is_put_comes_back(store):
+def test_results_are_read_as_written(store):
     found = store.get(CELL)
     assert found.settings == CELL.settings
     assert found.seconds == 1.5
@@ -62,25 +64,14 @@ def test_other_code_is_another_cell(store, monkeypatch):
     assert Store(store.folder).get(CELL) is None
 
 
-def test_the_version_is_that_of_the_code_that_was_loaded(monkeypatch, tmp_path):
-    file = tmp_path / "fleeting.py"
-    file.write_text("def run(settings):\n    return {'value': 1}\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    run = importlib.import_module("fleeting").run
-    before = code_version(run)
-    file.write_text("def run(settings):\n    return {'value': 2}\n")
-    assert code_version(run) == before
-    assert code_version.__wrapped__(run) != before
-
-
-def test_keys_of_cells_that_are_not_timed_know_no_machine(store, monkeypatch):
+def test_only_keys_of_timed_cells_contain_the_machine(store, monkeypatch):
     timed = replace(CELL, settings={**CELL.settings, "alone": True})
     not_timed = replace(CELL, settings={**CELL.settings, "alone": False})
     store.put(timed, {}, 1)
     store.put(not_timed, {}, 1)
-    here = page.here()
+    here = page.current_origin()
     assert Store(store.folder).get(timed) is not None
-    for name, value in (("here", {**here, "machine": "another"}), ("cores", 99)):
+    for name, value in (("current_origin", {**here, "machine": "another"}), ("cores", 99)):
         with monkeypatch.context() as other:
             other.setattr(page, name, lambda value=value: value)
             there = Store(store.folder)
@@ -89,50 +80,43 @@ def test_keys_of_cells_that_are_not_timed_know_no_machine(store, monkeypatch):
         assert there.get(CELL) is not None
 
 
-def test_the_key_is_the_one_of_all_cells_so_far(store):
-    store.versions[CELL.task] = "0.1.0-0"
-    # sha256 of ["tests.reproduction.tasks:double",{"data":"tiny","number":3},"0.1.0-0",""]
-    assert store.key(CELL) == ("076d8d628549196e63aa10935556a70cd56b41934ffa286ed028a7490daa7130")
+def test_keys_are_those_of_the_cells_before_the_package_moved(store):
+    cell = Cell(quality, {"data": "tiny", "model": "IALS", "on": "test", "seed": 0, "split": 1})
+    assert cell.task == "safecf.experiments.quality:quality"
+    # sha256 of ["safecf.experiments.quality:quality",
+    # {"data":"tiny","model":"IALS","on":"test","seed":0,"split":1},"0.1.0-0",""] in one line
+    store.versions[quality] = "0.1.0-0"
+    assert store.key(cell) == "49a895ea843e16606d76236947e4528bbafd60cdd58cf933f71063edf4ac97c9"
+    # sha256 of ["safecf.experiments.double:double",{"data":"tiny","number":3},"0.1.0-0",""]
+    store.versions[double] = "0.1.0-0"
+    assert store.key(CELL) == "9fc2ace8f031462cff65b1b8b20f24231c6cc90c931f33fa088a26fef4e74a4c"
 
 
-def test_cells_say_how_they_were_made(store):
-    made = store.get(CELL).made
-    assert made == page.here()
+@pytest.mark.parametrize(
+    ("run", "name"),
+    [
+        (course, "safecf.experiments.course:course"),
+        (statistics, "safecf.experiments.statistics:statistics"),
+        (trial, "safecf.experiments.trial:trial"),
+        (users, "safecf.experiments.users:users"),
+    ],
+)
+def test_names_of_tasks_are_those_before_the_package_moved(run, name):
+    assert Cell(run, {}).task == name
+
+
+def test_results_have_an_origin(store):
+    made = store.get(CELL).origin
+    assert made == page.current_origin()
     assert {"safecf", "numpy", "commit", "machine"} <= set(made)
     [file] = store.folder.iterdir()
     content = json.loads(file.read_text())
-    for name in ("made", "sum"):  # as cells were before
+    for name in ("made", "sum"):  # as in older files
         del content[name]
     file.write_text(json.dumps(content))
-    assert store.get(CELL).made == {}
-    told = page.origin("safecf reproduce", cells=[store.get(CELL).made])
-    assert told.endswith("the same code, at a commit that they do not tell.")
-
-
-def test_the_version_follows_the_library_and_the_module_of_the_function(monkeypatch, tmp_path):
-    current = code_version.__wrapped__
-    before = current(double)
-    assert before == current(other)  # of the same module
-    assert before != current(code_version)
-    source = tmp_path / "als"
-    source.mkdir()
-    (source / "loop.py").write_text("x = 1")
-    (tmp_path / "experiments").mkdir()
-    for name in version.FILES:
-        (tmp_path / name).write_text("")
-    monkeypatch.setattr(version, "SOURCES", tmp_path)
-    monkeypatch.setattr(version, "_library", version._library.__wrapped__)
-    first = current(double)
-    (source / "loop.py").write_text("x = 1  # with a comment")
-    assert current(double) == first
-    (source / "loop.py").write_text("x = 2")
-    assert current(double) != first
-
-
-def test_docstrings_and_comments_have_no_meaning():
-    plain = meaning("def f(x):\n    return x + 1")
-    assert meaning('"""A."""\ndef f(x):\n    """B."""\n    # c\n    return x+1') == plain
-    assert meaning("def f(x):\n    return x + 2") != plain
+    assert store.get(CELL).origin == {}
+    text = page.origin_text("python -m reproduction", [store.get(CELL).origin])
+    assert text.endswith("the same code, at a commit that they do not tell.")
 
 
 @pytest.mark.parametrize("damage", ["cut", "foreign", "empty", "list", "array", "number", "text"])

@@ -1,17 +1,19 @@
-"""Tuning: rounds that follow from each other, and the presets that come out; nothing is trained."""
+"""Tuning: its rounds, and the presets that it finds; nothing is trained."""
 
 import numpy as np
 import pytest
 
-from reproduction import tuning
+from reproduction import search
 from reproduction.base import Options, Result, Results, canonical
-from reproduction.searches import SEARCHES
+from reproduction.data import SEED
+from reproduction.experiments import tuning
+from reproduction.spaces import SEARCHES
 
 BEST = {"unobserved_weight": 0.1, "regularization": 0.004, "normalisation": 0.8, "bandwidth": 0.3}
 
 
 def found(cell):
-    """A user's recall that falls with the distance from the best options, the same for all."""
+    """Return a recall, the same for all users, that falls with the distance from `BEST`."""
     options, rng = cell.settings["options"], np.random.default_rng(cell.settings["seed"])
     distance = sum(
         abs(np.log(options[name] / best)) for name, best in BEST.items() if name in options
@@ -25,8 +27,8 @@ def found(cell):
     return Result(cell.settings, record)
 
 
-def search(data="ml-1m"):
-    """Run everything, and return the results and the number of cells of each round."""
+def run_all(data="ml-1m"):
+    """Run all rounds; return the options, the results, and the number of cells of each round."""
     options = tuning.EXPERIMENT.options(data)
     wanted, results, counts = tuning.cells(options), Results(()), []
     while wanted:
@@ -39,30 +41,30 @@ def search(data="ml-1m"):
 
 @pytest.fixture(scope="module")
 def searched():
-    return search()
+    return run_all()
 
 
-def named(name, which="tuned"):
-    return next(s for s in SEARCHES["ml-1m"] if (s.which, s.name) == (which, name))
+def progress(searched, name, which="tuned"):
+    """Return one of the searches with all results."""
+    options, results, _ = searched
+    found = tuning.progress(results, options)
+    return next(p for p in found if (p.search.which, p.search.name) == (which, name))
 
 
 def test_rounds_follow_each_other_and_then_the_repetitions(searched):
     _, _, counts = searched
     random = [s for s in SEARCHES["ml-1m"] if s.trials is not None]
     assert counts[1] >= sum(s.trials for s in random) / 2  # and the repetitions of the grids
-    assert len(counts) == 1 + len(tuning.WIDTHS) + 1
+    assert len(counts) == 1 + len(search.WIDTHS) + 1
 
 
 @pytest.mark.parametrize("name", ["iALS", "ERM-MF", "SAFER2"])
 def test_every_round_is_nearer(searched, name):
-    options, results, _ = searched
-    known, one = tuning.by_settings(results), named(name)
-    tried = tuning.tried(one, known, options)
-    values = [
-        max(tuning._values(known[tuning._key(one, t, options)], one.objective)) for t in tried
-    ]
+    done = progress(searched, name)
+    tried, one = done.tried, done.search
+    values = [max(search.values(done.result(one.cell(t, "ml-1m")), one.objective)) for t in tried]
     first = one.trials
-    bests = [max(values[: first + n * first // 2]) for n in range(len(tuning.WIDTHS) + 1)]
+    bests = [max(values[: first + n * first // 2]) for n in range(len(search.WIDTHS) + 1)]
     assert bests == sorted(bests)
     assert bests[-1] > bests[0]
     assert all(each not in tried[:place] for place, each in enumerate(tried))
@@ -70,25 +72,29 @@ def test_every_round_is_nearer(searched, name):
 
 @pytest.mark.parametrize("name", ["iALS", "SAFER2"])
 def test_the_preset_has_the_best_size_and_epochs(searched, name):
-    options, results, _ = searched
-    best, *others = tuning.compare(named(name), tuning.by_settings(results), options)
+    best, *others = progress(searched, name).compare()
     assert (best.options["factors"], best.epochs) == (512, 24)
-    assert len(others) == tuning.KEPT * 4 - 1
-    assert all(best.value >= each.value - tuning.SAME for each in others)
+    assert len(others) == search.KEPT * 4 - 1
+    assert all(best.value >= each.value - search.SAME for each in others)
 
 
 def test_a_grid_has_one_round_and_one_size(searched):
-    options, results, _ = searched
-    known, one = tuning.by_settings(results), named("SAFER2", "grid")
-    assert len(tuning.tried(one, known, options)) == 5**3
-    assert {each.options["factors"] for each in tuning.compare(one, known, options)} == {32}
+    done = progress(searched, "SAFER2", "grid")
+    assert len(done.tried) == 5**3
+    assert {each.options["factors"] for each in done.compare()} == {32}
 
 
-def test_other_starts_are_used_in_the_repetitions(searched):
+def test_repetitions_have_other_seeds(searched):
     _, results, _ = searched
     long = [each for each in results if each.settings["epochs"][-1] == 32]
     assert {each.settings["seed"] for each in long} == {1, 2, 3}
-    assert {each.settings["split"] for each in results} == {tuning.SEED}
+    assert {each.settings["split"] for each in results} == {SEED}
+
+
+def test_training_that_diverges_has_no_value():
+    settings = {"epochs": [8, 12]}
+    diverged = Result(settings, {"epochs": [8], "recall@20": np.ones((1, 5))})
+    assert search.values(diverged, search.MEAN) == [-np.inf, -np.inf]
 
 
 def test_fewer_trials_are_fewer_cells():
@@ -96,17 +102,14 @@ def test_fewer_trials_are_fewer_cells():
 
 
 def test_of_equals_the_smaller_and_shorter_is_taken(monkeypatch, searched):
-    options, results, _ = searched
-    monkeypatch.setattr(tuning, "SAME", 1.0)
-    first, *_ = tuning.compare(named("SAFER2"), tuning.by_settings(results), options)
+    monkeypatch.setattr(search, "SAME", 1.0)
+    first, *_ = progress(searched, "SAFER2").compare()
     assert (first.options["factors"], first.epochs) == (128, 8)
 
 
 def test_there_is_a_preset_for_every_size(searched):
-    options, results, _ = searched
-    one = named("iALS")
-    found = tuning.compare(one, tuning.by_settings(results), options)
-    (which, first), *sized = tuning.chosen(one, found, options)
+    done = progress(searched, "iALS")
+    (which, first), *sized = tuning.chosen(done.search, done.compare(), searched[0])
     assert (which, first.name, first.options["factors"]) == ("tuned", "iALS", 512)
     assert [(each.name, each.options["factors"]) for _, each in sized] == [
         (f"iALS, d = {size}", size) for size in (128, 256, 512, 1024)

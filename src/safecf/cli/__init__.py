@@ -60,7 +60,12 @@ def start(
 
 
 def main() -> None:
-    """Run a command; an error of the user is one line on stderr and exit code 2."""
+    """Run `safecf`."""
+    run(app)
+
+
+def run(app: typer.Typer) -> None:
+    """Run a command line; errors that the user can fix are one line on stderr, and exit code 2."""
     with warnings.catch_warnings():
         for category in (ParameterWarning, ConvergenceWarning):
             warnings.simplefilter("default", category)

@@ -1,33 +1,34 @@
-"""`runtime`: seconds per epoch of every model, with the paper's solvers and with ours."""
+"""`runtime`: seconds per epoch of every model, with the paper's solvers and with the library's."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reproduction import courses, presets, published, variants
+from reproduction import curves, presets, published, variants
 from reproduction.aggregate import Floats, collect
-from reproduction.base import Cell, Experiment, Options, Result, Results, unnamed
+from reproduction.base import Cell, Experiment, Options, Result, Results, cells_of
 from reproduction.page import Page, table
-from reproduction.presets import Preset
+from safecf.models.presets import Preset
 
 WARM_UP = 1
-TIMED = {"ml-20m": 5, "msd": 2}  # epochs after it; of others as of msd
+TIMED = {"ml-20m": 5, "msd": 2}  # epochs after the warm-up; other data as msd
 BLOCK = 128
 EXACT, ADAM, BATCHES = "exact", "one step of Adam", "Adam, by batches"
-THEIRS = (EXACT, ADAM, BATCHES)  # what the paper's table is about
+THEIRS = (EXACT, ADAM, BATCHES)  # the solvers of the paper's table
 NAMES = ("iALS", "ERM-MF", "CVaR-MF", "SAFER2")
 VAE = "Mult-VAE"
-# What they are called, and their greys.
+# Label and grey of each step.
 STEPS = {
     "quantile": (r"$\xi$ and weights", "#000000"),
     "losses": ("losses", "#444444"),
-    "turn": ("rotations", "#777777"),
+    "rotate": ("rotations", "#777777"),
     "users": ("users", "#AAAAAA"),
     "items": ("items", "#E5E5E5"),
     "training": ("batches", "#FFFFFF"),
 }
-# By data set: what takes a minute, so that its first epoch has to do, and what is left out.
+# By data set: models of which only the first epoch is timed, since it takes a minute.
 SLOW = {"ml-20m": (VAE,), "msd": ("iALS, exact", "SAFER2, exact", "iALS++", "SAFER2++")}
+# By data set: models that are left out, with the reasons.
 LEFT_OUT = {
     "msd": {
         "ERM-MF, exact": "it takes as long as SAFER2, exact, and solves the same systems",
@@ -37,23 +38,23 @@ LEFT_OUT = {
 
 
 def timed_epochs(shape: str) -> int:
-    """Return how many epochs of a model are timed, the first one aside."""
+    """Return how many epochs of a model are timed after the warm-up."""
     return TIMED.get(shape, TIMED["msd"])
 
 
 class Timed(NamedTuple):
-    """A model by its name in the paper, with a solver, and the epochs before the clock."""
+    """A model by its name in the paper, with a solver and the number of warm-up epochs."""
 
     name: str
     solver: str
     preset: Preset
     warm_up: int
-    theirs: float | None  # seconds that the paper reports for this model and solver
+    theirs: float | None  # seconds in the paper, for this model and solver
 
 
 def models(options: Options) -> dict[str, Timed]:
-    """Return every model with each of its solvers, by the names of the presets."""
-    shape = courses.shape_of(options.data)
+    """Return every model with each of its solvers, by the name of the preset."""
+    shape = curves.shape_of(options.data)
     ials, erm, cvar, safer2 = presets.require(shape, "paper", NAMES, options.presets)
     vae = presets.load(shape, "paper", options.presets).get(VAE)
     planned = [
@@ -83,24 +84,24 @@ def models(options: Options) -> dict[str, Timed]:
 
 
 def plan(options: Options) -> list[tuple[str, Cell]]:
-    """Return every model with its name; users are not scored."""
+    """Return the cells of all models; users are not scored."""
     return [
-        (name, courses.cell(each.preset, options.data, scored=False))
+        (name, curves.cell(each.preset, options.data, scored=False))
         for name, each in models(options).items()
     ]
 
 
 def render(results: Results, options: Options) -> Page:
-    """Return the seconds of each model beside those of the paper."""
+    """Return the seconds per epoch of each model beside those of the paper."""
     known = models(options)
     found = {name: each for name, (each,) in collect(plan(options), results).items()}
     lines = []
     for name, each in known.items():
-        seconds = courses.seconds(found[name])[each.warm_up :]
+        seconds = curves.seconds(found[name])[each.warm_up :]
         middle, ends = np.median(seconds), f"{seconds.min():.2f} to {seconds.max():.2f}"
         theirs = "" if each.theirs is None else f"{each.theirs:g}"
         lines.append([each.name, each.solver, f"{middle:.2f}", ends, str(len(seconds)), theirs])
-    shape, factors = courses.shape_of(options.data), known["SAFER2"].preset.options["factors"]
+    shape, factors = curves.shape_of(options.data), known["SAFER2"].preset.options["factors"]
     left_out = LEFT_OUT.get(shape, {}).items()
     return Page(
         [
@@ -136,7 +137,7 @@ def _paper(shape: str) -> str:
 
 
 def draw(found: dict[str, Result], known: dict[str, Timed]) -> Any:
-    """Draw a bar per model, made of its steps, and what the paper reports."""
+    """Draw a stacked bar of the steps per model, and the seconds of the paper."""
     from reproduction.figures import panels  # noqa: PLC0415
 
     figure, (panel,) = panels(1, height=0.9 + 0.2 * len(found))
@@ -166,7 +167,7 @@ def draw(found: dict[str, Result], known: dict[str, Timed]) -> Any:
 
 
 def _cut(panel: Any, totals: Floats, theirs: list[float]) -> None:
-    """End the axis before the longest bar, and write its length, if it would dwarf the others."""
+    """Cut the longest bar off, and write its length on it, if it is far longer than the others."""
     longest = int(np.argmax(totals))
     others = 1.3 * np.nanmax([*np.delete(totals, longest), *theirs])
     shown = min(others, 1.05 * np.nanmax([*totals, *theirs]))
@@ -180,7 +181,7 @@ EXPERIMENT = Experiment(
     "runtime",
     "Seconds per epoch",
     "Table 2, runtime per epoch",
-    unnamed(plan),
+    cells_of(plan),
     render,
     data=("ml-20m-like", "msd-like", "ml-20m", "msd"),
     alone=True,

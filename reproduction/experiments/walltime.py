@@ -1,32 +1,32 @@
-"""`walltime`: how far models are after so many epochs, and after so many seconds."""
+"""`walltime`: quality of models by epochs and by seconds of training."""
 
 from dataclasses import replace
 from typing import Any
 
-from reproduction import courses, presets, variants
+from reproduction import curves, presets, variants
 from reproduction.aggregate import collect, heading
-from reproduction.base import Cell, Experiment, Options, Result, Results, unnamed
-from reproduction.courses import Curve
+from reproduction.base import Cell, Experiment, Options, Result, Results, cells_of
+from reproduction.curves import Curve
 from reproduction.page import Page, table
-from reproduction.presets import Preset
 from reproduction.profiles import quality_columns
+from safecf.models.presets import Preset
 
-NAMES = ("iALS", "ERM-MF", "CVaR-MF", "SAFER2")  # their settings are published for all data
-ALSO = ("iALS++", "SAFER2++", "Mult-VAE")  # these for some
-# On synthetic shapes.
+NAMES = ("iALS", "ERM-MF", "CVaR-MF", "SAFER2")  # published for all data sets
+ALSO = ("iALS++", "SAFER2++", "Mult-VAE")  # published for some
+# On synthetic data.
 BLOCK = 128
 EXACT_EPOCHS, EPOCHS, GRADIENT_EPOCHS = 4, 10, 50
-SHOWN = 0.7  # of the best recall, where the panels begin
+SHOWN = 0.7  # the share of the best recall at which the axes begin
 SAME = ("unobserved_weight", "regularization")
 
 Found = dict[str, list[Result]]
 
 
 def models(options: Options) -> list[Preset]:
-    """Return all models where there is quality, else those that have the same losses."""
-    shape = courses.shape_of(options.data)
+    """Return all models where quality is measured, else those with the same losses as SAFER2."""
+    shape = curves.shape_of(options.data)
     known = presets.require(shape, "paper", NAMES, options.presets)
-    if courses.has_quality(options.data):
+    if curves.has_quality(options.data):
         some = presets.load(shape, "paper", options.presets)
         adam = variants.adam(known[NAMES.index("CVaR-MF")])
         return [*known, adam, *(some[name] for name in ALSO if name in some)]
@@ -44,42 +44,42 @@ def models(options: Options) -> list[Preset]:
 
 
 def plan(options: Options) -> list[tuple[str, Cell]]:
-    """Return every model from every start, or from one, if users are not scored."""
-    scored = courses.has_quality(options.data)
+    """Return the cells of all models with all seeds, or with one if users are not scored."""
+    scored = curves.has_quality(options.data)
     return [
-        (each.name, courses.cell(each, options.data, seed, scored=scored))
+        (each.name, curves.cell(each, options.data, seed, scored=scored))
         for each in models(options)
-        for seed in each.seeds(options.seeds if scored else 1)
+        for seed in presets.seeds(each, options.seeds if scored else 1)
     ]
 
 
 def render(results: Results, options: Options) -> Page:
     """Return recall, or the CVaR of the training losses, by epochs and by seconds."""
     found = collect(plan(options), results)
-    blocks = _quality(found, options) if courses.has_quality(options.data) else _losses(found)
+    blocks = _quality(found, options) if curves.has_quality(options.data) else _losses(found)
     return Page(
         blocks,
         [
             row
             for name, runs in found.items()
             for each in runs
-            for row in courses.rows({"model": name}, each)
+            for row in curves.rows({"model": name}, each)
         ],
-        lambda: draw(curves(found, options)),
+        lambda: draw(drawn_curves(found, options)),
         "By epochs (left) and by seconds (right)",
     )
 
 
-def curves(found: Found, options: Options) -> dict[str, dict[str, Curve]]:
-    """Return what is drawn: by what it is, the curve of every model."""
-    if courses.has_quality(options.data):
+def drawn_curves(found: Found, options: Options) -> dict[str, dict[str, Curve]]:
+    """Return the curves of all models, by the label of the axis."""
+    if curves.has_quality(options.data):
         return {
             f"validation {heading(column)}": {
-                name: courses.recall(runs, column) for name, runs in found.items()
+                name: curves.recall(runs, column) for name, runs in found.items()
             }
             for column in quality_columns(options.data)
         }
-    loss = {name: courses.history(runs[0], "cvar") for name, runs in found.items()}
+    loss = {name: curves.history(runs[0], "cvar") for name, runs in found.items()}
     return {"CVaR of training losses": loss}
 
 
@@ -87,12 +87,13 @@ def _quality(found: Found, options: Options) -> list[str]:
     columns = quality_columns(options.data)
     lines = []
     for name, runs in found.items():
-        curve = courses.recall(runs, columns[0])
-        there, pace = curve.arrival, sum(courses.pace(each) for each in runs) / len(runs)
-        best = [courses.recall(runs, column).values.max() for column in columns]
+        curve = curves.recall(runs, columns[0])
+        there = curve.converged
+        pace = sum(curves.median_seconds(each) for each in runs) / len(runs)
+        best = [curves.recall(runs, column).values.max() for column in columns]
         reached = [str(curve.epochs[there]), f"{curve.seconds[there]:.2f}"]
         lines.append([name, f"{pace:.4f}", *reached, *map(float, best)])
-    near = f"{courses.NEAR:.0%} of its best {heading(columns[0])}"
+    near = f"{curves.NEAR:.0%} of its best {heading(columns[0])}"
     return [
         f"Recall of the validation users after each epoch, means over {options.seeds} starts; "
         "scoring does not count as time. All models ran alone, one after another, with all cores "
@@ -114,8 +115,12 @@ def _quality(found: Found, options: Options) -> list[str]:
 def _losses(found: Found) -> list[str]:
     lines = []
     for name, (result,) in found.items():
-        loss = courses.history(result, "cvar")
-        times = [f"{courses.pace(result):.2f}", str(len(loss.epochs)), f"{loss.seconds[-1]:.1f}"]
+        loss = curves.history(result, "cvar")
+        times = [
+            f"{curves.median_seconds(result):.2f}",
+            str(len(loss.epochs)),
+            f"{loss.seconds[-1]:.1f}",
+        ]
         lines.append([name, *times, float(loss.values[-1])])
     return [
         "Synthetic users have no quality. What is shown is the CVaR of the training users' losses, "
@@ -127,14 +132,14 @@ def _losses(found: Found) -> list[str]:
 
 
 def draw(found: dict[str, dict[str, Curve]]) -> Any:
-    """Draw a row of panels for each quantity: by epochs, and by seconds."""
-    from reproduction.figures import log_ticks, looks_of, panels  # noqa: PLC0415
+    """Draw a row of panels per quantity: by epochs, and by seconds."""
+    from reproduction.figures import line_styles, log_ticks, panels  # noqa: PLC0415
 
     figure, axes = panels(2 * len(found), height=2.3, sharey="row")
-    looks = looks_of(next(iter(found.values())))
+    styles = line_styles(next(iter(found.values())))
     for (what, each), left, right in zip(found.items(), axes[::2], axes[1::2], strict=True):
         for name, curve in each.items():
-            style = {"label": name, "markevery": 0.15, **looks[name]._asdict()}
+            style = {"label": name, "markevery": 0.15, **styles[name]._asdict()}
             left.plot(curve.epochs, curve.values, **style)
             right.plot(curve.seconds, curve.values, **style)
         best = max(curve.values.max() for curve in each.values())
@@ -152,7 +157,7 @@ EXPERIMENT = Experiment(
     "walltime",
     "Ranking quality by epochs and by seconds",
     'figure "ranking quality vs. training epochs/wall time"',
-    unnamed(plan),
+    cells_of(plan),
     render,
     data=("ml-1m", "ml-20m-like", "msd-like", "ml-20m", "msd"),
     seeds=3,

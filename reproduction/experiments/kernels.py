@@ -1,9 +1,10 @@
-"""`kernels`: the smoothing kernels of SAFER2 against iALS, from split to split."""
+"""`kernels`: SAFER2 with each smoothing kernel over iALS, on many splits."""
 
 from reproduction import presets, ratios
 from reproduction.aggregate import collect, rows
-from reproduction.base import Cell, Experiment, Options, Results, unnamed
+from reproduction.base import Cell, Experiment, Options, Results, cells_of
 from reproduction.page import Page, table
+from safecf.models.presets import Preset
 
 BASELINE = "iALS"
 KERNELS = tuple(
@@ -13,8 +14,8 @@ KERNELS = tuple(
 GAUSSIAN = KERNELS[0]
 
 
-def models(options: Options) -> list[presets.Preset]:
-    """Return iALS as published, and every kernel with the bandwidth that our grid has found."""
+def models(options: Options) -> list[Preset]:
+    """Return iALS as published, and every kernel with the best bandwidth of a grid."""
     return [
         *presets.require(options.data, "paper", (BASELINE,), options.presets),
         *presets.require(options.data, "grid", KERNELS, options.presets),
@@ -22,12 +23,12 @@ def models(options: Options) -> list[presets.Preset]:
 
 
 def plan(options: Options) -> list[tuple[str, Cell]]:
-    """Return every model on every split from every start, with its name."""
+    """Return the cells of every model on every split with every seed."""
     return presets.on_all_splits({each.name: each for each in models(options)}, options)
 
 
 def render(results: Results, options: Options) -> Page:
-    """Return the distributions of the ratios, and a summary of each."""
+    """Return the distributions of the ratios, and tables of them."""
     found = collect(plan(options), results)
     known = ratios.sampled(found)
     compared = ratios.ratios(known, [(name, BASELINE) for name in KERNELS])
@@ -61,7 +62,7 @@ EXPERIMENT = Experiment(
     "kernels",
     "Five kernels of SAFER2 over iALS, from split to split",
     'figure "distributions of relative performance vs iALS"',
-    unnamed(plan),
+    cells_of(plan),
     render,
     splits=50,
     seeds=3,

@@ -1,4 +1,4 @@
-"""`check-function`: the check function, and what the kernels make of it."""
+"""`check-function`: the check function, and its convolutions with the kernels."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def convolved(kernel: str, u: float, h: float) -> float:
 
 
 def printed(kernel: str, u: float, h: float) -> float:
-    """Return what the formula in the paper's text gives."""
+    """Return the value of the formula as printed in the paper."""
     t = u / h
     if kernel == "gaussian":
         density = np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
@@ -42,7 +42,7 @@ def printed(kernel: str, u: float, h: float) -> float:
 
 
 def curves() -> list[dict[str, Any]]:
-    """Return every kernel at every bandwidth: its smoothed check function, and the weights."""
+    """Return the smoothed check functions and weights, for every kernel and bandwidth."""
     return [
         {
             "kernel": name,
@@ -59,7 +59,7 @@ def curves() -> list[dict[str, Any]]:
 
 
 def render(results: Results, options: Options) -> Page:
-    """Return the curves, and the formulas beside the integrals they stand for."""
+    """Return the curves, and a table of formulas beside integrals by quadrature."""
     h = BANDWIDTHS[1]
     lines = []
     for name, kernel in KERNELS.items():
@@ -87,8 +87,8 @@ def render(results: Results, options: Options) -> Page:
 
 
 def draw() -> Any:
-    """Draw two kernels by bandwidth, all kernels at one, and the weights of users."""
-    from reproduction.figures import look, panels  # noqa: PLC0415
+    """Draw two kernels by bandwidth, all kernels at one bandwidth, and the weights of users."""
+    from reproduction.figures import line_style, panels  # noqa: PLC0415
 
     figure, axes = panels(4, height=2.1)
     weights = axes[3]
@@ -98,13 +98,21 @@ def draw() -> Any:
         panel.set(xlabel="$u$", ylabel=r"$(\rho_{1-\alpha} * k_h)(u)$")
     weights.plot([-REACH, 0, 0, REACH], [0, 0, 1, 1], label="not smoothed", **plain)
     for place, h in enumerate(BANDWIDTHS):
-        style = {"label": f"$h = {h:g}$", "markevery": (10 * place, 40), **look(place)._asdict()}
+        style = {
+            "label": f"$h = {h:g}$",
+            "markevery": (10 * place, 40),
+            **line_style(place)._asdict(),
+        }
         for panel, name in zip(axes, SHOWN, strict=False):
             panel.plot(GRID, KERNELS[name].smoothed_check(GRID, h, TAU), **style)
             panel.set_title(f"{name.capitalize()} kernel")
         weights.plot(GRID, KERNELS["gaussian"].cdf(GRID / h), **style)
     for place, (name, kernel) in enumerate(KERNELS.items()):
-        style = {"label": name.capitalize(), "markevery": (6 * place, 40), **look(place)._asdict()}
+        style = {
+            "label": name.capitalize(),
+            "markevery": (6 * place, 40),
+            **line_style(place)._asdict(),
+        }
         axes[2].plot(GRID, kernel.smoothed_check(GRID, BANDWIDTHS[-1], TAU), **style)
     axes[2].set_title(f"all kernels, $h = {BANDWIDTHS[-1]:g}$")
     weights.set_title("weight of a user, Gaussian kernel")

@@ -1,32 +1,33 @@
-"""The searches of `tuning`: options that the models take, and the paper's ranges."""
+"""The searches of tuning: valid options, and the ranges of the paper."""
 
 import pytest
 
-from reproduction.searches import SEARCHES, searches
+from reproduction.search import TRIALS
+from reproduction.spaces import SEARCHES, searches
 from safecf.models import MODELS
 from safecf.models.options import check_options
 
 
 @pytest.mark.parametrize("data", [*SEARCHES, "tiny"])
-def test_searches_try_what_the_models_take(data):
+def test_searches_try_valid_options(data):
     found = searches(data)
     assert len({(each.which, each.name) for each in found}) == len(found)
     for search in found:
         kind = MODELS[search.model]
-        for tried in search.first(5, whole=False):
+        for tried in search.first(5):
             assert set(tried) <= set(kind().get_params())
             check_options(tried, kind)
 
 
 def test_a_smaller_search_is_a_part_of_the_whole():
     for search in searches("ml-1m"):
-        whole = search.first(64, whole=True)
-        assert all(each in whole for each in search.first(3, whole=False))
+        whole = search.first(TRIALS)
+        assert all(each in whole for each in search.first(3))
 
 
 def test_the_paper_s_ranges():
     safer2 = next(s for s in searches("ml-1m") if (s.which, s.name) == ("grid", "SAFER2"))
-    tried = safer2.first(64, whole=True)
+    tried = safer2.first(TRIALS)
     for option, low, high in (
         ("unobserved_weight", 1e-4, 1e-2),
         ("regularization", 1e-4, 1e-2),

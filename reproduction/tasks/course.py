@@ -1,28 +1,29 @@
-"""The cell of convergence and time: what every epoch of a model did, and how long it took."""
+"""The cell of convergence and run time: what a model records in every epoch."""
 
 from contextlib import suppress
 from typing import Any
 
 from reproduction.base import Record, Settings
 from reproduction.data import load_split
-from reproduction.quality import make_model
+from reproduction.tasks.quality import make_model
+from safecf.defaults import LEVEL
 from safecf.evaluation import evaluate
 from safecf.measures.tails import tail_mean
 
 CUTOFFS = (20, 50)
-LEVELS = (1.0, 0.3)
+LEVELS = (1.0, LEVEL)
 
 
-class _Ended(Exception):  # noqa: N818 - nothing has gone wrong
-    """Training has ended, and nobody is to be folded in."""
+class _LastEpoch(Exception):  # noqa: N818 - not an error
+    """Raised by the callback to end `fit` before the final fold-in."""
 
 
 def course(settings: Settings) -> Record:
-    """Return the model's history by name, its seconds by step, and recalls by metric and level.
+    """Return the model's history by column, its seconds by step, and recalls by metric and level.
 
-    The users of settings["on"] are scored after each epoch of settings["looks"], which may be
-    none, while the clock stands still. Training ends with the last epoch: what models do after it
-    is nothing that anybody waits for here. The other settings are those of `quality`.
+    The users of settings["on"] are scored after each epoch in settings["looks"], which may be
+    empty; scoring is not timed. Training ends with the last epoch, without the final fold-in. The
+    other settings are those of `quality`.
     """
     split = load_split(settings["data"], settings["split"])
     model: Any = make_model(settings)
@@ -33,7 +34,7 @@ def course(settings: Settings) -> Record:
 
     history: list[Any] = []
 
-    def look(epoch: int, seconds: float, objective: float) -> None:
+    def callback(epoch: int, seconds: float, objective: float) -> None:
         history.append(model.history[-1])
         if epoch + 1 in settings["looks"]:
             on = settings["on"]
@@ -42,10 +43,10 @@ def course(settings: Settings) -> Record:
             for each in recalls:
                 each["values"].append(tail_mean(scores[each["metric"]], each["level"]))
         if epoch + 1 == model.iterations:
-            raise _Ended
+            raise _LastEpoch
 
-    with suppress(_Ended):
-        model.fit(split.train, show_progress=False, callback=look)
+    with suppress(_LastEpoch):
+        model.fit(split.train, show_progress=False, callback=callback)
     columns = _columns([vars(epoch) for epoch in history])
     return {
         "seconds": _columns(columns.pop("seconds")),

@@ -1,6 +1,6 @@
-"""`bandwidth`: how SAFER2 converges by the bandwidth h."""
+"""`bandwidth`: convergence of SAFER2 by the bandwidth h."""
 
-from reproduction.base import Experiment, unnamed
+from reproduction.base import Experiment, cells_of
 from reproduction.profiles import Claim, Profile
 
 TAIL = "recall of the tail"
@@ -23,7 +23,7 @@ EXPERIMENT = Experiment(
     "bandwidth",
     "Convergence of SAFER2 by bandwidth",
     'figure "convergence profile of SAFER2 with different bandwidth h"',
-    unnamed(PROFILE.plan),
+    cells_of(PROFILE.plan),
     PROFILE.render,
     data=("ml-1m", "ml-20m"),
     seeds=5,

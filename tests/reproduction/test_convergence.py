@@ -1,30 +1,19 @@
-"""Experiments on time and convergence: what their cells record, and what is made of it."""
+"""Experiments on time and convergence: the records of their cells, and the curves from them."""
 
 import csv
 
 import numpy as np
 import pytest
 
-import reproduction as experiments
-from reproduction import (
-    bandwidth,
-    courses,
-    data,
-    dimensions,
-    presets,
-    runtime,
-    sampling,
-    variants,
-    walltime,
-    xi_steps,
-)
+import reproduction
+from reproduction import curves, data, presets, variants
 from reproduction.base import Cell, Options, Result
-from reproduction.course import course
-from reproduction.presets import Preset
+from reproduction.experiments import bandwidth, dimensions, runtime, sampling, walltime, xi_steps
 from reproduction.profiles import MEASURES, Claim, quality_columns
-from reproduction.quality import make_model, quality
-from reproduction.session import Session
+from reproduction.tasks.course import course
+from reproduction.tasks.quality import make_model, quality
 from safecf.measures.tails import tail_mean
+from safecf.models.presets import Preset
 
 pytest.importorskip("matplotlib", reason="experiments draw figures")
 LIKE = "ml-20m-like"
@@ -39,20 +28,16 @@ def ran(cell: Cell) -> Result:
     return Result(cell.settings, cell.run(cell.settings))
 
 
-def run(name, tmp_path, options):
+def text_and_rows(page):
     """Return the page and the rows of the CSV file."""
-    experiment = experiments.load(name)
-    session = Session(None, tmp_path / "out", tmp_path / "cells", 0, show_progress=False)
-    said = []
-    assert session.run(experiment, options, said.append) == 0, said
-    stem = tmp_path / "out" / experiment.page_name(options)
-    with stem.with_suffix(".csv").open() as file:
-        return stem.with_suffix(".md").read_text(), list(csv.DictReader(file))
+    with page.with_suffix(".csv").open() as file:
+        return page.read_text(), list(csv.DictReader(file))
 
 
 @pytest.fixture
 def small_shape(monkeypatch):
-    """Let a synthetic shape have the size of tiny data, and its presets few factors."""
+    """Give a synthetic shape the size of tiny data, and few factors."""
+    monkeypatch.setitem(dimensions.GRIDS, LIKE, dimensions.GRIDS["tiny"]._replace(which="paper"))
     for known in (data.RECIPES, data.HELDOUT):
         monkeypatch.setitem(known, LIKE, known["tiny"])
     data.load_log.cache_clear()
@@ -72,47 +57,48 @@ def small_shape(monkeypatch):
 
 
 def test_records_are_the_history_of_the_model():
-    cell = courses.cell(preset(iterations=4), "tiny")
+    cell = curves.cell(preset(iterations=4), "tiny")
     found = ran(cell)
     model = make_model(cell.settings)
     model.fit(data.load_split("tiny").train, show_progress=False)
-    for name in courses.HISTORY:
-        kept = courses.history(found, name).values
+    for name in curves.HISTORY:
+        kept = curves.history(found, name).values
         np.testing.assert_array_equal(kept, [getattr(each, name) for each in model.history])
-    assert set(found.record["seconds"]) == set(model.history[0].seconds)
-    assert len(courses.seconds(found)) == 4
-    assert all(np.diff(courses.history(found, "objective").seconds) > 0)
+    assert set(found.record["seconds"]) == set(model.history[0].seconds) <= set(runtime.STEPS)
+    assert len(curves.seconds(found)) == 4
+    assert all(np.diff(curves.history(found, "objective").seconds) > 0)
 
 
 def test_recalls_are_those_of_shorter_runs():
-    found = ran(courses.cell(preset(iterations=3), "tiny"))
+    found = ran(curves.cell(preset(iterations=3), "tiny"))
     assert found.record["looks"] == [1, 2, 3]
     for epochs in (1, 3):
-        settings = courses.cell(preset(iterations=epochs), "tiny").settings
+        settings = curves.cell(preset(iterations=epochs), "tiny").settings
         alone = quality(settings)
         for column in [("recall@20", 1.0), ("recall@50", 0.3)]:
-            value = courses.recall([found], column).values[epochs - 1]
+            value = curves.recall([found], column).values[epochs - 1]
             assert value == tail_mean(alone[column[0]], column[1])
 
 
-def test_no_look_is_no_score(monkeypatch):
-    monkeypatch.setattr("reproduction.course.evaluate", None)
-    found = ran(courses.cell(preset(), "tiny", scored=False))
+def test_without_looks_nobody_is_scored(monkeypatch):
+    monkeypatch.setattr("reproduction.tasks.course.evaluate", None)
+    found = ran(curves.cell(preset(), "tiny", scored=False))
     assert found.record["looks"] == []
-    assert "recall" not in "".join(courses.rows({}, found)[0])
+    assert "recall" not in "".join(curves.rows({}, found)[0])
 
 
 def test_looks_are_at_every_epoch_and_then_at_every_tenth():
-    looks = courses.cell(preset("CVaR-MF", iterations=75), "tiny").settings["looks"]
+    looks = curves.cell(preset("CVaR-MF", iterations=75), "tiny").settings["looks"]
     assert looks == [*range(1, 51), 60, 70]
 
 
 def test_mult_vae_has_seconds_and_recalls_too():
     pytest.importorskip("torch")
-    found = ran(courses.cell(preset("Mult-VAE"), "tiny"))
-    assert courses.rows({}, found)[0]["residual_users"] is None
-    assert courses.pace(found) > 0
-    assert len(courses.recall([found], ("recall@20", 1.0)).values) == 2
+    found = ran(curves.cell(preset("Mult-VAE"), "tiny"))
+    assert curves.rows({}, found)[0]["residual_users"] is None
+    assert curves.median_seconds(found) > 0
+    assert set(found.record["seconds"]) <= set(runtime.STEPS)
+    assert len(curves.recall([found], ("recall@20", 1.0)).values) == 2
 
 
 def result(seconds, values, looks=None):
@@ -122,24 +108,24 @@ def result(seconds, values, looks=None):
     return Result({"seed": 0}, record)
 
 
-def test_curves_are_means_over_starts_up_to_the_first_end():
+def test_curves_are_means_over_seeds_up_to_the_first_end():
     runs = [result([1.0, 2.0, 3.0], [0.1, 0.2, 0.3]), result([2.0, 2.0], [0.3, 0.4])]
-    found = courses.recall(runs, ("recall@20", 1.0))
+    found = curves.recall(runs, ("recall@20", 1.0))
     assert found.epochs == [1, 2]
     np.testing.assert_allclose(found.seconds, [3, 7])
     np.testing.assert_allclose(found.values, [0.2, 0.3])
-    last = courses.last(runs, ("recall@20", 1.0), 2)
+    last = curves.last(runs, ("recall@20", 1.0), 2)
     np.testing.assert_allclose(last, [[0.2, 0.3], [0.3, 0.4]])
-    assert courses.pace(runs[0], 1) == 5
+    assert curves.median_seconds(runs[0], 1) == 5
 
 
-def test_arrival_is_the_first_value_near_the_best():
-    found = courses.recall([result([1.0] * 4, [0.1, 0.398, 0.4, 0.3])], ("recall@20", 1.0))
-    assert found.epochs[found.arrival] == 2
+def test_convergence_is_the_first_value_near_the_best():
+    found = curves.recall([result([1.0] * 4, [0.1, 0.398, 0.4, 0.3])], ("recall@20", 1.0))
+    assert found.epochs[found.converged] == 2
 
 
 def test_seconds_of_a_look_are_those_of_its_epoch():
-    found = courses.recall([result([1.0] * 20, [0.1, 0.2], [10, 20])], ("recall@20", 1.0))
+    found = curves.recall([result([1.0] * 20, [0.1, 0.2], [10, 20])], ("recall@20", 1.0))
     np.testing.assert_allclose(found.seconds, [20, 40])
 
 
@@ -148,11 +134,11 @@ def test_seconds_of_a_look_are_those_of_its_epoch():
     [variants.exact, variants.cg, lambda each: variants.blockwise(each, 2), lambda each: each],
 )
 def test_solvers_of_safer2_lower_the_same_objective(change):
-    found = ran(courses.cell(change(preset(iterations=8, bandwidth=0.5)), "tiny", scored=False))
-    objective = courses.history(found, "objective").values
+    found = ran(curves.cell(change(preset(iterations=8, bandwidth=0.5)), "tiny", scored=False))
+    objective = curves.history(found, "objective").values
     assert all(np.diff(objective[1:]) < 1e-4)
-    exact = ran(courses.cell(variants.exact(preset(iterations=8, bandwidth=0.5)), "tiny"))
-    assert objective[-1] == pytest.approx(courses.history(exact, "objective").values[-1], rel=0.05)
+    exact = ran(curves.cell(variants.exact(preset(iterations=8, bandwidth=0.5)), "tiny"))
+    assert objective[-1] == pytest.approx(curves.history(exact, "objective").values[-1], rel=0.05)
 
 
 def test_a_huge_bandwidth_leaves_the_weights_alone():
@@ -161,13 +147,13 @@ def test_a_huge_bandwidth_leaves_the_weights_alone():
         *bandwidth.BANDWIDTHS
     ]
     found = ran(cells["h = 1e16"])
-    assert courses.history(found, "residual_weights").values.max() < 1e-9
-    assert courses.history(ran(cells["h = 0.18"]), "residual_weights").values.max() > 1e-3
+    assert curves.history(found, "residual_weights").values.max() < 1e-9
+    assert curves.history(ran(cells["h = 0.18"]), "residual_weights").values.max() > 1e-3
 
 
 def test_what_is_timed_never_comes_from_a_busy_machine():
-    for name in experiments.MODULES:
-        experiment = experiments.load(name)
+    for name in reproduction.NAMES:
+        experiment = reproduction.load(name)
         for cell in experiment.cells(Options("tiny")):
             assert cell.settings.get("alone", False) == experiment.alone
 
@@ -178,7 +164,7 @@ def test_xi_steps_varies_steps_and_users():
     assert set(xi_steps.PROFILE.drawn) < {name for name, _ in plan}
 
 
-def test_claims_are_judged_by_starts():
+def test_claims_are_judged_over_seeds():
     def curve(shift, *noise):
         starts = [[shift + each, shift + each] for each in noise]
         return [
@@ -219,8 +205,8 @@ def test_quality_is_measured_as_in_the_paper():
 
 @pytest.mark.parametrize("name", ["runtime", "walltime", "dimensions"])
 @pytest.mark.filterwarnings("ignore")
-def test_synthetic_shapes_have_no_quality(name, tmp_path, small_shape):
-    text, rows = run(name, tmp_path, Options(LIKE))
+def test_synthetic_shapes_have_no_quality(name, render, small_shape):
+    text, rows = text_and_rows(render(name, Options(LIKE)))
     assert rows
     assert "recall" not in ",".join(rows[0])
     assert "R@" not in text
@@ -228,8 +214,8 @@ def test_synthetic_shapes_have_no_quality(name, tmp_path, small_shape):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_runtime_stands_beside_the_paper(tmp_path, small_shape):
-    text, rows = run("runtime", tmp_path, Options(LIKE))
+def test_runtime_has_the_numbers_of_the_paper(render, small_shape):
+    text, rows = text_and_rows(render("runtime", Options(LIKE)))
     lines = {tuple(line.split(" | ")[:2]): line for line in text.splitlines()}
     assert lines["| SAFER2", "exact"].endswith("| 3.45 |")
     assert lines["| CVaR-MF", "one step of Adam"].endswith("| 1.67 |")
@@ -248,7 +234,7 @@ def test_what_takes_minutes_is_timed_once_or_left_out():
     assert known["SAFER2, exact"].preset.options["iterations"] == 1
     assert known["SAFER2"].preset.options["iterations"] == runtime.WARM_UP + runtime.TIMED["msd"]
     assert known["SAFER2"].preset.options["factors"] == 512
-    (factors, solvers) = zip(*dimensions.ways(Options(LIKE)), strict=True)
+    factors, solvers = zip(*dimensions.all_variants(Options(LIKE)), strict=True)
     assert set(factors) == {128, 256, 512, 1024}
     assert solvers.count(dimensions.EXACT) == 2
 
@@ -262,17 +248,17 @@ def test_losses_on_shapes_are_the_same_for_all():
     }
 
 
-def test_all_models_of_a_figure_look_different():
-    from reproduction.figures import look, looks_of  # noqa: PLC0415
+def test_all_models_of_a_figure_have_different_styles():
+    from reproduction.figures import line_style, line_styles  # noqa: PLC0415
 
     for name in ("ml-1m", "msd-like"):
         names = [each.name for each in walltime.models(Options(name))]
-        looks = looks_of(names)
-        assert len(set(looks.values())) == len(names)
-        assert looks["SAFER2"] == look(0)
+        styles = line_styles(names)
+        assert len(set(styles.values())) == len(names)
+        assert styles["SAFER2"] == line_style(0)
 
 
 def test_a_course_takes_what_quality_takes():
-    settings = courses.cell(preset(), "tiny").settings
+    settings = curves.cell(preset(), "tiny").settings
     assert course(settings)["looks"] == [1, 2]
     assert settings["on"] == "validation"

@@ -1,6 +1,6 @@
-"""`sampling`: how SAFER2 converges by the share of users that each step for xi sees."""
+"""`sampling`: convergence of SAFER2 by the share of users in each Newton step for xi."""
 
-from reproduction.base import Experiment, unnamed
+from reproduction.base import Experiment, cells_of
 from reproduction.profiles import Claim, Profile
 
 SHARES = (0.01, 0.05, 0.1, 0.5, 1.0)
@@ -28,7 +28,7 @@ EXPERIMENT = Experiment(
     "sampling",
     "Convergence of SAFER2 by the share of users in the xi step",
     'figure "convergence profile of SAFER2 with different sampling ratio |U_b|/|U|"',
-    unnamed(PROFILE.plan),
+    cells_of(PROFILE.plan),
     PROFILE.render,
     data=("ml-1m", "ml-20m"),
     seeds=5,

@@ -1,6 +1,6 @@
-"""`xi-steps`: how SAFER2 converges by the number of Newton steps for xi."""
+"""`xi-steps`: convergence of SAFER2 by the number of Newton steps for xi."""
 
-from reproduction.base import Experiment, unnamed
+from reproduction.base import Experiment, cells_of
 from reproduction.profiles import Claim, Profile
 
 STEPS = (1, 2, 5, 10)
@@ -12,7 +12,7 @@ def _name(steps: int, share: float) -> str:
     return f"L = {steps}, {100 * share:g} % of users"
 
 
-LEAST, MOST = _name(STEPS[0], SHARES[-1]), _name(5, SHARES[0])  # L = 5 is the paper's
+LEAST, MOST = _name(STEPS[0], SHARES[-1]), _name(5, SHARES[0])  # the paper has L = 5
 
 PROFILE = Profile(
     {
@@ -34,7 +34,7 @@ EXPERIMENT = Experiment(
     "xi-steps",
     "Convergence of SAFER2 by the number of Newton steps",
     'figure "convergence profile of SAFER2 with different number of NR iterations L"',
-    unnamed(PROFILE.plan),
+    cells_of(PROFILE.plan),
     PROFILE.render,
     data=("ml-1m", "ml-20m"),
     seeds=5,

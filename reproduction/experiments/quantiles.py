@@ -1,12 +1,13 @@
-"""`quantiles`: every model over iALS, for the worst-off users at every level."""
+"""`quantiles`: every model over iALS, by tail level."""
 
 from typing import Any
 
 import numpy as np
 
-from reproduction import published, table_1
+from reproduction import published
 from reproduction.aggregate import Estimate, collect, heading, lifts
-from reproduction.base import Cell, Experiment, Options, Results, unnamed
+from reproduction.base import Cell, Experiment, Options, Results, cells_of
+from reproduction.experiments import table_1
 from reproduction.page import Page, table
 
 LEVELS = [round(0.1 + 0.05 * place, 2) for place in range(19)]
@@ -18,17 +19,17 @@ Curves = dict[tuple[str, str], list[Estimate]]
 
 
 def plan(options: Options) -> list[tuple[str, Cell]]:
-    """Return the cells of `table-1` that belong to these models; there are no others."""
+    """Return the cells of `table-1` for these models; there are no others."""
     return [(name, cell) for name, cell in table_1.plan(options) if name in NAMES]
 
 
 def metrics(options: Options) -> tuple[str, ...]:
-    """Return the two metrics of the data set in the paper."""
+    """Return the two metrics of the paper for the data set."""
     return tuple(metric for metric, level in published.columns(options.data) if level == 1)
 
 
 def curves(results: Results, options: Options) -> Curves:
-    """Return by model and metric: the gain of the tail mean over that of iALS at each level."""
+    """Return the gain of the tail mean over that of iALS at each level, by model and metric."""
     found = collect(plan(options), results)
     return {
         (name, metric): lifts(found[BASELINE], each, metric, LEVELS)
@@ -39,7 +40,7 @@ def curves(results: Results, options: Options) -> Curves:
 
 
 def render(results: Results, options: Options) -> Page:
-    """Return the curves, and a table of some of their points."""
+    """Return the curves, and tables of some of their points."""
     found = curves(results, options)
     blocks = [
         "The mean recall of the worst-off share alpha of the test users, and by how many percent "
@@ -76,17 +77,17 @@ def render(results: Results, options: Options) -> Page:
 
 def draw(found: Curves, options: Options) -> Any:
     """Draw a panel per metric."""
-    from reproduction.figures import looks_of, panels  # noqa: PLC0415
+    from reproduction.figures import line_styles, panels  # noqa: PLC0415
 
     chosen = metrics(options)
     figure, axes = panels(len(chosen), height=2.6)
-    looks = looks_of(NAMES)
+    styles = line_styles(NAMES)
     for metric, panel in zip(chosen, axes, strict=True):
         curves = {name: gains for (name, of), gains in found.items() if of == metric}
         first = next((n for n in range(len(LEVELS)) if _known(curves, n)), len(LEVELS))
         for name, gains in curves.items():
             values = [1 + each.value / 100 for each in gains[first:]]
-            style = looks[name]._asdict()
+            style = styles[name]._asdict()
             panel.plot(LEVELS[first:], values, label=name, markevery=3, **style)
         ends = [[1 + end / 100 for end in (e.low, e.high)] for e in curves[BANDED][first:]]
         low, high = np.array(ends).reshape(-1, 2).T
@@ -100,7 +101,7 @@ def draw(found: Curves, options: Options) -> Any:
 
 
 def _known(curves: dict[str, list[Estimate]], place: int) -> bool:
-    """Whether a ratio to iALS means something at a level: all intervals have ends."""
+    """Whether all intervals at a level are finite."""
     return all(each[place].is_finite for each in curves.values())
 
 
@@ -113,7 +114,7 @@ EXPERIMENT = Experiment(
     "quantiles",
     "Every model over iALS at each quantile level",
     'figure "relative performance of each method over iALS for each quantile level"',
-    unnamed(plan),
+    cells_of(plan),
     render,
     data=table_1.EXPERIMENT.data,
     seeds=table_1.EXPERIMENT.seeds,

@@ -1,97 +1,15 @@
-"""Where `tuning` looks: the ranges of the paper's table, and others of our own."""
+"""The searches of `tuning`: the ranges of the paper's table, and wider ones."""
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
+from reproduction.search import BOTH, Search
+from safecf.tuning import Choice, LogUniform, Space, Uniform
 
-from safecf.tuning import Choice, LogUniform, Objective, Space, Uniform, grid, near, sample
-
+# What replaces ranges on "tiny" data.
 SMALL = {"factors": Choice((4,)), "block_size": Choice((2,)), "batch_size": Choice((50,))}
 
-WIDTHS = (0.2, 0.1, 0.05)  # how near the best the further rounds are, as a share of the ranges
-
-MEAN = Objective("recall@20", (1.0,))
-BOTH = Objective("recall@20", (1.0, 0.3))
-
-
-def half(trials: int) -> int:
-    """Return how many a further round tries, the first one having tried so many."""
-    return -(-trials // 2)
-
-
-@dataclass(frozen=True)
-class Search:
-    """A model, the ranges of its options, and what is to be large for the validation users.
-
-    Parameters
-    ----------
-    which, name, model
-        The set and the name of the preset that it finds, and the class of the model.
-    space, fixed
-        The options that are tried, and those that are not.
-    epochs
-        Of the search; the validation users are scored after each of them.
-    final
-        Of the repetitions: the best of these is the number of iterations of the preset.
-    objective
-        What is to be large.
-    trials
-        Number of random trials, at most, each round near the best having half as many; None means
-        the whole grid, and no further rounds.
-    sizes
-        Numbers of factors that the best are repeated with; none: only what they were found with.
-    """
-
-    which: str
-    name: str
-    model: str
-    space: Space
-    fixed: dict[str, Any] = field(default_factory=dict)
-    epochs: tuple[int, ...] = (20,)
-    final: tuple[int, ...] = (50,)
-    objective: Objective = MEAN
-    trials: int | None = None
-    sizes: tuple[int, ...] = ()
-
-    def first(self, trials: int, whole: bool) -> list[dict[str, Any]]:
-        """Return the options to try: random ones, or the grid, of which some if not the `whole`."""
-        if self.trials is not None:
-            found = sample(self.space, min(trials, self.trials))
-        else:
-            found = grid(self.space)
-            if not whole:
-                order = np.random.default_rng(0).permutation(len(found))
-                found = [found[place] for place in order[:trials]]
-        return [{**self.fixed, **each} for each in found]
-
-    def nearby(
-        self, centres: list[dict[str, Any]], count: int, number: int
-    ) -> list[dict[str, Any]]:
-        """Return the options to try in a further round, the first being number 0."""
-        found = near(self.space, centres, count, WIDTHS[number], seed=1 + number)
-        return [{**self.fixed, **each} for each in found]
-
-    @property
-    def budget(self) -> int:
-        """How many settings the whole search tries."""
-        if self.trials is None:
-            return len(grid(self.space))
-        return self.trials + len(WIDTHS) * half(self.trials)
-
-    @property
-    def largest(self) -> int | None:
-        """The most factors that it tries; None for models that have none."""
-        drawn = self.space["factors"].grid() if "factors" in self.space else []
-        known = [*self.sizes, *drawn, self.fixed.get("factors", 0)]
-        return max(known) or None
-
-    def sized(self, options: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the options with every size."""
-        return [{**options, "factors": size} for size in self.sizes] or [options]
-
-
-# The table of hyperparameter ranges, as grids; d = 32 as on ML-1M.
+# The paper's table of hyperparameter ranges, as grids; d = 32 as on ML-1M.
 _D32 = {"factors": 32}
 _TAIL = {"factors": 32, "tail": 0.3}
 _NORMALISED = {
@@ -102,7 +20,7 @@ _KERNEL = {**_TAIL, "unobserved_weight": 0.004, "regularization": 0.004, "quanti
 
 
 def _kernel(name: str, kernel: str) -> Search:
-    """Only the bandwidth differs from the SAFER2 of the paper."""
+    """Return the search for the bandwidth of a kernel; the other options are the paper's."""
     space = {"bandwidth": LogUniform(0.04, 2.0, 12)}
     return Search("grid", name, "SAFER2", space, {**_KERNEL, "kernel": kernel})
 
@@ -166,10 +84,10 @@ _KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def wide(
+def random_searches(
     factors: int, sizes: tuple[int, ...], trials: int, ranges: dict[str, Space]
 ) -> list[Search]:
-    """Return random searches with so many factors, the best then repeated with other `sizes`."""
+    """Return searches for all of `_KINDS` with ranges; the best are repeated with all `sizes`."""
     return [
         Search(
             "tuned",
@@ -218,7 +136,7 @@ EASE = Search(
 
 
 def cvar_mf(unobserved: tuple[float, float], trials: int) -> Search:
-    """Return the search for CVaR-MF, whose hundreds of epochs leave time for few trials."""
+    """Return the search for CVaR-MF, with few trials, since each takes hundreds of epochs."""
     return Search(
         "tuned",
         "CVaR-MF",
@@ -276,36 +194,32 @@ _GOWALLA: dict[str, Space] = {
     },
 }
 
-# On Gowalla, with 41 thousand items, EASE would need 19 GiB, and an epoch of Mult-VAE the better
-# part of a minute.
+# Not on Gowalla, with its 41 thousand items: EASE would need 19 GiB, and Mult-VAE almost a minute
+# per epoch.
 SEARCHES = {
     "ml-1m": [
-        *wide(256, (128, 256, 512, 1024), 64, _ML_1M),
+        *random_searches(256, (128, 256, 512, 1024), 64, _ML_1M),
         cvar_mf((1e-3, 0.05), 16),
         EASE,
         MULT_VAE,
         *GRIDS,
     ],
-    "gowalla": [*wide(128, (64, 128, 256), 24, _GOWALLA), cvar_mf((5e-5, 5e-3), 8)],
+    "gowalla": [*random_searches(128, (64, 128, 256), 24, _GOWALLA), cvar_mf((5e-5, 5e-3), 8)],
 }
 
 
 def searches(data: str) -> list[Search]:
-    """Return the searches on a data set; on "tiny" those of ml-1m, made small."""
+    """Return the searches on a data set; on "tiny" those of ml-1m with few factors and epochs."""
     if data != "tiny":
         return SEARCHES[data]
     return [
-        Search(
-            each.which,
-            each.name,
-            each.model,
-            {name: SMALL.get(name, kept) for name, kept in each.space.items()},
-            {name: 4 if name == "factors" else value for name, value in each.fixed.items()},
-            (1,),
-            (1,) if each.model in ("EASE", "MultVAE") else (1, 2),
-            each.objective,
-            each.trials,
-            (4, 6) if each.sizes else (),
+        replace(
+            each,
+            space={name: SMALL.get(name, kept) for name, kept in each.space.items()},
+            fixed={name: 4 if name == "factors" else kept for name, kept in each.fixed.items()},
+            epochs=(1,),
+            final=(1,) if each.model in ("EASE", "MultVAE") else (1, 2),
+            sizes=(4, 6) if each.sizes else (),
         )
         for each in SEARCHES["ml-1m"]
     ]

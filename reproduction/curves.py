@@ -1,20 +1,21 @@
-"""What experiments on convergence and time share: their cells, and curves from the results."""
+"""Cells of `course`, and curves from their results: values by epoch and by seconds."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from reproduction import presets
 from reproduction.aggregate import Floats
 from reproduction.base import Cell, Result
-from reproduction.course import course
 from reproduction.data import RECIPES, SEED
-from reproduction.presets import Preset
 from reproduction.published import Column
+from reproduction.tasks.course import course
+from safecf.models.presets import Preset
 
-EVERY, THEN = 50, 10  # looks at every epoch up to this one, and then at every tenth
-NEAR = 0.99  # the share of its best recall at which a model has practically arrived
-# What is written of a model's history; Mult-VAE knows of its objective only.
+EVERY, THEN = 50, 10  # users are scored after every epoch up to this one, then after every tenth
+NEAR = 0.99  # the share of its best recall at which a model counts as converged
+# Columns of a model's history in the CSV files; Mult-VAE has the objective only.
 HISTORY = (
     "objective",
     "cvar",
@@ -26,25 +27,25 @@ HISTORY = (
 
 
 class Curve(NamedTuple):
-    """Values after some epochs, and when that was."""
+    """Values after some epochs, and the seconds of training up to each."""
 
     epochs: list[int]
     seconds: Floats
     values: Floats
 
     @property
-    def arrival(self) -> int:
-        """The place of the first value that is nearly the best one."""
+    def converged(self) -> int:
+        """The index of the first value that is at least `NEAR` times the best."""
         return int(np.argmax(self.values >= NEAR * self.values.max()))
 
 
 def has_quality(data: str) -> bool:
-    """Whether recall means anything: not for synthetic users; "tiny" is for trying it."""
+    """Whether recall is meaningful: not on synthetic data, save "tiny", which tries the code."""
     return data == "tiny" or data not in RECIPES
 
 
 def shape_of(data: str) -> str:
-    """Return the data set whose shape it has, and whose settings fit.
+    """Return the data set whose shape synthetic data have, and whose presets they use.
 
     >>> shape_of("msd-like")
     'msd'
@@ -55,34 +56,34 @@ def shape_of(data: str) -> str:
 def cell(
     preset: Preset, data: str, seed: int = 0, *, scored: bool = True, alone: bool = True
 ) -> Cell:
-    """Return the cell of a model on the paper's split, scored for the validation users or not.
+    """Return the cell of a model on the paper's split, with validation users scored or not.
 
-    Cells that run alone are others than those that do not, whose seconds mean nothing.
+    `alone` is part of the key: seconds of cells that shared the machine are not used.
     """
-    settings = preset.settings(data, SEED, seed, on="validation")
+    settings = presets.settings(preset, data, SEED, seed, on="validation")
     last = int(preset.options["iterations"])
     looks = [epoch for epoch in range(1, last + 1) if epoch <= EVERY or epoch % THEN == 0]
     return Cell(course, {**settings, "looks": looks if scored else [], "alone": alone})
 
 
 def seconds(result: Result) -> Floats:
-    """Return how long each epoch took."""
+    """Return the seconds of each epoch."""
     return np.asarray(np.sum(list(result.record["seconds"].values()), axis=0))
 
 
-def pace(result: Result, warm_up: int = 0) -> float:
-    """Return the median of the seconds of an epoch, without the first ones."""
+def median_seconds(result: Result, warm_up: int = 0) -> float:
+    """Return the median seconds of an epoch, without the first `warm_up`."""
     return float(np.median(seconds(result)[warm_up:]))
 
 
 def history(result: Result, name: str) -> Curve:
-    """Return what the model recorded after every epoch."""
+    """Return a column of the model's history."""
     values = np.array(result.record["history"][name])
     return Curve(list(range(1, len(values) + 1)), np.cumsum(seconds(result)), values)
 
 
 def recall(results: Sequence[Result], column: Column) -> Curve:
-    """Return the mean over starts; they end with the one that ends first."""
+    """Return the mean over seeds, up to the epoch in which the first of them ended."""
     found = [_recall(each, column) for each in results]
     epochs = min((each.epochs for each in found), key=len)
     size = len(epochs)
@@ -94,14 +95,14 @@ def recall(results: Sequence[Result], column: Column) -> Curve:
 
 
 def last(results: Sequence[Result], column: Column, count: int) -> list[Floats]:
-    """Return the last recalls from every start, as many as there are up to a number."""
+    """Return the last `count` recalls of every seed, or all if there are fewer."""
     return [_recall(each, column).values[-count:] for each in results]
 
 
 def rows(names: Mapping[str, Any], result: Result) -> list[dict[str, Any]]:
-    """Return rows of a CSV file, which begin with names: all numbers after every epoch.
+    """Return rows of a CSV file, one per epoch, that start with `names`.
 
-    What did not run alone has no seconds that would mean anything.
+    Only cells that ran alone have seconds.
     """
     clock, known = np.cumsum(seconds(result)), result.record["history"]
     values = {

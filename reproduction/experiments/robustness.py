@@ -1,8 +1,8 @@
-"""`robustness`: SAFER2 over ERM-MF and iALS, on many splits and from many starts."""
+"""`robustness`: SAFER2 over ERM-MF and iALS, on many splits with many seeds."""
 
 from reproduction import presets, ratios
 from reproduction.aggregate import collect, rows
-from reproduction.base import Cell, Experiment, Options, Results, unnamed
+from reproduction.base import Cell, Experiment, Options, Results, cells_of
 from reproduction.page import Page
 
 MODELS = ("iALS", "ERM-MF", "SAFER2")
@@ -10,13 +10,13 @@ PAIRS = [("SAFER2", "ERM-MF"), ("SAFER2", "iALS")]
 
 
 def plan(options: Options) -> list[tuple[str, Cell]]:
-    """Return every model on every split from every start, with its name."""
+    """Return the cells of every model on every split with every seed."""
     chosen = presets.require(options.data, "paper", MODELS, options.presets)
     return presets.on_all_splits({each.name: each for each in chosen}, options)
 
 
 def render(results: Results, options: Options) -> Page:
-    """Return the distributions of the ratios, and a summary of each."""
+    """Return the distributions of the ratios, and tables of them."""
     found = collect(plan(options), results)
     known = ratios.sampled(found)
     compared = ratios.ratios(known, PAIRS)
@@ -41,7 +41,7 @@ EXPERIMENT = Experiment(
     "robustness",
     "SAFER2 over ERM-MF and iALS, from split to split",
     'figure "distributions of relative performances of SAFER2 over ERM-MF and iALS"',
-    unnamed(plan),
+    cells_of(plan),
     render,
     splits=50,
     seeds=10,

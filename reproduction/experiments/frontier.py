@@ -1,16 +1,17 @@
-"""`frontier`: all models with the settings that `tuning` found, over the splits."""
+"""`frontier`: all models with the settings that `tuning` found, on many splits."""
 
 from typing import Any
 
 import numpy as np
 
 from reproduction import presets, ratios
-from reproduction.aggregate import collect, gain, heading, over_splits, rows, without
+from reproduction.aggregate import collect, gain, heading, over_splits, rows, without_users
 from reproduction.base import Cell, Experiment, Options, Results
 from reproduction.data import SEED
 from reproduction.page import Page, table
-from reproduction.searches import searches
-from reproduction.users import users
+from reproduction.spaces import searches
+from reproduction.tasks.statistics import users
+from safecf.models.presets import Preset
 
 COLUMNS = sorted(ratios.COLUMNS, key=lambda column: column[0])  # a metric, then its tail
 TUNED = ("iALS", "ERM-MF", "CVaR-MF", "SAFER2", "SAFER2, rho = 1", "EASE", "Mult-VAE")
@@ -18,8 +19,8 @@ PAPER = (IALS, SAFER2) = ("iALS", "SAFER2")
 THEIRS = ", the paper's settings"
 
 
-def models(options: Options) -> dict[str, presets.Preset]:
-    """Return the tuned models, the paper's to see how far we have come, and as large an iALS."""
+def models(options: Options) -> dict[str, Preset]:
+    """Return the tuned models, two with the paper's settings, and an iALS as large as SAFER2."""
     ours = presets.require(options.data, "tuned", TUNED, options.presets)
     theirs = presets.require(options.data, "paper", PAPER, options.presets)
     found = {each.name + THEIRS: each for each in theirs} | {each.name: each for each in ours}
@@ -31,23 +32,23 @@ def models(options: Options) -> dict[str, presets.Preset]:
 
 
 def plan(options: Options) -> list[tuple[str, Cell]]:
-    """Return every model on every split, with its name."""
+    """Return the cells of every model on every split, with its name."""
     return presets.on_all_splits(models(options), options)
 
 
 def cells(options: Options) -> list[Cell]:
-    """Return all cells, the first of which tells whom the settings were chosen on."""
+    """Return all cells; the first has the users on whom the settings were chosen."""
     settings = {"data": options.data, "split": SEED, "on": "validation"}
     return [Cell(users, settings), *(cell for _, cell in plan(options))]
 
 
 def render(results: Results, options: Options) -> Page:
-    """Return the means over the splits, and what SAFER2 gains over each of the others."""
+    """Return means over the splits, and the gains of SAFER2 over each of the others."""
     (chosen_on, *rest) = results
     others = Results(tuple(rest))
     left_out = chosen_on.record["users"]
     found = collect(plan(options), others)
-    fresh = collect(plan(options), without(others, left_out))
+    fresh = collect(plan(options), without_users(others, left_out))
     known = ratios.sampled(found)
     lines = []
     for name in found:
@@ -55,7 +56,8 @@ def render(results: Results, options: Options) -> Page:
         lines.append([name, *(f"{n.value:.4f} [{n.low:.4f}, {n.high:.4f}]" for n in numbers)])
     pairs = [(SAFER2, name) for name in found if name != SAFER2]
     settings = [
-        [name, presets.told(each.options), each.found] for name, each in models(options).items()
+        [name, presets.options_text(each.options), each.found]
+        for name, each in models(options).items()
     ]
     return Page(
         [
@@ -82,7 +84,7 @@ def render(results: Results, options: Options) -> Page:
             "The settings:",
             table(["", "options", "found"], settings),
             "How they were sought:",
-            table(["", "settings tried", "factors up to", "epochs up to"], _sought(options)),
+            table(["", "settings tried", "factors up to", "epochs up to"], _searched(options)),
         ],
         [row for name, each in found.items() for row in rows(name, each, COLUMNS)],
         lambda: draw(known),
@@ -90,8 +92,8 @@ def render(results: Results, options: Options) -> Page:
     )
 
 
-def _sought(options: Options) -> list[list[str]]:
-    """Return a row per model: how many settings `tuning` tries of it, and how large ones."""
+def _searched(options: Options) -> list[list[str]]:
+    """Return a row per model: the number of settings that `tuning` tries, and the largest sizes."""
     chosen = [each for each in searches(options.data) if each.which == "tuned"]
     return [
         [each.name, str(each.budget), str(each.largest or ""), str(max(each.final))]
@@ -100,20 +102,20 @@ def _sought(options: Options) -> list[list[str]]:
 
 
 def draw(known: ratios.Samples) -> Any:
-    """Draw every model as a point: its gain over iALS for all users, and for the worst-off."""
-    from reproduction.figures import arms, looks_of, panels  # noqa: PLC0415
+    """Draw every model as a point: its gain over iALS for all users and for the worst-off."""
+    from reproduction.figures import error_bars, line_styles, panels  # noqa: PLC0415
 
     figure, axes = panels(2, height=3.1)
-    looks = looks_of(dict.fromkeys(map(_base, known[COLUMNS[0]])))
+    styles = line_styles(dict.fromkeys(map(_base, known[COLUMNS[0]])))
     for panel, (mean, tail) in zip(axes, (COLUMNS[:2], COLUMNS[2:]), strict=True):
         for name in known[mean]:
             x, y = (gain(known[column][IALS], known[column][name]) for column in (mean, tail))
-            drawn = looks[_base(name)]
+            drawn = styles[_base(name)]
             panel.errorbar(
                 x.value,
                 y.value,
-                xerr=arms([x.value], *np.reshape(x.users, (2, 1))),
-                yerr=arms([y.value], *np.reshape(y.users, (2, 1))),
+                xerr=error_bars([x.value], *np.reshape(x.users, (2, 1))),
+                yerr=error_bars([y.value], *np.reshape(y.users, (2, 1))),
                 label=name,
                 color=drawn.color,
                 marker=drawn.marker,
@@ -136,7 +138,7 @@ def _base(name: str) -> str:
 
 
 def _fill(name: str) -> str:
-    """Return how the marker is filled: models of one name have one marker."""
+    """Return the fill of the marker, which tells apart presets of the same model."""
     if name == _base(name):
         return "full"
     return "none" if name.endswith(THEIRS) else "left"

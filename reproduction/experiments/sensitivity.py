@@ -1,27 +1,30 @@
-"""`sensitivity`: what each option of the tuned SAFER2 does for the mean, and for the tail."""
+"""`sensitivity`: the effect of each option of the tuned SAFER2 on the mean and on the tail."""
 
 import math
 from typing import Any, NamedTuple
 
 from reproduction import presets, ratios
 from reproduction.aggregate import Gain, collect, gain, heading, samples
-from reproduction.base import Cell, Experiment, Options, Results, unnamed
+from reproduction.base import Cell, Experiment, Options, Results, cells_of
 from reproduction.data import repeated_seeds
 from reproduction.page import Page, table
-from reproduction.quality import quality
+from reproduction.tasks.quality import quality
+from safecf.models.presets import Preset
 
 NAME = "SAFER2"
 COLUMNS = [column for column in ratios.COLUMNS if column[0] == "recall@20"]
 
-# Values that are tried in the place of the preset's, and multiples of it.
+# Values that replace that of the preset.
 VALUES: dict[str, tuple[Any, ...]] = {
     "tail": (0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
     "factors": (32, 64, 128, 256, 512, 1024),
     "iterations": (5, 10, 15, 20, 30, 50),
 }
+# Multiples of the preset's value, for other options.
 MULTIPLES = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0)
 MULTIPLIED = ("bandwidth", "unobserved_weight", "regularization")
-# The standard deviation of a kernel of bandwidth 1: others get the bandwidth of the same spread.
+# Standard deviations of the kernels at bandwidth 1; another kernel gets a bandwidth with which the
+# standard deviation is the same.
 SPREADS = {
     "gaussian": 1.0,
     "epanechnikov": 5**-0.5,
@@ -32,13 +35,13 @@ SPREADS = {
 
 
 class Change(NamedTuple):
-    """One option with another value; None stands for the preset as it is."""
+    """One option with another value; option None is the preset itself."""
 
     option: str | None
     value: Any
 
     def applied(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options with the change; another kernel has the same spread."""
+        """Return the options with the change, and a bandwidth that fits another kernel."""
         if self.option is None:
             return options
         changed = {**options, self.option: self.value}
@@ -48,8 +51,8 @@ class Change(NamedTuple):
         return changed
 
 
-def changes(preset: presets.Preset, options: Options) -> list[Change]:
-    """Return the preset, and all that differ from it in one option."""
+def changes(preset: Preset, options: Options) -> list[Change]:
+    """Return the preset itself, and all changes of one option."""
     found = [Change(None, None)]
     for option, values in VALUES.items():
         small = options.data == "tiny" and option != "tail"
@@ -61,28 +64,28 @@ def changes(preset: presets.Preset, options: Options) -> list[Change]:
     return [each for each in found if each.option is None or not _same(preset, each)]
 
 
-def _same(preset: presets.Preset, change: Change) -> bool:
+def _same(preset: Preset, change: Change) -> bool:
     return bool(preset.options[str(change.option)] == change.value)
 
 
-def _preset(options: Options) -> presets.Preset:
+def _preset(options: Options) -> Preset:
     return presets.require(options.data, "tuned", (NAME,), options.presets)[0]
 
 
 def plan(options: Options) -> list[tuple[Change, Cell]]:
-    """Return every change on every split, scored for the validation users."""
+    """Return the cells of every change on every split, with validation users scored."""
     preset = _preset(options)
     planned = []
     for split in repeated_seeds(options.splits):
         for change in changes(preset, options):
-            settings = preset.settings(options.data, split, 0, on="validation")
+            settings = presets.settings(preset, options.data, split, 0, on="validation")
             settings["options"] = change.applied(preset.options)
             planned.append((change, Cell(quality, settings)))
     return planned
 
 
 def render(results: Results, options: Options) -> Page:
-    """Return a table of every option, and the curves."""
+    """Return a table per option, and the curves."""
     preset = _preset(options)
     found = collect(plan(options), results)
     base = Change(None, None)
@@ -94,7 +97,7 @@ def render(results: Results, options: Options) -> Page:
         if change.option is not None
     }
     blocks = [
-        f"The tuned SAFER2 ({presets.told(preset.options)}) with one "
+        f"The tuned SAFER2 ({presets.options_text(preset.options)}) with one "
         f"option changed, on {options.splits} splits, for their validation users. Most of them are "
         "test users of other splits: this is for understanding, not for choosing. Changes are "
         "those of the means, in percent. The other options are not tuned again, though some make "
@@ -133,8 +136,8 @@ def _line(value: Any, numbers: list[float], gains: list[Gain] | None) -> list[st
     means = [f"{each:.4f}" for each in numbers]
     if gains is None:
         return [f"**{_text(value)}**", *means, *("" for _ in COLUMNS)]
-    said = [f"{g.value:+.1f} % [{g.users[0]:+.1f}, {g.users[1]:+.1f}]" for g in gains]
-    return [_text(value), *means, *said]
+    changes = [f"{g.value:+.1f} % [{g.users[0]:+.1f}, {g.users[1]:+.1f}]" for g in gains]
+    return [_text(value), *means, *changes]
 
 
 def _text(value: Any) -> str:
@@ -146,9 +149,9 @@ def _order(line: list[str]) -> tuple[float, str]:
     return (0.0, value) if value in SPREADS else (float(value), "")
 
 
-def draw(preset: presets.Preset, gains: dict[Change, list[Gain]]) -> Any:
-    """Draw a panel per option: the change of the mean and that of the tail."""
-    from reproduction.figures import arms, log_ticks, look, panels  # noqa: PLC0415
+def draw(preset: Preset, gains: dict[Change, list[Gain]]) -> Any:
+    """Draw the change of the mean and that of the tail, a panel per option."""
+    from reproduction.figures import error_bars, line_style, log_ticks, panels  # noqa: PLC0415
 
     names = [*VALUES, *MULTIPLIED]
     figure, axes = panels(len(names), columns=3, height=2.0)
@@ -157,16 +160,16 @@ def draw(preset: presets.Preset, gains: dict[Change, list[Gain]]) -> Any:
             points = {c.value: each[place] for c, each in gains.items() if c.option == option}
             points[preset.options[option]] = Gain(0.0, (0.0, 0.0), (0.0, 0.0), 0.0)
             values = sorted(points)
-            drawn = look(place)
+            line = line_style(place)
             heights = [points[v].value for v in values]
-            ends = arms(heights, *zip(*(points[v].users for v in values), strict=True))
+            ends = error_bars(heights, *zip(*(points[v].users for v in values), strict=True))
             panel.errorbar(
                 values,
                 heights,
                 yerr=ends,
                 label=heading(column),
                 linewidth=0.8,
-                **drawn._asdict(),
+                **line._asdict(),
             )
         panel.axvline(preset.options[option], color="#7F7F7F", linestyle=":", linewidth=0.8)
         if option == "factors":
@@ -185,7 +188,7 @@ EXPERIMENT = Experiment(
     "sensitivity",
     "What each option of SAFER2 does for the tail",
     "none; the options of SAFER2, one at a time",
-    unnamed(plan),
+    cells_of(plan),
     render,
     splits=5,
 )

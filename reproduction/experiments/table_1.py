@@ -9,7 +9,8 @@ from reproduction.aggregate import Estimate, collect, estimate, heading, lift, r
 from reproduction.base import Cell, Experiment, Options, Result, Results
 from reproduction.data import SEED
 from reproduction.page import Page, table
-from reproduction.statistics import statistics
+from reproduction.tasks.statistics import statistics
+from safecf.models.presets import Preset
 
 COLUMNS = [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (20, 50, 100)]
 BASELINE = "iALS"
@@ -19,13 +20,14 @@ LEFT_OUT = {
     "gowalla": " EASE is left out, since with 41 thousand items it would need 19 GiB, and "
     "Mult-VAE, since tuning it would take many hours on a CPU.",
 }
-REPEATED = ("iALS", "Mult-VAE", "ERM-MF", "CVaR-MF", "SAFER2")  # whose ranges the paper tells
+# The models whose ranges the paper gives.
+REPEATED = ("iALS", "Mult-VAE", "ERM-MF", "CVaR-MF", "SAFER2")
 
 
-def models(options: Options) -> list[presets.Preset]:
-    """Return all models with the authors' settings, or with ours where they have none.
+def models(options: Options) -> list[Preset]:
+    """Return all models with the authors' settings, or the tuned ones for other data.
 
-    Where the paper's way of tuning was repeated, those that it found come after them.
+    Models that were tuned over the paper's ranges follow.
     """
     paper, tuned, grid = (
         presets.load(options.data, which, options.presets) for which in ("paper", "tuned", "grid")
@@ -38,22 +40,22 @@ def models(options: Options) -> list[presets.Preset]:
 
 
 def plan(options: Options) -> list[tuple[str, Cell]]:
-    """Return the cells with the names of their models."""
+    """Return the cells of all models with all seeds."""
     return [
-        (model.name, model.cell(options.data, SEED, seed))
+        (model.name, presets.cell(model, options.data, SEED, seed))
         for model in models(options)
-        for seed in model.seeds(options.seeds)
+        for seed in presets.seeds(model, options.seeds)
     ]
 
 
 def cells(options: Options) -> list[Cell]:
-    """Return every model from every start, and the statistics of the data."""
+    """Return the cells of all models, after the one for statistics of the data."""
     facts = Cell(statistics, {"data": options.data, "split": SEED})
     return [facts, *(cell for _, cell in plan(options))]
 
 
 def render(results: Results, options: Options) -> Page:
-    """Return the table with what was published below each row, and gains over iALS."""
+    """Return the table with published numbers below each row, and gains over iALS."""
     facts, *others = results
     found = collect(plan(options), Results(tuple(others)))
     baseline = found[BASELINE]
@@ -64,7 +66,7 @@ def render(results: Results, options: Options) -> Page:
         if name != BASELINE
     ]
     chosen = [
-        [each.name, f"`{each.model}`", presets.told(each.options), each.found]
+        [each.name, f"`{each.model}`", presets.options_text(each.options), each.found]
         for each in models(options)
     ]
     return Page(
@@ -72,7 +74,7 @@ def render(results: Results, options: Options) -> Page:
             f"{facts.record['test users']:,} test users that are new to the models: recall at 20, "
             "50 and 100 items of all of them, and the mean of the worst-off 30 %. Means over "
             f"{_starts(options)} ± their standard deviation, and 95 % bootstrap intervals over the "
-            f"test users.{_told_grid(found)}{_told_tail(found)}{LEFT_OUT.get(options.data, '')}",
+            f"test users.{_grid_note(found)}{_tail_note(found)}{LEFT_OUT.get(options.data, '')}",
             table(names, _quality(found, options)),
             "How much better than iALS, with 95 % paired bootstrap intervals over the test users:",
             table(names, lifts),
@@ -88,22 +90,22 @@ def render(results: Results, options: Options) -> Page:
 
 
 def draw(found: dict[str, list[Result]], options: Options) -> Any:
-    """Draw our numbers with their intervals, and the paper's beside them."""
-    from reproduction.figures import arms, panels  # noqa: PLC0415
+    """Draw our numbers with their intervals, and those of the paper."""
+    from reproduction.figures import error_bars, panels  # noqa: PLC0415
 
     chosen = published.columns(options.data)
-    said = published.reported(options.data)
+    reported = published.reported(options.data)
     figure, axes = panels(len(chosen), height=0.8 + 0.15 * len(found), sharey=True)
     places = range(len(found))
     for column, panel in zip(chosen, axes, strict=True):
         ours = [estimate(each, column) for each in found.values()]
         values = [each.value for each in ours]
-        ends = arms(values, [each.low for each in ours], [each.high for each in ours])
+        ends = error_bars(values, [each.low for each in ours], [each.high for each in ours])
         panel.errorbar(values, places, xerr=ends, fmt="o", color="#0072B2", label="safecf, 95 %")
         pairs = [
-            (said[name].get(column), y)
+            (reported[name].get(column), y)
             for name, y in zip(found, places, strict=True)
-            if name in said
+            if name in reported
         ]
         known = [(x, y) for x, y in pairs if x is not None]
         if known:
@@ -117,23 +119,23 @@ def draw(found: dict[str, list[Result]], options: Options) -> Any:
 
 
 def _quality(found: dict[str, list[Result]], options: Options) -> list[list[str]]:
-    """Return a row of each model, and one of each source that has published it."""
+    """Return a row per model, followed by one for each source that has published numbers."""
     lines = []
     for name, each in found.items():
         lines.append([f"**{name}**", *(_number(estimate(each, column)) for column in COLUMNS)])
-        for source, said in (("paper", "the paper"), ("code", "authors' code")):
+        for source, label in (("paper", "the paper"), ("code", "authors' code")):
             numbers = published.reported(options.data, source).get(name)
             if numbers:
                 cells = (numbers.get(column) for column in COLUMNS)
-                lines.append([said, *("" if n is None else f"{n:.4f}" for n in cells)])
+                lines.append([label, *("" if n is None else f"{n:.4f}" for n in cells)])
     return lines
 
 
 def _facts(facts: Result, options: Options) -> str:
     lines = [[name, f"{count:,}"] for name, count in facts.record.items() if name != "warnings"]
-    said = published.STATISTICS.get(options.data)
-    if said is not None:
-        lines.append(["the paper: users, items, interactions", ", ".join(said)])
+    reported = published.STATISTICS.get(options.data)
+    if reported is not None:
+        lines.append(["the paper: users, items, interactions", ", ".join(reported)])
     return table(["", "number"], lines)
 
 
@@ -142,7 +144,7 @@ def _number(found: Estimate) -> str:
     return f"{found.value:.4f}{spread} [{found.low:.3f}, {found.high:.3f}]"
 
 
-def _told_grid(found: dict[str, list[Result]]) -> str:
+def _grid_note(found: dict[str, list[Result]]) -> str:
     if not any(name.endswith(GRID) for name in found):
         return ""
     return (
@@ -152,8 +154,8 @@ def _told_grid(found: dict[str, list[Result]]) -> str:
     )
 
 
-def _told_tail(found: dict[str, list[Result]]) -> str:
-    """Say when tuning had nothing to go by in the tail."""
+def _tail_note(found: dict[str, list[Result]]) -> str:
+    """Note that the tail is 0 for all models, so that tuning could not use it."""
     if any(estimate(each, TUNED_BY).value for each in found.values()):
         return ""
     return (

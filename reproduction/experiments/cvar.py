@@ -1,4 +1,4 @@
-"""`cvar`: what the CVaR of losses is, and how it is the least of a function of xi."""
+"""`cvar`: the CVaR of losses, and the function of xi whose minimum it is."""
 
 from typing import Any, NamedTuple
 
@@ -8,25 +8,20 @@ from scipy.stats import gamma
 from reproduction.base import Experiment, Options, Results
 from reproduction.page import Page, table
 from safecf.als.kernels import KERNELS, Floats
-from safecf.als.quantile import (
-    Population,
-    Psi,
-    bisection,
-    conditional_value_at_risk,
-    value_at_risk,
-)
+from safecf.als.population import Population, Smoothing
+from safecf.als.quantile import Psi, bisection
 from safecf.als.risk import CVaR
 
 TAIL = 0.3
 SHAPE, SCALE = 2, 3  # of the gamma density that the paper draws
-DRAWN = (6.0, 9.5, 13.5)  # where it marks mean, VaR and CVaR
+DRAWN = (6.0, 9.5, 13.5)  # mean, VaR and CVaR in its figure
 USERS = 20_000
 BANDWIDTHS = (1.0, 3.0)
 LOSSES, XIS = np.linspace(0, 24, 241), np.linspace(2, 16, 71)
 
 
 class Marks(NamedTuple):
-    """The mean of the losses, the value that a share of them exceeds, and the mean of those."""
+    """The mean of the losses, their VaR and their CVaR."""
 
     mean: float
     var: float
@@ -39,7 +34,7 @@ def density(loss: Floats) -> Floats:
 
 
 def exact(tail: float) -> Marks:
-    """Return the integrals: the tail of x f(x) is that of the next gamma density times the mean."""
+    """Return the integrals; x f(x) is the mean times the gamma density of the next shape."""
     mean, var = SHAPE * SCALE, float(gamma(SHAPE, scale=SCALE).isf(tail))
     return Marks(mean, var, mean * float(gamma(SHAPE + 1, scale=SCALE).sf(var)) / tail)
 
@@ -50,22 +45,22 @@ def population() -> Population:
 
 
 def measured(users: Population, tail: float) -> Marks:
-    """Return what the library computes for users."""
+    """Return what the library computes for these users."""
     return Marks(
-        users.mean(users.losses),
-        value_at_risk(users, tail),
-        conditional_value_at_risk(users, tail),
+        users.mean_loss,
+        users.value_at_risk(tail),
+        users.tail_mean(tail),
     )
 
 
 def objective(users: Population, xi: float) -> float:
-    """Return xi + 1/tail E max(0, loss - xi), whose least value is the CVaR."""
+    """Return xi + 1/tail E max(0, loss - xi), whose minimum is the CVaR."""
     return CVaR(TAIL).total(users, xi) / (TAIL * users.size)
 
 
 def smoothed(users: Population, h: float) -> Psi:
-    """Return the same with a smooth max."""
-    return Psi(users, TAIL, KERNELS["gaussian"], h)
+    """Return the same function with a smoothed max."""
+    return Psi(users, Smoothing(TAIL, KERNELS["gaussian"], h))
 
 
 def curves(users: Population) -> list[dict[str, Any]]:
@@ -73,7 +68,7 @@ def curves(users: Population) -> list[dict[str, Any]]:
     rows = [("density", x, y) for x, y in zip(LOSSES, density(LOSSES), strict=True)]
     rows += [("objective, h = 0", xi, objective(users, xi)) for xi in XIS]
     rows += [
-        (f"objective, h = {h:g}", xi, smoothed(users, h).value(xi))
+        (f"objective, h = {h:g}", xi, smoothed(users, h).at(xi).value)
         for h in BANDWIDTHS
         for xi in XIS
     ]
@@ -81,7 +76,7 @@ def curves(users: Population) -> list[dict[str, Any]]:
 
 
 def render(results: Results, options: Options) -> Page:
-    """Return the picture with its marks, beside those of the paper's."""
+    """Return the figure, and its numbers beside those of the paper's figure."""
     users, theirs = population(), float(gamma(SHAPE, scale=SCALE).sf(DRAWN[1]))
     lines = []
     for tail in (TAIL, theirs):
@@ -91,7 +86,7 @@ def render(results: Results, options: Options) -> Page:
     for h in BANDWIDTHS:
         psi = smoothed(users, h)
         xi = bisection(psi, *psi.bracket())
-        least.append([f"{h:g}", xi, psi.value(xi), float(np.mean(psi.weights(xi)))])
+        least.append([f"{h:g}", xi, psi.at(xi).value, float(np.mean(psi.weights(xi)))])
     return Page(
         [
             f"Losses with the density of the paper's picture, Gamma({SHAPE}, {SCALE}). The value "
@@ -114,7 +109,7 @@ def render(results: Results, options: Options) -> Page:
 
 def draw(users: Population) -> Any:
     """Draw the density with its tail, and the functions of xi."""
-    from reproduction.figures import look, panels  # noqa: PLC0415
+    from reproduction.figures import line_style, panels  # noqa: PLC0415
 
     figure, (left, right) = panels(2, height=2.3)
     marks = exact(TAIL)
@@ -132,8 +127,8 @@ def draw(users: Population) -> Any:
     right.plot(XIS, [objective(users, xi) for xi in XIS], label="not smoothed", color="#7F7F7F")
     right.plot([marks.var], [marks.cvar], "*", color="#000000", markersize=8, label="(VaR, CVaR)")
     for place, h in enumerate(BANDWIDTHS, 1):
-        values = [smoothed(users, h).value(xi) for xi in XIS]
-        right.plot(XIS, values, label=f"$h = {h:g}$", markevery=8, **look(place)._asdict())
+        values = [smoothed(users, h).at(xi).value for xi in XIS]
+        right.plot(XIS, values, label=f"$h = {h:g}$", markevery=8, **line_style(place)._asdict())
     right.set(xlabel=r"$\xi$", ylabel=r"$\xi + \frac{1}{\alpha} E[\max(0, \mathrm{loss} - \xi)]$")
     right.legend()
     return figure

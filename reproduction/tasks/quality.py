@@ -1,4 +1,4 @@
-"""The cell that most experiments share: train a model, and score every held-out user."""
+"""The cell of most experiments: train a model and score every held-out user."""
 
 import time
 from typing import Any
@@ -20,10 +20,8 @@ CUTOFFS = (20, 50, 100)
 def quality(settings: Settings) -> Record:
     """Return recall@20, 50 and 100 of every user of settings["on"], "test" or "validation".
 
-    "users" in the record has a number for each of them that is the same in all splits.
-
-    Further settings are "data", "split", "model" (the name of its class), its "options", and
-    "seed", that of its initialisation.
+    "users" in the record numbers these users in the same way in all splits. Further settings are
+    "data", "split", "model" (the name of its class), its "options", and its "seed".
     """
     split = load_split(settings["data"], settings["split"])
     model = make_model(settings)
@@ -36,7 +34,7 @@ def quality(settings: Settings) -> Record:
 
 
 def users_of(split: Split, on: str) -> NDArray[np.int64]:
-    """Number the evaluated users by their ids, so that other splits have the same numbers."""
+    """Number the evaluated users by their sorted ids, which are the same in all splits."""
     numbers = np.unique(split.user_ids, return_inverse=True)[1]
     begin = split.train.shape[0]
     if on == "test":

@@ -1,0 +1,238 @@
+"""Searches for the settings of a model: rounds of short trainings, then repetitions of the best."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reproduction.base import Cell, Result, canonical
+from reproduction.data import SEED
+from reproduction.tasks.trial import trial
+from safecf.defaults import LEVEL, METRIC
+from safecf.errors import choose
+from safecf.models import MODELS
+from safecf.tuning import Objective, Space, Trial, best, grid, near, sample
+
+LEVELS = (1.0, LEVEL)
+MEAN = Objective(METRIC, (1.0,))
+BOTH = Objective(METRIC, LEVELS)
+
+TRIALS = 64  # of a whole run
+WIDTHS = (0.2, 0.1, 0.05)  # of further rounds: distance from the best, as a share of the ranges
+CENTRES = 4  # settings that a further round draws near to
+KEPT, STARTS = 3, 3  # how many settings are repeated, and with how many seeds
+SAME = 5e-4  # smaller differences of the objective count as none: about the noise of three seeds
+
+ModelOptions = dict[str, Any]
+
+
+@cache
+def has_option(model: str, option: str) -> bool:
+    """Whether a model, given by the name of its class, has an option."""
+    return option in choose("model", model, MODELS)().get_params()
+
+
+def half(trials: int) -> int:
+    """Return the size of a further round, given that of the first."""
+    return -(-trials // 2)
+
+
+@dataclass(frozen=True)
+class Search:
+    """A model, the ranges of its options, and the objective for the validation users.
+
+    Parameters
+    ----------
+    which, name, model
+        The set and the name of the preset that it finds, and the class of the model.
+    space, fixed
+        The ranges of options, and the options that are not varied.
+    epochs
+        The epochs after which short trainings are scored; the last one ends them.
+    final
+        The same for repetitions; the best of them is the number of iterations of the preset.
+    objective
+        What is maximised.
+    trials
+        The most random trials of the first round; each further round has half as many. None means
+        the whole grid in a single round.
+    sizes
+        Numbers of factors with which the best are repeated; empty: only that of the trial.
+    """
+
+    which: str
+    name: str
+    model: str
+    space: Space
+    fixed: ModelOptions = field(default_factory=dict)
+    epochs: tuple[int, ...] = (20,)
+    final: tuple[int, ...] = (50,)
+    objective: Objective = MEAN
+    trials: int | None = None
+    sizes: tuple[int, ...] = ()
+
+    def first(self, trials: int) -> list[ModelOptions]:
+        """Return the first round: random options, or the grid, or a part of it in a smaller run."""
+        if self.trials is not None:
+            found = sample(self.space, min(trials, self.trials))
+        else:
+            found = grid(self.space)
+            if trials < TRIALS:
+                order = np.random.default_rng(0).permutation(len(found))
+                found = [found[place] for place in order[:trials]]
+        return [{**self.fixed, **each} for each in found]
+
+    def further(self, centres: list[ModelOptions], count: int, number: int) -> list[ModelOptions]:
+        """Return a further round, of which the first has number 0: random options near centres."""
+        found = near(self.space, centres, count, WIDTHS[number], seed=1 + number)
+        return [{**self.fixed, **each} for each in found]
+
+    @property
+    def budget(self) -> int:
+        """The number of settings that a whole search tries."""
+        if self.trials is None:
+            return len(grid(self.space))
+        return self.trials + len(WIDTHS) * half(self.trials)
+
+    @property
+    def largest(self) -> int | None:
+        """The largest number of factors; None for models that have none."""
+        drawn = self.space["factors"].grid() if "factors" in self.space else []
+        known = [*self.sizes, *drawn, self.fixed.get("factors", 0)]
+        return max(known) or None
+
+    @property
+    def starts(self) -> range:
+        """The seeds of repetitions, none of which is that of the trials."""
+        return range(1, 1 + STARTS) if has_option(self.model, "random_state") else range(1)
+
+    def cell(self, options: ModelOptions, data: str, seed: int = 0, *, final: bool = False) -> Cell:
+        """Return the cell of a trial, or of a repetition if `final`."""
+        epochs = self.final if final else self.epochs
+        if has_option(self.model, "iterations"):
+            options = {**options, "iterations": max(epochs)}
+        settings = {
+            "data": data,
+            "split": SEED,
+            "model": self.model,
+            "options": options,
+            "seed": seed,
+            "epochs": list(epochs),
+        }
+        return Cell(trial, settings)
+
+
+class Candidate(NamedTuple):
+    """A repeated setting: its options and number of epochs, and its mean scores over the seeds."""
+
+    options: ModelOptions
+    epochs: int
+    value: float  # of the objective
+    mean: float
+    tail: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A search on a data set, with the results so far, by their settings in canonical JSON."""
+
+    search: Search
+    data: str
+    trials: int
+    results: dict[str, Result]
+
+    @cached_property
+    def tried(self) -> list[ModelOptions]:
+        """The options of trials: the first round, and each further one once the last is done."""
+        found = self.search.first(self.trials)
+        count = 0 if self.search.trials is None else half(len(found))
+        for number in range(len(WIDTHS) if count else 0):
+            if not self._all_done(found):
+                break
+            centres = self._best(found, CENTRES)
+            further = self.search.further(centres, count, number)
+            found += [each for each in further if each not in found]
+        return found
+
+    @cached_property
+    def repeated(self) -> list[ModelOptions]:
+        """The options of repetitions: the best of all trials, once done, with every size."""
+        if not self._all_done(self.tried):
+            return []
+        chosen = self._best(self.tried, KEPT)
+        sizes = [{"factors": size} for size in self.search.sizes] or [{}]
+        return [{**each, **size} for each in chosen for size in sizes]
+
+    def cells(self) -> Iterator[tuple[str, Cell]]:
+        """Return all cells so far, each with its stage, "search" or "repetition"."""
+        for each in self.tried:
+            yield "search", self.search.cell(each, self.data)
+        for each in self.repeated:
+            for seed in self.search.starts:
+                yield "repetition", self.search.cell(each, self.data, seed, final=True)
+
+    def result(self, cell: Cell) -> Result:
+        """Return the result of a cell."""
+        return self.results[canonical(cell.settings)]
+
+    def compare(self) -> list[Candidate]:
+        """Return the repeated settings, best first, each with its number of epochs.
+
+        Differences up to `SAME` count as none: then the fewest epochs, and the fewest factors, win.
+        """
+        found = []
+        for each in self.repeated:
+            cells = (
+                self.search.cell(each, self.data, seed, final=True) for seed in self.search.starts
+            )
+            runs = [self.result(cell) for cell in cells]
+            trials = [
+                Trial({"epochs": n}, [values(run, self.search.objective)[place] for run in runs])
+                for place, n in enumerate(self.search.final)
+            ]
+            enough = max(each.value for each in trials) - SAME
+            place, chosen = next((n, each) for n, each in enumerate(trials) if each.value >= enough)
+            mean, tail = (
+                sum(values(run, Objective(METRIC, (level,)))[place] for run in runs) / len(runs)
+                for level in LEVELS
+            )
+            found.append(Candidate(each, self.search.final[place], chosen.value, mean, tail))
+        enough = max(each.value for each in found) - SAME
+
+        def order(each: Candidate) -> tuple[bool, float, float]:
+            good = each.value >= enough
+            return not good, float(each.options.get("factors", 0)) if good else 0, -each.value
+
+        return sorted(found, key=order)
+
+    def _all_done(self, tried: list[ModelOptions]) -> bool:
+        return all(
+            canonical(self.search.cell(each, self.data).settings) in self.results for each in tried
+        )
+
+    def _best(self, tried: list[ModelOptions], count: int) -> list[ModelOptions]:
+        """Return the options with the largest objective, each in its best epoch."""
+        trials = [
+            Trial(
+                each,
+                [
+                    max(
+                        values(
+                            self.result(self.search.cell(each, self.data)), self.search.objective
+                        )
+                    )
+                ],
+            )
+            for each in tried
+        ]
+        return [each.options for each in best(trials, count)]
+
+
+def values(result: Result, objective: Objective) -> list[float]:
+    """Return the objective after each of the epochs; -inf if training diverged."""
+    if result.record["epochs"] != result.settings["epochs"]:
+        return [-math.inf] * len(result.settings["epochs"])
+    return [objective({objective.metric: row}) for row in result.record[objective.metric]]
