@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from safecf.cli.command_options import DataOptions, SplitOptions
+from safecf.defaults import CUTOFFS, LEVEL, METRIC
 
 HELDOUT = 1000
 
@@ -51,9 +52,9 @@ def demo(
 
     options = SplitOptions(heldout=HELDOUT)
     output = results.Output(
-        "recall@20",
-        (20, 50, 100),
-        0.3,
+        METRIC,
+        CUTOFFS,
+        LEVEL,
         out / "report.html",
         out / "results.json",
         settings=options.settings() | {"command": results.command_line()},

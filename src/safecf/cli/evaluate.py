@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from safecf.cli.command_options import MODELS, DataOptions, SplitOptions, with_records
+from safecf.defaults import LEVEL, METRIC
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,13 @@ class RunOptions:
     seed: Annotated[int, typer.Option(help="Seed of the models.")] = 0
     metric: Annotated[
         str | None,
-        typer.Option(help="Metric to show, such as recall or ndcg@10.", show_default="recall@20"),
+        typer.Option(help="Metric to show, such as recall or ndcg@10.", show_default=METRIC),
     ] = None
     k: Annotated[
         list[int] | None,
         typer.Option(help="Cutoff of the rankings; may be repeated.", show_default="20 50 100"),
     ] = None
-    tail: Annotated[float, typer.Option(help="Share of worst-off users to show.")] = 0.3
+    tail: Annotated[float, typer.Option(help="Share of worst-off users to show.")] = LEVEL
     report: Annotated[Path | None, typer.Option(help="Write the tail report, an HTML page.")] = None
     out: Annotated[Path | None, typer.Option(help="Write all numbers as JSON.")] = None
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False

@@ -1,6 +1,5 @@
 """Train, evaluate, compare and show results: shared by `demo`, `evaluate` and `compare`."""
 
-import inspect
 import json
 import shlex
 import sys
@@ -15,10 +14,10 @@ from rich.table import Table
 
 from safecf.atomic import replace_file
 from safecf.data.splits.held_out import Split
-from safecf.defaults import TAILS
+from safecf.defaults import CONFIDENCE, CUTOFFS, TAILS
 from safecf.errors import choose
 from safecf.evaluation import METRICS, Comparison, Evaluation, compare, evaluate
-from safecf.measures.tails import check_level
+from safecf.measures.tails import check_level, level_name
 from safecf.models.recommender import Recommender
 from safecf.reporting import report
 
@@ -53,7 +52,7 @@ def choose_metric(metric: str | None, k: Sequence[int] | None) -> tuple[str, tup
     >>> choose_metric("ndcg@10", None), choose_metric("ndcg", [5])
     (('ndcg@10', (10, 20, 50, 100)), ('ndcg@5', (5,)))
     """
-    cutoffs = list(k or inspect.signature(evaluate).parameters["k"].default)
+    cutoffs = list(k or CUTOFFS)
     for cutoff in cutoffs:
         if cutoff < 1:
             raise ValueError(f"--k {cutoff} has to be at least 1; try --k 20")
@@ -125,13 +124,9 @@ def _print(
 ) -> Comparison | Evaluation:
     """Print mean and tail with their intervals, and compare the other models with the first."""
     users = len(evaluations[0].users.target_count) - evaluations[0].unscored
-    table = Table(title=f"{metric} of {users:,} test users, 95 % intervals")
+    table = Table(title=f"{metric} of {users:,} test users, {100 * CONFIDENCE:g} % intervals")
     table.add_column("model")
-    headings = (
-        {1.0: "all users", level: f"worst-off {100 * level:g} %"}
-        if level < 1
-        else {1.0: "all users"}
-    )
+    headings = {each: level_name(each) for each in (1.0, level)}
     for heading in headings.values():
         table.add_column(heading, justify="right")
     for each in evaluations:
