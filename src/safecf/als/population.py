@@ -1,6 +1,6 @@
 """Losses of users, and the sums over them that the quantile step asks for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -103,6 +103,7 @@ class Population:
     losses: Floats
     counts: Floats | None = None
     passes: LossSums = NUMPY
+    _sums: dict[tuple[Smoothing, float], Sums] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "losses", np.asarray(self.losses, dtype=np.float64))
@@ -121,6 +122,13 @@ class Population:
     def mean_loss(self) -> float:
         """1/N sum_u count_u loss_u."""
         return self.totals.loss / self.totals.size
+
+    def sums(self, smoothing: Smoothing, xi: float) -> Sums:
+        """Return the sums at xi; an epoch's objective and the next quantile step share a pass."""
+        key = (smoothing, xi)
+        if key not in self._sums:
+            self._sums[key] = self.passes.sums(self.losses, self.counts, smoothing, xi)
+        return self._sums[key]
 
     def counted(self, values: Floats) -> Floats:
         """count_u v_u."""

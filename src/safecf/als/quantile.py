@@ -48,7 +48,7 @@ class Psi:
         The value is the ERM-QE decomposition: unlike the definition, it sums terms of one sign.
         """
         users, (tail, _, bandwidth) = self.population, self.smoothing
-        sums, size = users.passes.sums(users.losses, users.counts, self.smoothing, xi), users.size
+        sums, size = users.sums(self.smoothing, xi), users.size
         return Point(
             xi=xi,
             value=users.mean_loss + sums.check / size / tail,
