@@ -1,4 +1,4 @@
-"""Factors in the eigenbasis of G: turned, made ready by its diagonal alone, and rough."""
+"""Factors in the eigenbasis of G: turned, made ready by its diagonal alone, and in bfloat16."""
 
 import numpy as np
 import pytest
@@ -12,38 +12,38 @@ from tests.problems import LOSSES
 TWIN = NumpyBackend()
 
 
-def words_of(native, values):
-    """The rough form of values whose number is a multiple of 32, and the numbers in its words."""
-    rough = np.empty((len(values), values.shape[1] // 2), dtype=np.uint32)
-    _core.roughen(values, rough, 2, native.isa)
+def bfloat16_of(native, values):
+    """The numbers in the bfloat16 words of values whose number is a multiple of 32."""
+    words = np.empty((len(values), values.shape[1] // 2), dtype=np.uint32)
+    _core.to_bfloat16(values, words, native.execution)
     lanes = {"avx512": 16, "avx2": 8}.get(native.isa, 4)
-    blocks = rough.reshape(len(values), -1, 1, lanes)
+    blocks = words.reshape(len(values), -1, 1, lanes)
     pairs = np.concatenate([blocks << 16, blocks], axis=2)
-    return rough, pairs.view(np.float32).reshape(values.shape)
+    return pairs.view(np.float32).reshape(values.shape)
 
 
-def test_rough_factors_are_off_by_the_last_of_eight_bits_at_most(native):
+def test_bfloat16_factors_are_off_by_the_last_of_eight_bits_at_most(native):
     rng = np.random.default_rng(0)
     sizes = 2.0 ** rng.integers(-100, 60, (300, 64)).astype(np.float32)
     values = floats(rng.normal(size=(300, 64)) * sizes)
-    _, found = words_of(native, values)
+    found = bfloat16_of(native, values)
     assert (np.abs(found - values) <= 2.0**-8 * np.abs(values)).all()
     assert (np.abs(found - values) > 2.0**-9 * np.abs(values)).any()
 
 
-def test_zeros_are_zeros_in_rough_factors(native):
+def test_zeros_are_zeros_in_bfloat16(native):
     """Beside anything: the upper number of a word has the lower one's bits behind its own."""
     values = floats(np.random.default_rng(0).normal(size=(40, 64)))
     values[::2, 16:48] = 0
     values[1] = 0
-    _, found = words_of(native, values)
+    found = bfloat16_of(native, values)
     assert (np.abs(found[values == 0]) < np.finfo(np.float32).tiny).all()
     assert (found[1] == 0).all()
 
 
 @pytest.mark.parametrize("factors", [5, 16, 33, 300])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_rough_factors_agree_up_to_their_rounding(native, loss, factors):
+def test_bfloat16_factors_agree_up_to_their_rounding(native, loss, factors):
     rng = np.random.default_rng(factors)
     for rows, fixed, gram, start in half_steps(loss, "cvar", factors, True, rng):
         values = TWIN.turn(fixed, start, gram)
@@ -92,6 +92,6 @@ def test_a_diagonal_is_as_good_as_the_gramian_that_has_it(native, solver):
         np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-4 * np.abs(start).max())
 
 
-def test_only_rough_solvers_ask_for_rough_factors():
+def test_only_loose_tolerances_allow_bfloat16():
     assert SpectralCG(1e-3).rough
     assert not any(solver.rough for solver in (SpectralCG(9e-4), CG(5, 1e-2), Exact()))

@@ -135,7 +135,7 @@ class Problem:
                 f"{users.nnz} interactions are too many for the subspace solver; try another one"
             )
         places = np.empty(users.nnz, dtype=np.uint32)
-        _core.positions(users.indptr, users.indices, users.num_columns, places)
+        _core.positions(_core.Matrix(users.indptr, users.indices), users.num_columns, places)
         return places
 
     @cached_property

@@ -22,6 +22,19 @@ class Solved(NamedTuple):
     norm: Vector
 
 
+class Index(Protocol):
+    """Factors to search."""
+
+    def search(
+        self,
+        queries: Factors,
+        k: int,
+        exclude: Csr | None = None,
+        exclude_all: Ids | None = None,
+    ) -> tuple[Ids, NDArray[np.float32]]:
+        """Return the k best rows per query, best first, and their scores; see `Backend.topk`."""
+
+
 class Backend(Protocol):
     """The verbs that the loop and the models are written in.
 
@@ -31,7 +44,6 @@ class Backend(Protocol):
 
     name: str
     dtype: np.dtype[Any]
-    few_queries: int  # up to which `topk` gains from a sketch
 
     def gram(
         self, factors: Factors, weight: Vector | None = None, block: slice | None = None
@@ -93,8 +105,11 @@ class Backend(Protocol):
         Raises `SolveError` with the first row that cannot be solved.
         """
 
+    def index(self, factors: Factors) -> "Index":
+        """Return the factors in a form that is searched again and again."""
+
     def sketch(self, factors: Factors) -> Any:
-        """Return what lets `topk` answer few queries faster, or None; only it looks inside."""
+        """Return an index for `topk`; only the same backend looks inside."""
 
     def topk(
         self,
@@ -110,7 +125,6 @@ class Backend(Protocol):
 
         Ties rank by index. `exclude` lists columns to leave out per row, `exclude_all` for every
         row. Where fewer than k columns are left, ids are padded with -1 and scores with
-        -FLT_MAX. A column whose score is NaN or minus infinity is never returned. Few queries are
-        scored in another order of summation than many, so their scores may differ by rounding. A
-        `sketch` of the factors changes no bit of the result.
+        -FLT_MAX. A column whose score is NaN or minus infinity is never returned. One query and
+        a batch give the same bits, and so does a `sketch` of the factors.
         """

@@ -19,13 +19,13 @@ from safecf.errors import SolveError, choose
 Floats = NDArray[np.float32]
 
 PAD = CACHE_LINE // 4
-ROUGH_PAD = 32
+BFLOAT16_PAD = 32
 
 
 class Fixed(NamedTuple):
     """The fixed side in the eigenbasis of G = basis diag(values) basis'.
 
-    Rough rows are bfloat16, two to a word. Without a basis, all factors are in it already.
+    Rows in bfloat16 have two numbers per word. Without a basis, all factors are in it already.
     """
 
     rotated: Floats | NDArray[np.uint32]
@@ -33,44 +33,63 @@ class Fixed(NamedTuple):
     basis: Floats | None
 
 
-class Sketch(NamedTuple):
-    """Rough rows of the factors, and the norm of the longest one."""
+class HalfStep(NamedTuple):
+    """What all native solvers take: the systems, their fixed side, and where to write."""
 
-    rough: NDArray[np.uint32]
-    longest: float
+    rows: _core.Rows
+    fixed: _core.Fixed
+    factors: Factors
+    report: _core.Report
 
 
-def solve_exact(systems: dict[str, Any], solver: Exact) -> int:
+def solve_exact(step: HalfStep, solver: Exact, execution: _core.Execution) -> int:
     """Cholesky, primal or dual; the first row that failed, or -1."""
-    return _core.solve_exact(**systems)
+    return _core.solve_exact(*step, execution)
 
 
-def solve_cg(systems: dict[str, Any], solver: CG) -> int:
+def solve_cg(step: HalfStep, solver: CG, execution: _core.Execution) -> int:
     """CG in the eigenbasis of G, which changes none of its iterates."""
-    return _conjugate_gradients(systems, solver, precondition=False)
+    return _core.solve_cg(*step, False, solver.max_iterations, solver.tolerance, execution)
 
 
-def solve_spectral_cg(systems: dict[str, Any], solver: SpectralCG) -> int:
+def solve_spectral_cg(step: HalfStep, solver: SpectralCG, execution: _core.Execution) -> int:
     """CG in the eigenbasis of G with the diagonal of A as the preconditioner."""
-    return _conjugate_gradients(systems, solver, precondition=True)
+    return _core.solve_cg(*step, True, solver.max_iterations, solver.tolerance, execution)
 
 
-def _conjugate_gradients(
-    systems: dict[str, Any], solver: CG | SpectralCG, *, precondition: bool
-) -> int:
-    return _core.solve_cg(
-        **systems,
-        precondition=precondition,
-        max_iterations=solver.max_iterations,
-        tolerance=solver.tolerance,
-    )
-
-
-ROW_SOLVERS: dict[str, Callable[[dict[str, Any], Any], int]] = {
+ROW_SOLVERS: dict[str, Callable[[HalfStep, Any, _core.Execution], int]] = {
     "exact": solve_exact,
     "cg": solve_cg,
     "spectral-cg": solve_spectral_cg,
 }
+
+
+class Index:
+    """Factors to search, with the native core's copies of them."""
+
+    def __init__(self, factors: Factors, execution: _core.Execution) -> None:
+        self.catalogue = _core.Catalogue(_floats(factors), execution)
+        self.execution = execution
+
+    def search(
+        self,
+        queries: Factors,
+        k: int,
+        exclude: Csr | None = None,
+        exclude_all: Ids | None = None,
+    ) -> tuple[Ids, Floats]:
+        """Return the k best rows per query, best first, and their scores; see `Backend.topk`."""
+        ids = np.empty((len(queries), k), dtype=np.int32)
+        scores = np.empty((len(queries), k), dtype=np.float32)
+        self.catalogue.search(
+            _floats(queries),
+            None if exclude is None else _matrix(exclude),
+            None if exclude_all is None else np.asarray(exclude_all, dtype=np.int32),
+            ids,
+            scores,
+            self.execution,
+        )
+        return ids, scores
 
 
 class CpuBackend:
@@ -78,11 +97,11 @@ class CpuBackend:
 
     name = "cpu"
     dtype: np.dtype[Any] = np.dtype(np.float32)
-    few_queries = _core.few_queries
 
     def __init__(self, num_threads: int = 0, isa: str = "auto") -> None:
         self.num_threads = num_threads
         self.isa = isa
+        self.execution = _core.Execution(num_threads, isa)
 
     def gram(
         self, factors: Factors, weight: Vector | None = None, block: slice | None = None
@@ -92,10 +111,10 @@ class CpuBackend:
         weights = None if weight is None else _floats(weight)
         if block is None or (block.start, block.stop) == (0, d):
             gram = np.empty((d, d), dtype=np.float32)
-            _core.gram(factors, weights, gram, self.num_threads, self.isa)
+            _core.gram(factors, weights, gram, self.execution)
         else:
             gram = np.empty((d, block.stop - block.start), dtype=np.float32)
-            _core.gram_block(factors, weights, block.start, gram, self.num_threads, self.isa)
+            _core.gram_block(factors, weights, block.start, gram, self.execution)
         return gram
 
     def turn(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
@@ -107,17 +126,17 @@ class CpuBackend:
         return values
 
     def prepare_turned(self, factors: Factors, values: Vector, *, rough: bool = False) -> Fixed:
-        """The factors, rows padded to whole cache lines, or rough."""
-        return Fixed(self._rough(factors) if rough else _padded(factors), _floats(values), None)
+        """The factors, rows padded to whole cache lines, or in bfloat16."""
+        return Fixed(self._bfloat16(factors) if rough else _padded(factors), _floats(values), None)
 
     def prepare(self, factors: Factors, gram: Factors) -> Fixed:
         """Rotate the factors into the eigenbasis of G, rows padded to whole cache lines."""
         return self._rotated(factors, 0, gram)
 
-    def _rough(self, factors: Factors) -> NDArray[np.uint32]:
-        rough = aligned(len(factors), _words(factors.shape[1]), np.uint32)
-        _core.roughen(factors, rough, self.num_threads, self.isa)
-        return rough
+    def _bfloat16(self, factors: Factors) -> NDArray[np.uint32]:
+        words = aligned(len(factors), _round_up(factors.shape[1], BFLOAT16_PAD) // 2, np.uint32)
+        _core.to_bfloat16(factors, words, self.execution)
+        return words
 
     def _rotated(self, factors: Factors, first: int, gram: Factors) -> Fixed:
         """Rotate a block of coordinates, those from `first` on, into the eigenbasis of `gram`."""
@@ -127,57 +146,33 @@ class CpuBackend:
         return Fixed(rotated, values, basis)
 
     def _rotate(self, factors: Factors, first: int, basis: Floats, rotated: Floats) -> None:
-        _core.rotate(factors, first, basis, rotated, self.num_threads, self.isa)
+        _core.rotate(factors, first, basis, rotated, self.execution)
 
     def solve_rows(self, rows: Rows, fixed: Fixed, factors: Factors, solver: RowSolver) -> Solved:
         """Solve all rows in parallel."""
         solve = choose("solver of the cpu backend", solver.name, ROW_SOLVERS)
-        systems = self._systems(rows, fixed, factors) | _report(len(factors))
-        return _solved(rows, systems, solve(systems, solver))
-
-    def _systems(self, rows: Rows, fixed: Fixed, factors: Factors) -> dict[str, Any]:
-        """Return the arguments that all verbs over rows share."""
-        return {
-            "indptr": rows.matrix.indptr,
-            "indices": rows.matrix.indices,
-            "weights": rows.matrix.weights,
-            "row_weight": _floats(rows.row_weight),
-            "col_weight": _floats(rows.col_weight),
-            "gram_weight": _floats(rows.gram_weight),
-            "ridge": _floats(rows.ridge),
-            **fixed._asdict(),
-            "factors": factors,
-            "threads": self.num_threads,
-            "isa": self.isa,
-        }
+        change, norm = np.empty((2, len(factors)), dtype=np.float32)
+        step = HalfStep(_rows(rows), _core.Fixed(*fixed), factors, _core.Report(change, norm))
+        return _solved(rows, solve(step, solver, self.execution), change, norm)
 
     def gradients(self, rows: Rows, fixed: Fixed, factors: Factors) -> Factors:
         """A x - b, all rows in parallel."""
         gradients = np.empty_like(factors)
-        _core.gradients(**self._systems(rows, fixed, factors), gradients=gradients)
+        _core.gradients(_rows(rows), _core.Fixed(*fixed), factors, gradients, self.execution)
         return gradients
 
     def losses(self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: Fixed) -> Vector:
         """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx, all rows in parallel."""
         losses = np.empty(len(factors), dtype=np.float32)
-        _core.losses(
-            matrix.indptr,
-            matrix.indices,
-            matrix.weights,
-            _floats(pair_weight),
-            *fixed,
-            factors,
-            losses,
-            self.num_threads,
-            self.isa,
-        )
+        side = _core.Fixed(*fixed)
+        _core.losses(_matrix(matrix), _floats(pair_weight), side, factors, losses, self.execution)
         return losses.astype(np.float64)
 
     def scores(self, matrix: Csr, factors: Factors, others: Factors) -> Factors:
         """x_r.y_j for every entry of the matrix."""
         scores = np.empty(matrix.nnz, dtype=np.float32)
         both = _padded(factors), _padded(others)
-        _core.scores(matrix.indptr, matrix.indices, *both, scores, self.num_threads, self.isa)
+        _core.scores(_matrix(matrix), *both, scores, self.execution)
         return scores
 
     def scored_losses(
@@ -186,16 +181,13 @@ class CpuBackend:
         """a/2 sum_j c_j (1 - s_j)^2 + 1/2 x'Gx, all rows in parallel."""
         losses = np.empty(len(factors), dtype=np.float32)
         _core.scored_losses(
-            matrix.indptr,
-            matrix.indices,
-            matrix.weights,
+            _matrix(matrix),
             _floats(pair_weight),
             scores,
             _padded(factors),
             _floats(gram),
             losses,
-            self.num_threads,
-            self.isa,
+            self.execution,
         )
         return losses.astype(np.float64)
 
@@ -213,21 +205,27 @@ class CpuBackend:
         fixed = self._rotated(others, block.start, gram[block])
         with single_threaded_blas():
             rotated_gram = _floats(gram) @ np.asarray(fixed.basis)
-        systems = self._systems(rows, fixed, factors) | _report(len(factors))
-        systems |= {
-            "gram": rotated_gram,
-            "first": block.start,
-            "scores": scores,
-            "positions": positions,
-        }
-        return _solved(rows, systems, _core.update_block(**systems))
+        change, norm = np.empty((2, len(factors)), dtype=np.float32)
+        failed = _core.update_block(
+            _rows(rows),
+            _core.Fixed(*fixed),
+            rotated_gram,
+            block.start,
+            factors,
+            _core.Report(change, norm),
+            scores,
+            positions,
+            self.execution,
+        )
+        return _solved(rows, failed, change, norm)
 
-    def sketch(self, factors: Factors) -> Sketch | None:
-        """Rough rows and the largest norm, unless they take as much room as the factors."""
-        if _words(factors.shape[1]) >= factors.shape[1]:
-            return None
-        squares = np.einsum("ij,ij->i", factors, factors)
-        return Sketch(self._rough(factors), float(np.sqrt(squares.max())))
+    def index(self, factors: Factors) -> Index:
+        """The factors, to be searched again and again."""
+        return Index(factors, self.execution)
+
+    def sketch(self, factors: Factors) -> Index:
+        """An index of the factors."""
+        return self.index(factors)
 
     def topk(
         self,
@@ -235,41 +233,30 @@ class CpuBackend:
         factors: Factors,
         k: int,
         *,
-        sketch: Sketch | None = None,
+        sketch: Index | None = None,
         exclude: Csr | None = None,
         exclude_all: Ids | None = None,
     ) -> tuple[Ids, Floats]:
-        """Score in tiles, keep a buffer of hits per row; with a sketch, score it, and the hits."""
-        ids = np.empty((len(queries), k), dtype=np.int32)
-        scores = np.empty((len(queries), k), dtype=np.float32)
-        rough, longest = sketch or (None, 0.0)
-        _core.topk(
-            _floats(queries),
-            _floats(factors),
-            rough,
-            longest,
-            None if exclude is None else exclude.indptr,
-            None if exclude is None else exclude.indices,
-            None if exclude_all is None else np.unique(exclude_all).astype(np.int32),
-            ids,
-            scores,
-            self.num_threads,
-            self.isa,
-        )
-        return ids, scores
+        """Search the index, or one that is made for these queries."""
+        index = self.index(factors) if sketch is None else sketch
+        return index.search(queries, k, exclude, exclude_all)
 
 
 def _floats(values: ArrayLike) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float32)
 
 
+def _matrix(matrix: Csr) -> _core.Matrix:
+    return _core.Matrix(matrix.indptr, matrix.indices, matrix.weights)
+
+
+def _rows(rows: Rows) -> _core.Rows:
+    weights = rows.row_weight, rows.col_weight, rows.gram_weight, rows.ridge
+    return _core.Rows(_matrix(rows.matrix), *map(_floats, weights))
+
+
 def _round_up(count: int, step: int) -> int:
     return -(-count // step) * step
-
-
-def _words(factors: int) -> int:
-    """Return the length of a rough row, of which each word holds two numbers."""
-    return _round_up(factors, ROUGH_PAD) // 2
 
 
 def _padded(factors: Factors) -> Floats:
@@ -282,14 +269,8 @@ def _padded(factors: Factors) -> Floats:
     return padded
 
 
-def _report(count: int) -> dict[str, Floats]:
-    """Return the room for what a solver reports of each row."""
-    change, norm = np.empty((2, count), dtype=np.float32)
-    return {"change": change, "norm": norm}
-
-
-def _solved(rows: Rows, systems: dict[str, Any], failed: int) -> Solved:
+def _solved(rows: Rows, failed: int, change: Floats, norm: Floats) -> Solved:
     """Return what was reported, or raise if a row failed."""
     if failed >= 0:
         raise SolveError.at(failed, rows.ridge[failed])
-    return Solved(systems["change"].astype(np.float64), systems["norm"].astype(np.float64))
+    return Solved(change.astype(np.float64), norm.astype(np.float64))

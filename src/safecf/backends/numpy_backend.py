@@ -99,7 +99,6 @@ class NumpyBackend:
 
     name = "numpy"
     dtype: np.dtype[Any] = np.dtype(np.float64)
-    few_queries = 0
 
     def gram(
         self, factors: Factors, weight: Vector | None = None, block: slice | None = None
@@ -213,8 +212,13 @@ class NumpyBackend:
                 change[row], norm[row] = np.sum(step**2), np.sum(x[block] ** 2)
         return Solved(change, norm)
 
-    def sketch(self, factors: Factors) -> None:
-        """Nothing: all scores are computed."""
+    def index(self, factors: Factors) -> "Index":
+        """The factors as they are."""
+        return Index(factors)
+
+    def sketch(self, factors: Factors) -> "Index":
+        """An index of the factors."""
+        return self.index(factors)
 
     def topk(
         self,
@@ -222,7 +226,23 @@ class NumpyBackend:
         factors: Factors,
         k: int,
         *,
-        sketch: None = None,
+        sketch: "Index | None" = None,
+        exclude: Csr | None = None,
+        exclude_all: Ids | None = None,
+    ) -> tuple[Ids, NDArray[np.float32]]:
+        """Sort all scores."""
+        return Index(factors).search(queries, k, exclude, exclude_all)
+
+
+class Index(NamedTuple):
+    """Factors to search."""
+
+    factors: Factors
+
+    def search(
+        self,
+        queries: Factors,
+        k: int,
         exclude: Csr | None = None,
         exclude_all: Ids | None = None,
     ) -> tuple[Ids, NDArray[np.float32]]:
@@ -230,13 +250,13 @@ class NumpyBackend:
         ids = np.full((len(queries), k), -1, dtype=np.int32)
         best = np.full((len(queries), k), -np.finfo(np.float32).max, dtype=np.float32)
         for row, query in enumerate(queries):
-            keep = np.ones(len(factors), dtype=bool)
+            keep = np.ones(len(self.factors), dtype=bool)
             if exclude is not None:
                 keep[exclude.row(row)[0]] = False
             if exclude_all is not None:
                 keep[exclude_all] = False
             with single_threaded_blas():
-                scores = np.asarray(factors @ query, dtype=np.float32)
+                scores = np.asarray(self.factors @ query, dtype=np.float32)
             candidates = np.flatnonzero(keep & (scores > -np.inf))
             order = candidates[np.argsort(-scores[candidates], kind="stable")][:k]
             ids[row, : len(order)], best[row, : len(order)] = order, scores[order]

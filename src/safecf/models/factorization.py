@@ -249,7 +249,7 @@ class MatrixFactorization(ByIds, Recommender):
             nobody = np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32)
             return padded(nobody, count, names)
         backend, sketch = self._make_backend(), None
-        if names is None and len(queries) <= backend.few_queries:
+        if names is None:
             key = ("sketch", side, backend.name)
             sketch = self._cached(key, candidates, lambda: backend.sketch(candidates))
         found = backend.topk(
