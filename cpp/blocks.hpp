@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core.hpp"
+#include "records.hpp"
 
 namespace safecf {
 
@@ -18,25 +18,19 @@ struct Block {
 };
 
 // Cuts the rows into blocks of at most kBlockRows rows and about 1/256 of the interactions, so
-// that no thread waits for another at the end. Depends on the matrix alone.
+// that no thread waits for another at the end. The blocks depend on the matrix alone.
 inline std::vector<Block> row_blocks(const Csr& matrix) {
-  const int64_t share = matrix.offsets[matrix.rows] / 256 + 1;
+  const int64_t rows = matrix.rows(), share = matrix.offsets[rows] / 256 + 1;
   std::vector<Block> blocks;
-  for (int64_t first = 0; first < matrix.rows;) {
+  for (int64_t first = 0; first < rows;) {
     int64_t last = first + 1;
-    while (last < std::min(first + kBlockRows, matrix.rows) &&
+    while (last < std::min(first + kBlockRows, rows) &&
            matrix.offsets[last + 1] - matrix.offsets[first] <= share)
       ++last;
     blocks.push_back({first, last});
     first = last;
   }
   return blocks;
-}
-
-inline int64_t longest_row(const Csr& matrix) {
-  int64_t longest = 0;
-  for (int64_t row = 0; row < matrix.rows; ++row) longest = std::max(longest, matrix.length(row));
-  return longest;
 }
 
 }  // namespace safecf

@@ -20,92 +20,104 @@ struct Parts {
                                   std::clamp<int64_t>(kGramFloats / floats, 2, 32))),
         share((rows + count - 1) / count) {}
   int64_t first(int64_t part) const { return std::min(rows, part * share); }
-  int64_t last(int64_t part) const { return std::min(rows, (part + 1) * share); }
+  int64_t size(int64_t part) const { return first(part + 1) - first(part); }
 };
+
+View<const float> slice_or_none(View<const float> weight, int64_t first, int64_t count) {
+  return weight ? weight.slice(first, count) : weight;
+}
+
+int64_t tasks_of(int64_t rows) { return (rows + kTaskRows - 1) / kTaskRows; }
 
 }  // namespace
 
-void gram(const Kernels& kernels, const Execution& execution, const float* rows, int64_t count,
-          int64_t factors, const float* weight, float* gram) {
-  const int64_t d = factors, square = d * d;
-  const Parts parts(count, square);
-  Buffer partial(parts.count * square, 0.0f);
-  parallel_for(
-      parts.count, execution, [&] { return Buffer(kernels.gram_scratch(d)); },
-      [&](int64_t part, Buffer& scratch) {
-        const int64_t first = parts.first(part), last = parts.last(part);
-        kernels.gram({rows + first * d, 1, d}, d, last - first, weight ? weight + first : nullptr,
-                     Write::kAdd, partial.data() + part * square, d, scratch.data());
-      });
+void gram(MatrixView<const float> factors, View<const float> weight, MatrixView<float> gram,
+          const Execution& execution) {
+  const Kernels& kernels = *execution.kernels;
+  const int64_t d = factors.columns;
+  const Parts parts(factors.rows, d * d);
+  Buffer<float> sums(parts.count * d * d, 0.0f);
+  const auto partial = [&](int64_t part) {
+    return MatrixView<float>(sums.data() + part * d * d, d, d);
+  };
+  parallel_for(parts.count, kernels.gram_scratch(d), execution, [&](int64_t part, Arena arena) {
+    const int64_t first = parts.first(part), count = parts.size(part);
+    kernels.gram(Operand(factors.rows_from(first, count)).transposed(),
+                 slice_or_none(weight, first, count), Write::kAdd, partial(part), arena);
+  });
   for (int64_t i = 0; i < d; ++i) {
     for (int64_t j = 0; j <= i; ++j) {
       double total = 0;
-      for (int64_t part = 0; part < parts.count; ++part)
-        total += partial[part * square + i * d + j];
-      gram[i * d + j] = gram[j * d + i] = static_cast<float>(total);
+      for (int64_t part = 0; part < parts.count; ++part) total += partial(part)(i, j);
+      gram(i, j) = gram(j, i) = static_cast<float>(total);
     }
   }
 }
 
-void gram_block(const Kernels& kernels, const Execution& execution, const float* rows,
-                int64_t count, int64_t factors, const float* weight, int64_t first, int64_t size,
-                float* gram) {
-  const int64_t d = factors, area = d * size;
-  const Parts parts(count, area);
-  Buffer partial(parts.count * area, 0.0f);
-  struct Scratch {
-    Buffer packed, product;
+void gram_block(MatrixView<const float> factors, View<const float> weight, int64_t first,
+                MatrixView<float> gram, const Execution& execution) {
+  const Kernels& kernels = *execution.kernels;
+  const int64_t d = factors.columns, size = gram.columns;
+  const Parts parts(factors.rows, d * size);
+  Buffer<float> sums(parts.count * d * size, 0.0f);
+  const auto partial = [&](int64_t part) {
+    return MatrixView<float>(sums.data() + part * d * size, d, size);
   };
-  const auto make_scratch = [&] {
-    return Scratch{Buffer(kernels.packed_size(kGramRows, size)), Buffer(kernels.multiply_scratch)};
-  };
-  parallel_for(parts.count, execution, make_scratch, [&](int64_t part, Scratch& scratch) {
-    for (int64_t row = parts.first(part); row < parts.last(part); row += kGramRows) {
-      const int64_t depth = std::min(kGramRows, parts.last(part) - row);
-      const float* const from = rows + row * d;
-      kernels.pack({from + first, d, 1}, depth, size, weight ? weight + row : nullptr, 0,
-                   (size + kernels.panel - 1) / kernels.panel, scratch.packed.data());
-      kernels.multiply({from, 1, d}, d, depth, scratch.packed.data(), size, 0, size, Write::kAdd,
-                       partial.data() + part * area, size, scratch.product.data());
+  const int64_t needed =
+      scratch<float>(kernels.packed_size(kGramRows, size)) + kernels.multiply_scratch;
+  parallel_for(parts.count, needed, execution, [&](int64_t part, Arena arena) {
+    const auto room = arena.take<float>(kernels.packed_size(kGramRows, size));
+    const int64_t end = parts.first(part + 1);
+    for (int64_t row = parts.first(part); row < end; row += kGramRows) {
+      const int64_t depth = std::min(kGramRows, end - row);
+      const auto rows = factors.rows_from(row, depth);
+      const auto packed = room.slice(0, kernels.packed_size(depth, size));
+      kernels.pack(rows.columns_from(first, size), slice_or_none(weight, row, depth), 0,
+                   (size + kernels.panel - 1) / kernels.panel, packed);
+      kernels.multiply(Operand(rows).transposed(), {packed.data, depth, size}, 0, Write::kAdd,
+                       partial(part), arena);
     }
   });
-  for (int64_t i = 0; i < area; ++i) {
-    double total = 0;
-    for (int64_t part = 0; part < parts.count; ++part) total += partial[part * area + i];
-    gram[i] = static_cast<float>(total);
+  for (int64_t i = 0; i < d; ++i) {
+    for (int64_t j = 0; j < size; ++j) {
+      double total = 0;
+      for (int64_t part = 0; part < parts.count; ++part) total += partial(part)(i, j);
+      gram(i, j) = static_cast<float>(total);
+    }
   }
 }
 
-void rotate(const Kernels& kernels, const Execution& execution, const float* rows, int64_t count,
-            int64_t factors, int64_t first, int64_t size, const float* basis, float* out,
-            int64_t width) {
-  const Packed packed(kernels, execution, {basis, size, 1}, size, size);
-  struct Scratch {
-    Buffer product, block;
-  };
-  const auto make_scratch = [&] {
-    return Scratch{Buffer(kernels.multiply_scratch), Buffer(kTaskRows * width, 0.0f)};
-  };
-  parallel_for((count + kTaskRows - 1) / kTaskRows, execution, make_scratch,
-               [&](int64_t task, Scratch& scratch) {
-                 const int64_t begin = task * kTaskRows, tall = std::min(count - begin, kTaskRows);
-                 packed.multiply(kernels, {rows + begin * factors + first, factors, 1}, tall, 0,
-                                 size, scratch.block.data(), width, scratch.product.data());
-                 std::copy_n(scratch.block.data(), tall * width, out + begin * width);
-               });
+void rotate(MatrixView<const float> factors, int64_t first, MatrixView<const float> basis,
+            MatrixView<float> rotated, const Execution& execution) {
+  const Kernels& kernels = *execution.kernels;
+  const int64_t size = basis.rows, width = rotated.columns;
+  const Packed packed(basis, execution);
+  const int64_t needed = scratch<float>(kTaskRows * width) + kernels.multiply_scratch;
+  parallel_for(tasks_of(factors.rows), needed, execution, [&](int64_t task, Arena arena) {
+    const int64_t begin = task * kTaskRows, count = std::min(factors.rows - begin, kTaskRows);
+    const auto block = arena.take<float>(kTaskRows, width).rows_from(0, count);
+    packed.multiply(factors.rows_from(begin, count).columns_from(first, size),
+                    block.columns_from(0, size), kernels, arena);
+    for (int64_t row = 0; row < count; ++row) {
+      std::ranges::fill(block.row(row).from(size), 0.0f);
+      std::ranges::copy(block.row(row), rotated.row(begin + row).data);
+    }
+  });
 }
 
-void roughen(const Kernels& kernels, const Execution& execution, const float* rows, int64_t count,
-             int64_t factors, uint32_t* rough) {
-  const int64_t width = rough_width(factors);
-  parallel_for((count + kTaskRows - 1) / kTaskRows, execution, [&] { return Buffer(width, 0.0f); },
-               [&](int64_t task, Buffer& padded) {
-                 const int64_t last = std::min(count, (task + 1) * kTaskRows);
-                 for (int64_t row = task * kTaskRows; row < last; ++row) {
-                   std::copy_n(rows + row * factors, factors, padded.data());
-                   kernels.to_rough(padded.data(), width, rough + row * (width / 2));
-                 }
-               });
+void to_bfloat16(MatrixView<const float> factors, MatrixView<uint32_t> words,
+                 const Execution& execution) {
+  const int64_t width = 2 * words.columns;
+  const auto convert = [&](int64_t task, Arena arena) {
+    const auto padded = arena.take<float>(width);
+    std::ranges::fill(padded, 0.0f);
+    const int64_t last = std::min(factors.rows, (task + 1) * kTaskRows);
+    for (int64_t row = task * kTaskRows; row < last; ++row) {
+      std::ranges::copy(factors.row(row), padded.data);
+      execution.kernels->to_bfloat16(padded, words.row(row));
+    }
+  };
+  parallel_for(tasks_of(factors.rows), scratch<float>(width), execution, convert);
 }
 
 }  // namespace safecf

@@ -10,28 +10,24 @@ extern const Kernels kernels_avx2;
 extern const Kernels kernels_avx512;
 #endif
 
-const std::vector<const Kernels*>& available_kernels() {
-  static const std::vector<const Kernels*> tables = [] {
-    std::vector<const Kernels*> found;
+std::vector<const Kernels*> available_kernels() {
+  std::vector<const Kernels*> found;
 #ifdef SAFECF_X86
-    __builtin_cpu_init();
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
-      found.push_back(&kernels_avx512);
-    if (avx2) found.push_back(&kernels_avx2);
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+    found.push_back(&kernels_avx512);
+  if (avx2) found.push_back(&kernels_avx2);
 #endif
-    found.push_back(&kernels_generic);
-    return found;
-  }();
-  return tables;
+  found.push_back(&kernels_generic);
+  return found;
 }
 
 const Kernels& kernels_named(const std::string& name) {
-  if (name == "auto") return *available_kernels().front();
   std::string known = "'auto'";
   for (const Kernels* table : available_kernels()) {
-    if (table->name == name) return *table;
+    if (name == "auto" || table->name == name) return *table;
     known += std::string(", '") + table->name + "'";
   }
   throw std::invalid_argument("this machine has no kernels '" + name + "'; it has " + known);

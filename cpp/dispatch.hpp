@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "kernels.hpp"
+#include "kernels/table.hpp"
 
 namespace safecf {
 
 // The tables that this machine can run, best first.
-const std::vector<const Kernels*>& available_kernels();
+std::vector<const Kernels*> available_kernels();
 
 // The table called `name`, or the best one for "auto". Throws std::invalid_argument.
 const Kernels& kernels_named(const std::string& name);

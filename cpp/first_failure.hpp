@@ -1,4 +1,4 @@
-// The first row that could not be solved, whichever thread comes upon it.
+// The first row that could not be solved, whichever thread finds it.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ class FirstFailure {
     for (int64_t seen = row_; row < seen && !row_.compare_exchange_weak(seen, row);) {
     }
   }
-  // -1: there is none
+  // -1 where there is none
   int64_t row() const { return row_ == kNone ? -1 : row_.load(); }
 
  private:

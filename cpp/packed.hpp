@@ -1,35 +1,43 @@
 // A right operand of products, packed once and read by all threads.
 #pragma once
 
-#include "aligned.hpp"
+#include <algorithm>
+
 #include "core.hpp"
+#include "memory.hpp"
 
 namespace safecf {
 
 class Packed {
  public:
-  Packed(const Kernels& kernels, const Execution& execution, Strided b, int64_t depth,
-         int64_t columns)
-      : depth_(depth), columns_(columns), data_(kernels.packed_size(depth, columns)) {
+  Packed(Operand b, const Execution& execution)
+      : depth_(b.rows),
+        columns_(b.columns),
+        data_(static_cast<size_t>(execution.kernels->packed_size(b.rows, b.columns))) {
     constexpr int64_t kPanels = 16;  // per task
-    const int64_t panels = (columns + kernels.panel - 1) / kernels.panel;
-    parallel_for((panels + kPanels - 1) / kPanels, execution, [] { return 0; },
-                 [&](int64_t task, int) {
-                   const int64_t last = std::min(panels, (task + 1) * kPanels);
-                   kernels.pack(b, depth, columns, nullptr, task * kPanels, last, data_.data());
-                 });
+    const Kernels& kernels = *execution.kernels;
+    const int64_t panels = (b.columns + kernels.panel - 1) / kernels.panel;
+    parallel_for((panels + kPanels - 1) / kPanels, execution, [&](int64_t task) {
+      const int64_t last = std::min(panels, (task + 1) * kPanels);
+      kernels.pack(b, {}, task * kPanels, last, {data_.data(), bytes() / 4});
+    });
   }
 
-  // C (rows x [first, last)) = A B
-  void multiply(const Kernels& kernels, Strided a, int64_t rows, int64_t first, int64_t last,
-                float* c, int64_t c_row, float* scratch) const {
-    kernels.multiply(a, rows, depth_, data_.data(), columns_, first, last, Write::kSet, c, c_row,
-                     scratch);
+  // C = A B's columns from `first` on, a multiple of the kernels' panels.
+  void multiply(Operand a, int64_t first, MatrixView<float> c, const Kernels& kernels,
+                Arena arena) const {
+    kernels.multiply(a, {data_.data(), depth_, columns_}, first, Write::kSet, c, arena);
   }
+  // C = A B
+  void multiply(Operand a, MatrixView<float> c, const Kernels& kernels, Arena arena) const {
+    multiply(a, 0, c, kernels, arena);
+  }
+
+  int64_t bytes() const { return static_cast<int64_t>(data_.size() * sizeof(float)); }
 
  private:
   int64_t depth_, columns_;
-  Buffer data_;
+  Buffer<float> data_;
 };
 
 }  // namespace safecf

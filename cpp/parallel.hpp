@@ -1,69 +1,56 @@
-// The one parallel loop: tasks handed out one at a time, scratch per thread.
+// The one parallel loop.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <exception>
-#include <functional>
-#include <mutex>
-#include <system_error>
-#include <thread>
-#include <vector>
+
+#include "arena.hpp"
 
 namespace safecf {
 
-// How to run: the number of threads (0: all cores), and what tells that the user wants to stop.
-// `interrupted` is asked by the calling thread only, a few times a second.
+struct Kernels;
+
+// How to run. `interrupted` tells that the user wants to stop; only the calling thread asks it, a
+// few times a second.
 struct Execution {
-  int threads = 1;
-  std::function<bool()> interrupted = [] { return false; };
+  const Kernels* kernels = nullptr;
+  int threads = 0;  // 0: all cores
+  bool (*interrupted)() = nullptr;
+
+  int64_t num_threads() const;
 };
 
-// Thrown out of a parallel loop when `interrupted` said so.
+// Thrown out of a loop when `interrupted` says so.
 struct Interrupted : std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-// Calls body(task, scratch) for every task in [0, tasks), in any order, on several threads, each
-// with a scratch of its own made by make_scratch(). The first exception ends the loop.
-template <class MakeScratch, class Body>
-void parallel_for(int64_t tasks, const Execution& execution, MakeScratch make_scratch, Body body) {
-  using Clock = std::chrono::steady_clock;
-  std::atomic<int64_t> next{0};
-  std::exception_ptr failure;
-  std::mutex guard;
-  const auto work = [&](bool watch) {
-    try {
-      auto scratch = make_scratch();
-      auto asked = Clock::now();
-      for (int64_t task; (task = next.fetch_add(1)) < tasks;) {
-        body(task, scratch);
-        if (watch && Clock::now() - asked > std::chrono::milliseconds(50)) {
-          if (execution.interrupted()) throw Interrupted();
-          asked = Clock::now();
-        }
-      }
-    } catch (...) {
-      const std::lock_guard lock(guard);
-      if (!failure) failure = std::current_exception();
-      next.store(tasks);
-    }
+struct Loop {
+  int64_t tasks;
+  int64_t scratch;  // bytes
+  const void* body;
+  void (*call)(const void* body, int64_t task, Arena arena);
+};
+
+// Runs the tasks on the calling thread and on helpers from a pool that lives as long as the
+// process. Callers that run at the same time share the pool. A forked child starts with an empty
+// pool.
+void run(const Loop& loop, const Execution& execution);
+
+// Calls body(task, arena) for every task in [0, tasks), in any order, on several threads, with an
+// arena of `scratch` bytes. The first exception ends the loop.
+template <class Body>
+void parallel_for(int64_t tasks, int64_t scratch, const Execution& execution, const Body& body) {
+  const auto call = [](const void* which, int64_t task, Arena arena) {
+    (*static_cast<const Body*>(which))(task, arena);
   };
-  const int64_t cores =
-      execution.threads > 0 ? execution.threads : std::max(1u, std::thread::hardware_concurrency());
-  constexpr int64_t kMostThreads = 1024;
-  std::vector<std::jthread> others;
-  try {
-    for (int64_t i = 1; i < std::min({cores, tasks, kMostThreads}); ++i)
-      others.emplace_back(work, false);
-  } catch (const std::system_error&) {
-    // the system has no more threads: go on with those that there are
-  }
-  work(true);
-  others.clear();  // joins
-  if (failure) std::rethrow_exception(failure);
+  run({tasks, scratch, &body, call}, execution);
+}
+
+// The same without scratch memory: body(task).
+template <class Body>
+void parallel_for(int64_t tasks, const Execution& execution, const Body& body) {
+  parallel_for(tasks, 0, execution, [&](int64_t task, Arena) { body(task); });
 }
 
 }  // namespace safecf

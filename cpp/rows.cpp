@@ -1,7 +1,8 @@
-// Half-steps, gradients and losses: rows are taken in blocks, brought into the eigenbasis of G,
-// dealt with there one by one, and brought back.
+// Half-steps, gradients and losses: blocks of rows are rotated into the eigenbasis of G, processed
+// there row by row, and rotated back.
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "blocks.hpp"
 #include "first_failure.hpp"
@@ -10,195 +11,196 @@
 namespace safecf {
 namespace {
 
-enum class Ways { kInto, kBack, kBoth };
+enum class Direction { kForward, kBack, kBoth };
 
-// The way of rows into the eigenbasis of G and back: rotations, unless they are in it anyway.
+// Rotations into the eigenbasis of G and back; copies where the rows are in it already.
 class Eigenbasis {
  public:
-  // Only `ways` are made ready.
-  Eigenbasis(const Kernels& kernels, const Execution& execution, const Fixed& fixed, Ways ways)
-      : d_(fixed.factors), width_(fixed.rotated.width) {
+  Eigenbasis(const Fixed& fixed, Direction direction, const Execution& execution)
+      : kernels_(*execution.kernels) {
     if (!fixed.basis) return;
-    if (ways != Ways::kBack) into_.emplace(kernels, execution, Strided{fixed.basis, d_, 1}, d_, d_);
-    if (ways != Ways::kInto) back_.emplace(kernels, execution, Strided{fixed.basis, 1, d_}, d_, d_);
+    const Operand basis(fixed.basis);
+    if (direction != Direction::kBack) forward_.emplace(basis, execution);
+    if (direction != Direction::kForward) back_.emplace(basis.transposed(), execution);
   }
 
-  // The padding of `inside` stays as it is.
-  void enter(const Kernels& kernels, const float* rows, int64_t count, float* inside,
-             float* scratch) const {
-    if (into_) {
-      into_->multiply(kernels, {rows, d_, 1}, count, 0, d_, inside, width_, scratch);
-    } else {
-      for (int64_t row = 0; row < count; ++row)
-        std::copy_n(rows + row * d_, d_, inside + row * width_);
-    }
+  // Pads the rotated rows with zeros.
+  void rotate(MatrixView<const float> rows, MatrixView<float> rotated, Arena arena) const {
+    apply(forward_, rows, rotated.columns_from(0, rows.columns), arena);
+    for (int64_t row = 0; row < rows.rows; ++row)
+      std::ranges::fill(rotated.row(row).from(rows.columns), 0.0f);
   }
-
-  void leave(const Kernels& kernels, const float* inside, int64_t count, float* rows,
-             float* scratch) const {
-    if (back_) {
-      back_->multiply(kernels, {inside, width_, 1}, count, 0, d_, rows, d_, scratch);
-    } else {
-      for (int64_t row = 0; row < count; ++row)
-        std::copy_n(inside + row * width_, d_, rows + row * d_);
-    }
+  void rotate_back(MatrixView<const float> rotated, MatrixView<float> rows, Arena arena) const {
+    apply(back_, rotated.columns_from(0, rows.columns), rows, arena);
   }
 
  private:
-  int64_t d_, width_;
-  std::optional<Packed> into_, back_;
+  void apply(const std::optional<Packed>& rotation, MatrixView<const float> from,
+             MatrixView<float> to, Arena arena) const {
+    if (rotation) return rotation->multiply(from, to, kernels_, arena);
+    for (int64_t row = 0; row < from.rows; ++row)
+      std::ranges::copy(from.row(row), to.row(row).data);
+  }
+
+  const Kernels& kernels_;
+  std::optional<Packed> forward_, back_;
 };
 
-struct Scratch {
-  Buffer inside;   // a block in the eigenbasis
-  Buffer outside;  // the same block, brought back
-  Buffer product;  // for the matrix products
-  std::vector<int32_t> columns;
-  Buffer pairs;
-  Buffer shared;
-  Buffer solver;
+// A pass over the rows of a half-step.
+struct Pass {
+  const Rows& rows;
+  const Fixed& fixed;
+  MatrixView<const float> start;  // what each row starts from; may be missing
+  int64_t longest_row;
+  int64_t solver_scratch;
+  const Execution& execution;
 };
 
-// Takes the rows in blocks. each(row, system, x, scratch) sees a row in the eigenbasis, without its
-// pairs of weight zero, where x is the row of `start`, if there is one, and replaces x; done(block,
-// found) gets what it put there, brought back.
+// Calls each(row, system, x, arena) for every row in the eigenbasis, pairs of weight zero left out,
+// where x is the row of `start`, and is replaced. Then done(block, found) gets a block's x, rotated
+// back.
 template <class Each, class Done>
-void for_rows(const Kernels& kernels, const Execution& execution, const Rows& rows,
-              const Fixed& fixed, const float* start, int64_t longest, int64_t solver_scratch,
-              Each each, Done done) {
-  const int64_t d = fixed.factors, width = fixed.rotated.width;
-  const Eigenbasis eigenbasis(kernels, execution, fixed, start ? Ways::kBoth : Ways::kBack);
+void for_rows(const Pass& pass, const Each& each, const Done& done) {
+  const Rows& rows = pass.rows;
+  const Fixed& fixed = pass.fixed;
+  const int64_t d = fixed.factors(), width = fixed.rotated.width();
+  const Eigenbasis eigenbasis(fixed, pass.start ? Direction::kBoth : Direction::kBack,
+                              pass.execution);
   const std::vector<Block> blocks = row_blocks(rows.matrix);
-  const int64_t most = std::min(kBlockRows, rows.matrix.rows);
+  const int64_t most = std::min(kBlockRows, rows.matrix.rows());
+  const int64_t needed = scratch<float>(most * width) + scratch<float>(most * d) +
+                         scratch<int32_t>(pass.longest_row) + scratch<float>(pass.longest_row) +
+                         scratch<float>(width) +
+                         std::max(pass.solver_scratch, pass.execution.kernels->multiply_scratch);
 
-  const auto make_scratch = [&] {
-    return Scratch{
-        Buffer(most * width),          Buffer(most * d), Buffer(kernels.multiply_scratch),
-        std::vector<int32_t>(longest), Buffer(longest),  Buffer(width, 1.0f),
-        Buffer(solver_scratch)};
+  const auto solve_block = [&](int64_t task, Arena arena) {
+    const Block block = blocks[task];
+    const auto rotated = arena.take<float>(most, width).rows_from(0, block.rows());
+    const auto found = arena.take<float>(most, d).rows_from(0, block.rows());
+    const auto columns = arena.take<int32_t>(pass.longest_row);
+    const auto pairs = arena.take<float>(pass.longest_row);
+    const auto shared = arena.take<float>(width);
+    std::ranges::fill(shared.from(d), 1.0f);
+    if (pass.start)
+      eigenbasis.rotate(pass.start.rows_from(block.first, block.rows()), rotated, arena);
+    for (int64_t row = block.first; row < block.last; ++row) {
+      const int64_t begin = rows.matrix.begin(row);
+      int64_t count = 0;
+      for (int64_t entry = begin; entry < begin + rows.matrix.length(row); ++entry) {
+        columns[count] = rows.matrix.columns[entry];
+        pairs[count] = rows.pair(row, entry);
+        count += pairs[count] != 0.0f;
+      }
+      for (int64_t i = 0; i < d; ++i)
+        shared[i] = rows.gram_weight[row] * fixed.values[i] + rows.ridge[row];
+      const RowSystem system{fixed.rotated, columns.slice(0, count), pairs.slice(0, count), shared,
+                             d};
+      each(row, system, rotated.row(row - block.first), arena);
+    }
+    eigenbasis.rotate_back(rotated, found, arena);
+    done(block, found);
   };
-  parallel_for(static_cast<int64_t>(blocks.size()), execution, make_scratch,
-               [&](int64_t task, Scratch& scratch) {
-                 const Block block = blocks[task];
-                 if (start)
-                   eigenbasis.enter(kernels, start + block.first * d, block.rows(),
-                                    scratch.inside.data(), scratch.product.data());
-                 for (int64_t row = block.first; row < block.last; ++row) {
-                   const int64_t begin = rows.matrix.begin(row);
-                   int64_t count = 0;
-                   for (int64_t entry = begin; entry < begin + rows.matrix.length(row); ++entry) {
-                     scratch.columns[count] = rows.matrix.columns[entry];
-                     scratch.pairs[count] = rows.pair(row, entry);
-                     count += scratch.pairs[count] != 0.0f;
-                   }
-                   for (int64_t i = 0; i < d; ++i)
-                     scratch.shared[i] = rows.gram_weight[row] * fixed.values[i] + rows.ridge[row];
-                   const RowSystem system{fixed.rotated, scratch.columns.data(),
-                                          scratch.pairs.data(), count, scratch.shared.data()};
-                   each(row, system, scratch.inside.data() + (row - block.first) * width,
-                        scratch.solver.data());
-                 }
-                 eigenbasis.leave(kernels, scratch.inside.data(), block.rows(),
-                                  scratch.outside.data(), scratch.product.data());
-                 done(block, scratch.outside.data());
-               });
+  parallel_for(static_cast<int64_t>(blocks.size()), needed, pass.execution, solve_block);
 }
 
-// Solves every row with solve(system, x, scratch) -> bool.
+// Solves every row with solve(system, x, arena) -> bool.
 template <class Solve>
-int64_t solve_rows(const Kernels& kernels, const Execution& execution, const Rows& rows,
-                   const Fixed& fixed, bool warm, int64_t longest, int64_t solver_scratch,
-                   Solution out, Solve solve) {
-  const int64_t d = fixed.factors;
+int64_t solve_rows(const Pass& pass, MatrixView<float> factors, const Report& report,
+                   const Solve& solve) {
   FirstFailure failure;
-  const auto each = [&](int64_t row, const RowSystem& system, float* x, float* scratch) {
-    if (system.count == 0) {
-      std::fill_n(x, system.fixed.width, 0.0f);
-    } else if (!solve(system, x, scratch)) {
+  const auto each = [&](int64_t row, const RowSystem& system, View<float> x, Arena arena) {
+    if (system.columns.size == 0) {
+      std::ranges::fill(x, 0.0f);
+    } else if (!solve(system, x, arena)) {
       failure.at(row);
     }
   };
-  const auto done = [&](const Block& block, const float* found) {
-    for (int64_t row = block.first; row < block.last; ++row, found += d) {
-      float* const old = out.factors + row * d;
+  const auto done = [&](const Block& block, MatrixView<const float> found) {
+    for (int64_t row = block.first; row < block.last; ++row) {
+      const View<float> old = factors.row(row);
+      const View<const float> x = found.row(row - block.first);
       float change = 0.0f, norm = 0.0f;
-      for (int64_t i = 0; i < d; ++i) {
-        change += (found[i] - old[i]) * (found[i] - old[i]);
-        norm += found[i] * found[i];
-        old[i] = found[i];
+      for (int64_t i = 0; i < x.size; ++i) {
+        change += (x[i] - old[i]) * (x[i] - old[i]);
+        norm += x[i] * x[i];
+        old[i] = x[i];
       }
-      out.change[row] = change;
-      out.norm[row] = norm;
+      report.change[row] = change;
+      report.norm[row] = norm;
     }
   };
-  for_rows(kernels, execution, rows, fixed, warm ? out.factors : nullptr, longest, solver_scratch,
-           each, done);
+  for_rows(pass, each, done);
   return failure.row();
 }
 
 }  // namespace
 
-int64_t solve_rows_cg(const Kernels& kernels, const Execution& execution, const Rows& rows,
-                      const Fixed& fixed, const CgOptions& options, Solution out) {
-  return solve_rows(kernels, execution, rows, fixed, true, longest_row(rows.matrix),
-                    kCgScratch * fixed.rotated.width, out,
-                    [&](const RowSystem& system, float* x, float* scratch) {
-                      return kernels.solve_cg(system, options, x, scratch);
+int64_t solve_cg(const Rows& rows, const Fixed& fixed, const CgOptions& options,
+                 MatrixView<float> factors, const Report& report, const Execution& execution) {
+  const Kernels& kernels = *execution.kernels;
+  const Pass pass{rows,
+                  fixed,
+                  factors,
+                  rows.matrix.longest_row(),
+                  kernels.cg_scratch(fixed.rotated.width()),
+                  execution};
+  return solve_rows(pass, factors, report,
+                    [&](const RowSystem& system, View<float> x, Arena arena) {
+                      return kernels.solve_cg(system, options, x, arena);
                     });
 }
 
-int64_t solve_rows_exact(const Kernels& kernels, const Execution& execution, const Rows& rows,
-                         const Fixed& fixed, Solution out) {
-  const int64_t longest = longest_row(rows.matrix);
-  return solve_rows(kernels, execution, rows, fixed, false, longest,
-                    kernels.exact_scratch(fixed.factors, longest), out,
-                    [&](const RowSystem& system, float* x, float* scratch) {
-                      return kernels.solve_exact(system, fixed.factors, x, scratch);
-                    });
+int64_t solve_exact(const Rows& rows, const Fixed& fixed, MatrixView<float> factors,
+                    const Report& report, const Execution& execution) {
+  const Kernels& kernels = *execution.kernels;
+  const int64_t longest = rows.matrix.longest_row();
+  const int64_t solver_scratch = kernels.exact_scratch(fixed.factors(), longest);
+  const Pass pass{rows, fixed, {}, longest, solver_scratch, execution};
+  return solve_rows(pass, factors, report, kernels.solve_exact);
 }
 
-void gradients(const Kernels& kernels, const Execution& execution, const Rows& rows,
-               const Fixed& fixed, const float* factors, float* gradients) {
-  const int64_t d = fixed.factors;
-  for_rows(
-      kernels, execution, rows, fixed, factors, longest_row(rows.matrix), fixed.rotated.width,
-      [&](int64_t, const RowSystem& system, float* x, float* scratch) {
-        kernels.gradient(system, x, scratch);
-        std::copy_n(scratch, system.fixed.width, x);
-      },
-      [&](const Block& block, const float* found) {
-        std::copy_n(found, block.rows() * d, gradients + block.first * d);
-      });
+void gradients(const Rows& rows, const Fixed& fixed, MatrixView<const float> factors,
+               MatrixView<float> gradients, const Execution& execution) {
+  const int64_t width = fixed.rotated.width();
+  const Pass pass{rows,     fixed, factors, rows.matrix.longest_row(), scratch<float>(width),
+                  execution};
+  const auto each = [&](int64_t, const RowSystem& system, View<float> x, Arena arena) {
+    const auto gradient = arena.take<float>(width);
+    execution.kernels->gradient(system, x, gradient);
+    std::ranges::copy(gradient, x.data);
+  };
+  const auto done = [&](const Block& block, MatrixView<const float> found) {
+    for (int64_t row = block.first; row < block.last; ++row)
+      std::ranges::copy(found.row(row - block.first), gradients.row(row).data);
+  };
+  for_rows(pass, each, done);
 }
 
-void losses(const Kernels& kernels, const Execution& execution, const Csr& matrix,
-            const float* pair_weight, const Fixed& fixed, const float* factors, float* losses) {
-  const int64_t d = fixed.factors, width = fixed.rotated.width;
-  const Eigenbasis eigenbasis(kernels, execution, fixed, Ways::kInto);
+void losses(const Csr& matrix, View<const float> pair_weight, const Fixed& fixed,
+            MatrixView<const float> factors, View<float> losses, const Execution& execution) {
+  const Kernels& kernels = *execution.kernels;
+  const int64_t d = fixed.factors(), width = fixed.rotated.width();
+  const Eigenbasis eigenbasis(fixed, Direction::kForward, execution);
   const std::vector<Block> blocks = row_blocks(matrix);
-  struct LossScratch {
-    Buffer inside, product, values;
+  const int64_t needed =
+      scratch<float>(kBlockRows * width) + scratch<float>(width) + kernels.multiply_scratch;
+
+  const auto block_losses = [&](int64_t task, Arena arena) {
+    const Block block = blocks[task];
+    const auto rotated = arena.take<float>(kBlockRows, width).rows_from(0, block.rows());
+    const auto values = arena.take<float>(width);
+    std::ranges::copy(fixed.values, values.data);
+    std::ranges::fill(values.from(d), 0.0f);
+    eigenbasis.rotate(factors.rows_from(block.first, block.rows()), rotated, arena);
+    for (int64_t row = block.first; row < block.last; ++row) {
+      const View<const float> x = rotated.row(row - block.first);
+      const float error =
+          kernels.squared_error(fixed.rotated, matrix.row_columns(row), matrix.row_weights(row), x);
+      const float unobserved = kernels.dot3(x, x, values);
+      losses[row] = 0.5f * (pair_weight[row] * error + unobserved);
+    }
   };
-  const auto make_scratch = [&] {
-    Buffer values(width, 0.0f);
-    std::copy_n(fixed.values, d, values.data());
-    return LossScratch{Buffer(kBlockRows * width), Buffer(kernels.multiply_scratch), values};
-  };
-  parallel_for(static_cast<int64_t>(blocks.size()), execution, make_scratch,
-               [&](int64_t task, LossScratch& scratch) {
-                 const Block block = blocks[task];
-                 eigenbasis.enter(kernels, factors + block.first * d, block.rows(),
-                                  scratch.inside.data(), scratch.product.data());
-                 for (int64_t row = block.first; row < block.last; ++row) {
-                   const int64_t begin = matrix.begin(row);
-                   const float* const x = scratch.inside.data() + (row - block.first) * width;
-                   const float* const weights = matrix.weights ? matrix.weights + begin : nullptr;
-                   const float missed = kernels.missed(fixed.rotated, matrix.columns + begin,
-                                                       weights, matrix.length(row), x);
-                   const float unobserved = kernels.dot3(x, x, scratch.values.data(), width);
-                   losses[row] = 0.5f * (pair_weight[row] * missed + unobserved);
-                 }
-               });
+  parallel_for(static_cast<int64_t>(blocks.size()), needed, execution, block_losses);
 }
 
 }  // namespace safecf

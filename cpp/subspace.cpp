@@ -1,6 +1,7 @@
 // Block coordinate descent: a block of every row's coordinates is solved given the others, with
 // the scores of the observed pairs kept up to date.
 #include <algorithm>
+#include <vector>
 
 #include "blocks.hpp"
 #include "first_failure.hpp"
@@ -9,146 +10,143 @@
 namespace safecf {
 namespace {
 
-struct Scratch {
-  Buffer shared_part;  // of a few rows: G x in the block's eigenbasis
-  Buffer inside;       // their blocks there, and then the steps
-  Buffer outside;      // the steps, rotated back
-  Buffer product;      // for the matrix products
-  Buffer pairs, missing, scores;
-  Buffer shared;
-  Buffer solver;
+// The scratch memory of one row's update.
+struct RowScratch {
+  View<float> pairs, residuals, scores, shared;
+
+  RowScratch(Arena& arena, int64_t longest, int64_t width)
+      : pairs(arena.take<float>(longest)),
+        residuals(arena.take<float>(longest)),
+        scores(arena.take<float>(longest)),
+        shared(arena.take<float>(width)) {}
+  static int64_t bytes(int64_t longest, int64_t width) {
+    return 3 * scratch<float>(longest) + scratch<float>(width);
+  }
 };
+
+// Replaces x, a row's block in the eigenbasis, by the step from it, given G x there; updates the
+// scores. False: not positive definite.
+bool step_from(int64_t row, const Rows& rows, const Fixed& side, View<float> x,
+               View<const float> gram_x, const Scores& scores, RowScratch room, Arena arena,
+               const Kernels& kernels) {
+  const int64_t begin = rows.matrix.begin(row), count = rows.matrix.length(row);
+  const View<const int32_t> columns = rows.matrix.row_columns(row);
+  const auto pairs = room.pairs.slice(0, count), residuals = room.residuals.slice(0, count);
+  bool empty = true, solved = true;
+  for (int64_t j = 0; j < count; ++j) {
+    pairs[j] = rows.pair(row, begin + j);
+    room.scores[j] = scores[begin + j];
+    residuals[j] = pairs[j] * (1.0f - room.scores[j]);
+    empty = empty && pairs[j] == 0.0f;
+  }
+  const float gram_weight = rows.gram_weight[row], ridge = rows.ridge[row];
+  if (empty) {
+    for (int64_t i = 0; i < side.factors(); ++i) x[i] = -x[i];
+  } else {
+    for (int64_t i = 0; i < side.factors(); ++i) {
+      x[i] = -gram_weight * gram_x[i] - ridge * x[i];
+      room.shared[i] = gram_weight * side.values[i] + ridge;
+    }
+    kernels.add_rows(side.rotated.float32, columns, residuals, x);
+    const RowSystem system{side.rotated, columns, pairs, room.shared, side.factors()};
+    solved = kernels.solve_general(system, x, arena);
+  }
+  const auto changes = residuals;  // of the scores; the residuals are used up
+  kernels.gather_scores(side.rotated.float32, columns, x, changes);
+  for (int64_t j = 0; j < count; ++j) scores[begin + j] = room.scores[j] + changes[j];
+  return solved;
+}
 
 }  // namespace
 
-int64_t update_block(const Kernels& kernels, const Execution& execution, const Rows& rows,
-                     const FixedBlock& fixed, int64_t first, int64_t factors, Solution out,
-                     float* scores, const uint32_t* positions) {
-  const int64_t d = factors, size = fixed.side.factors, width = fixed.side.rotated.width;
-  const Packed into(kernels, execution, {fixed.side.basis, size, 1}, size, size);
-  const Packed back(kernels, execution, {fixed.side.basis, 1, size}, size, size);
-  const Packed gram(kernels, execution, {fixed.gram, size, 1}, d, size);
+int64_t update_block(const Rows& rows, const FixedBlock& fixed, MatrixView<float> factors,
+                     const Report& report, const Scores& scores, const Execution& execution) {
+  const Kernels& kernels = *execution.kernels;
+  const int64_t size = fixed.side.factors(), width = fixed.side.rotated.width();
+  const Packed forward(fixed.side.basis, execution), gram(fixed.gram, execution);
+  const Packed back(Operand(fixed.side.basis).transposed(), execution);
   const std::vector<Block> blocks = row_blocks(rows.matrix);
-  const int64_t longest = longest_row(rows.matrix);
+  const int64_t longest = rows.matrix.longest_row();
+  const int64_t needed = 2 * scratch<float>(kBlockRows * width) +
+                         scratch<float>(kBlockRows * size) + RowScratch::bytes(longest, width) +
+                         std::max(kernels.multiply_scratch, kernels.exact_scratch(size, longest));
   FirstFailure failure;
 
-  const auto make_scratch = [&] {
-    return Scratch{Buffer(kBlockRows * width),
-                   Buffer(kBlockRows * width, 0.0f),
-                   Buffer(kBlockRows * size),
-                   Buffer(kernels.multiply_scratch),
-                   Buffer(longest),
-                   Buffer(longest),
-                   Buffer(longest),
-                   Buffer(width, 1.0f),
-                   Buffer(kernels.exact_scratch(size, longest))};
+  const auto update_rows = [&](int64_t task, Arena arena) {
+    const Block block = blocks[task];
+    const auto whole = factors.rows_from(block.first, block.rows());
+    const auto x = whole.columns_from(fixed.first, size);
+    const auto gram_x = arena.take<float>(kBlockRows, width).rows_from(0, block.rows());
+    const auto rotated = arena.take<float>(kBlockRows, width).rows_from(0, block.rows());
+    const auto steps = arena.take<float>(kBlockRows, size).rows_from(0, block.rows());
+    const RowScratch room(arena, longest, width);
+    std::ranges::fill(room.shared.from(size), 1.0f);
+    gram.multiply(whole, gram_x.columns_from(0, size), kernels, arena);
+    forward.multiply(x, rotated.columns_from(0, size), kernels, arena);
+    for (int64_t row = 0; row < block.rows(); ++row) {
+      std::ranges::fill(rotated.row(row).from(size), 0.0f);
+      if (!step_from(block.first + row, rows, fixed.side, rotated.row(row), gram_x.row(row), scores,
+                     room, arena, kernels))
+        failure.at(block.first + row);
+    }
+    back.multiply(rotated.columns_from(0, size), steps, kernels, arena);
+    for (int64_t row = 0; row < block.rows(); ++row) {
+      float change = 0.0f, norm = 0.0f;
+      for (int64_t i = 0; i < size; ++i) {
+        const float step = steps(row, i);
+        float& value = x(row, i);
+        value += step;
+        change += step * step;
+        norm += value * value;
+      }
+      report.change[block.first + row] = change;
+      report.norm[block.first + row] = norm;
+    }
   };
-  parallel_for(static_cast<int64_t>(blocks.size()), execution, make_scratch,
-               [&](int64_t task, Scratch& scratch) {
-                 const Block block = blocks[task];
-                 float* const x = out.factors + block.first * d + first;
-                 gram.multiply(kernels, {x - first, d, 1}, block.rows(), 0, size,
-                               scratch.shared_part.data(), width, scratch.product.data());
-                 into.multiply(kernels, {x, d, 1}, block.rows(), 0, size, scratch.inside.data(),
-                               width, scratch.product.data());
-                 for (int64_t row = block.first; row < block.last; ++row) {
-                   const int64_t begin = rows.matrix.begin(row), count = rows.matrix.length(row);
-                   const int32_t* const columns = rows.matrix.columns + begin;
-                   const auto score = [&](int64_t j) -> float& {
-                     return scores[positions ? positions[begin + j] : begin + j];
-                   };
-                   bool empty = true;
-                   for (int64_t j = 0; j < count; ++j) {
-                     const float pair = rows.pair(row, begin + j);
-                     scratch.pairs[j] = pair;
-                     scratch.scores[j] = score(j);
-                     scratch.missing[j] = pair * (1.0f - scratch.scores[j]);
-                     empty = empty && pair == 0.0f;
-                   }
-                   float* const step = scratch.inside.data() + (row - block.first) * width;
-                   const float* const pulled =
-                       scratch.shared_part.data() + (row - block.first) * width;
-                   const float gram_weight = rows.gram_weight[row], ridge = rows.ridge[row];
-                   if (empty) {
-                     for (int64_t i = 0; i < size; ++i) step[i] = -step[i];
-                   } else {
-                     for (int64_t i = 0; i < size; ++i) {
-                       step[i] = -gram_weight * pulled[i] - ridge * step[i];
-                       scratch.shared[i] = gram_weight * fixed.side.values[i] + ridge;
-                     }
-                     kernels.add_rows(fixed.side.rotated.single, width, columns,
-                                      scratch.missing.data(), count, step);
-                     const RowSystem system{fixed.side.rotated, columns, scratch.pairs.data(),
-                                            count, scratch.shared.data()};
-                     if (!kernels.solve_general(system, size, step, scratch.solver.data()))
-                       failure.at(row);
-                   }
-                   kernels.gather_scores(fixed.side.rotated.single, width, columns, count, step,
-                                         scratch.missing.data());
-                   for (int64_t j = 0; j < count; ++j)
-                     score(j) = scratch.scores[j] + scratch.missing[j];
-                 }
-                 back.multiply(kernels, {scratch.inside.data(), width, 1}, block.rows(), 0, size,
-                               scratch.outside.data(), size, scratch.product.data());
-                 for (int64_t row = 0; row < block.rows(); ++row) {
-                   const float* const step = scratch.outside.data() + row * size;
-                   float change = 0.0f, norm = 0.0f;
-                   for (int64_t i = 0; i < size; ++i) {
-                     float& value = x[row * d + i];
-                     value += step[i];
-                     change += step[i] * step[i];
-                     norm += value * value;
-                   }
-                   out.change[block.first + row] = change;
-                   out.norm[block.first + row] = norm;
-                 }
-               });
+  parallel_for(static_cast<int64_t>(blocks.size()), needed, execution, update_rows);
   return failure.row();
 }
 
-void scores(const Kernels& kernels, const Execution& execution, const Csr& matrix,
-            const float* factors, const float* others, int64_t width, float* scores) {
+void scores(const Csr& matrix, MatrixView<const float> factors, MatrixView<const float> others,
+            View<float> scores, const Execution& execution) {
   const std::vector<Block> blocks = row_blocks(matrix);
-  parallel_for(
-      static_cast<int64_t>(blocks.size()), execution, [] { return 0; },
-      [&](int64_t task, int) {
-        for (int64_t row = blocks[task].first; row < blocks[task].last; ++row)
-          kernels.gather_scores(others, width, matrix.columns + matrix.begin(row),
-                                matrix.length(row), factors + row * width,
-                                scores + matrix.begin(row));
-      });
+  parallel_for(static_cast<int64_t>(blocks.size()), execution, [&](int64_t task) {
+    for (int64_t row = blocks[task].first; row < blocks[task].last; ++row)
+      execution.kernels->gather_scores(others, matrix.row_columns(row), factors.row(row),
+                                       scores.slice(matrix.begin(row), matrix.length(row)));
+  });
 }
 
-void scored_losses(const Kernels& kernels, const Execution& execution, const Csr& matrix,
-                   const float* pair_weight, const float* scores, const float* factors,
-                   int64_t width, const float* gram, int64_t gram_size, float* losses) {
-  const Packed packed(kernels, execution, {gram, gram_size, 1}, gram_size, gram_size);
+void scored_losses(const Csr& matrix, View<const float> pair_weight, View<const float> scores,
+                   MatrixView<const float> factors, MatrixView<const float> gram,
+                   View<float> losses, const Execution& execution) {
+  const Kernels& kernels = *execution.kernels;
+  const int64_t d = gram.rows, width = factors.columns;
+  const Packed packed(gram, execution);
   const std::vector<Block> blocks = row_blocks(matrix);
-  struct LossScratch {
-    Buffer pulled, product, ones;
+  const int64_t needed =
+      scratch<float>(kBlockRows * width) + scratch<float>(width) + kernels.multiply_scratch;
+
+  const auto block_losses = [&](int64_t task, Arena arena) {
+    const Block block = blocks[task];
+    const auto gram_x = arena.take<float>(kBlockRows, width).rows_from(0, block.rows());
+    const auto ones = arena.take<float>(width);
+    std::ranges::fill(ones, 1.0f);
+    const auto x = factors.rows_from(block.first, block.rows());
+    packed.multiply(x.columns_from(0, d), gram_x.columns_from(0, d), kernels, arena);
+    for (int64_t row = block.first; row < block.last; ++row) {
+      const View<float> gram_row = gram_x.row(row - block.first);
+      std::ranges::fill(gram_row.from(d), 0.0f);
+      double error = 0;
+      for (int64_t e = matrix.begin(row); e < matrix.begin(row + 1); ++e) {
+        const float gap = 1.0f - scores[e];
+        error += matrix.weight(e) * gap * gap;
+      }
+      const float unobserved = kernels.dot3(factors.row(row), gram_row, ones);
+      losses[row] = 0.5f * (pair_weight[row] * static_cast<float>(error) + unobserved);
+    }
   };
-  const auto make_scratch = [&] {
-    return LossScratch{Buffer(kBlockRows * width, 0.0f), Buffer(kernels.multiply_scratch),
-                       Buffer(width, 1.0f)};
-  };
-  parallel_for(
-      static_cast<int64_t>(blocks.size()), execution, make_scratch,
-      [&](int64_t task, LossScratch& scratch) {
-        const Block block = blocks[task];
-        packed.multiply(kernels, {factors + block.first * width, width, 1}, block.rows(), 0,
-                        gram_size, scratch.pulled.data(), width, scratch.product.data());
-        for (int64_t row = block.first; row < block.last; ++row) {
-          double missed = 0;
-          for (int64_t e = matrix.begin(row); e < matrix.begin(row + 1); ++e) {
-            const float gap = 1.0f - scores[e];
-            missed += (matrix.weights ? matrix.weights[e] : 1.0f) * gap * gap;
-          }
-          const float unobserved = kernels.dot3(factors + row * width,
-                                                scratch.pulled.data() + (row - block.first) * width,
-                                                scratch.ones.data(), width);
-          losses[row] = 0.5f * (pair_weight[row] * static_cast<float>(missed) + unobserved);
-        }
-      });
+  parallel_for(static_cast<int64_t>(blocks.size()), needed, execution, block_losses);
 }
 
 }  // namespace safecf

@@ -1,4 +1,4 @@
-"""The best rows by dot product: the same from every backend, for one query and for many."""
+"""The best columns: the same from every backend, and from one query, few and many."""
 
 import numpy as np
 import pytest
@@ -7,23 +7,31 @@ from tests.agreement.placed import TWIN
 from tests.agreement.test_backends import floats
 from tests.problems import matrix_of
 
+MANY = 40  # queries, which are multiplied with the packed items
+KINDS = (
+    *("plain", "near-ties", "equal", "whole numbers", "zeros", "all zero", "any size"),
+    *("rounded apart", "no numbers", "one is far longer"),
+)
+
 
 @pytest.mark.parametrize("num_items", [1, 31, 32, 33, 1023, 1025, 3000])
 @pytest.mark.parametrize("k", [1, 10, 40])
 @pytest.mark.parametrize("count", [1, 3, 100])
-def test_whole_numbers_agree(native, num_items, k, count):
+def test_the_backends_agree_on_whole_numbers(native, num_items, k, count):
     """Small integers are exact in float32, and full of ties."""
     rng = np.random.default_rng(num_items)
     queries = rng.integers(-2, 3, (count, 21)).astype(np.float32)
     items = rng.integers(-2, 3, (num_items, 21)).astype(np.float32)
     seen = matrix_of(rng.integers(0, min(num_items, 30) + 1, count), num_items, rng)
     banned = rng.choice(num_items, min(num_items, 5), replace=False)
-    for exclude in (None, seen):
-        for exclude_all in (None, banned):
-            expected = TWIN.index(items).search(queries, k, exclude, exclude_all)
-            actual = native.index(items).search(queries, k, exclude, exclude_all)
-            np.testing.assert_array_equal(actual[0], expected[0])
-            np.testing.assert_array_equal(actual[1], expected[1])
+    index, twin = native.index(items), TWIN.index(items)
+    for _ in range(2):  # the second search of few queries has a bfloat16 copy
+        for rows in (None, seen):
+            for everywhere in (None, banned):
+                expected = twin.search(queries, k, rows, everywhere)
+                actual = index.search(queries, k, rows, everywhere)
+                np.testing.assert_array_equal(actual[0], expected[0])
+                np.testing.assert_array_equal(actual[1], expected[1])
 
 
 @pytest.mark.parametrize("count", [2, 97])
@@ -57,12 +65,32 @@ def test_scores_that_are_no_numbers_are_never_returned(native, count):
         np.testing.assert_array_equal(ids, np.tile([3, 1, -1, -1], (count, 1)))
 
 
-def tricky_items(kind, factors, rng):
-    """Items among which a first look in low precision might go wrong."""
+@pytest.mark.parametrize("factors", [1, 3, 16, 31, 256, 257, 300, 600])
+@pytest.mark.parametrize("num_items", [1, 17, 33, 1025, 2500])
+def test_one_query_and_a_batch_give_the_same_bits(native, factors, num_items):
+    rng = np.random.default_rng(factors)
+    items = floats(rng.normal(size=(num_items, factors)))
+    queries = floats(rng.normal(size=(MANY + 1, factors)))
+    index = native.index(items)
+    batch = index.search(queries, 12)
+    for _ in range(2):
+        for row in range(len(queries)):
+            assert_same(index.search(queries[row : row + 1], 12), batch, [row])
+    for rows in (slice(3, 5), slice(0, 4), slice(7, 36)):
+        assert_same(index.search(queries[rows], 12), batch, rows)
+
+
+def assert_same(found, batch, rows):
+    np.testing.assert_array_equal(found[0], batch[0][rows])
+    np.testing.assert_array_equal(found[1].view(np.int32), batch[1][rows].view(np.int32))
+
+
+def difficult_items(kind, factors, rng):
+    """Items whose order in bfloat16 might be wrong."""
     items = rng.normal(size=(2500, factors)) * rng.lognormal(size=(2500, 1))
     if kind == "near-ties":
         items = rng.normal(size=factors) * (1 + rng.integers(-40, 41, (2500, factors)) * 2.0**-16)
-    elif kind == "rounded apart":  # the better ones down, the others up, nearly by the margin
+    elif kind == "rounded apart":  # the better ones down, the others up, nearly by the bound
         small = 2.0**-12 * rng.integers(1, 41, (2500, 1))
         steps = np.where(np.arange(factors) % 2, 3, -1.5) + small
         steps[::2] = 1 - small[::2]
@@ -85,46 +113,42 @@ def tricky_items(kind, factors, rng):
     return items
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *("plain", "near-ties", "equal", "whole numbers", "zeros", "all zero", "any size"),
-        *("rounded apart", "no numbers", "one is far longer"),
-    ],
-)
-@pytest.mark.parametrize("factors", [1, 3, 16, 33, 64, 256, 257, 300])
-def test_a_query_has_the_same_bits_alone_and_among_many(native, factors, kind):
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("factors", [3, 16, 33, 64, 256, 300])
+def test_difficult_items_give_the_same_bits_too(native, factors, kind):
     rng = np.random.default_rng(factors)
-    base = tricky_items(kind, factors, rng)
+    base = difficult_items(kind, factors, rng)
     for scale in (1, 1e-38, 1e-12, 1e12, 1e38):
         with np.errstate(over="ignore"):
             items = floats(base * scale)
         queries = floats(rng.normal(size=(5, factors)) * [[1], [1e-40], [1e-15], [1e9], [1e30]])
         queries[0] = 1
-        assert_same_bits(native.index(items), np.tile(queries, (20, 1)), len(items), rng)
+        assert_few_are_as_many(native, queries, items, rng)
 
 
-def assert_same_bits(index, queries, count, rng):
-    seen = matrix_of(rng.integers(0, 60, len(queries)), count, rng)
+def assert_few_are_as_many(native, queries, items, rng):
+    """Every query by itself, without and with the bfloat16 copy, and among many."""
+    count = len(items)
+    many = np.concatenate([queries] * (MANY // len(queries)))
+    seen = matrix_of(rng.integers(0, 60, len(many)), count, rng)
     banned = rng.choice(count, 30, replace=False)
     for k in (1, 20, 86, count):
-        for exclude, exclude_all in ((None, None), (seen, None), (seen, banned)):
-            many = index.search(queries, k, exclude, exclude_all)
-            for start, stop in ((0, 1), (1, 2), (2, 5), (40, 57)):
-                own = None if exclude is None else exclude.part(start, stop)
-                few = index.search(queries[start:stop], k, own, exclude_all)
-                np.testing.assert_array_equal(few[0], many[0][start:stop])
-                np.testing.assert_array_equal(few[1], many[1][start:stop])
+        for rows, everywhere in ((None, None), (seen, None), (seen, banned)):
+            index = native.index(items)
+            batch = index.search(many, k, rows, everywhere)
+            for row in (0, 0, 1, 2, 3, 4):
+                own = None if rows is None else rows.part(row, row + 1)
+                found = index.search(queries[row : row + 1], k, own, everywhere)
+                np.testing.assert_array_equal(found[0][0], batch[0][row])
+                np.testing.assert_array_equal(found[1][0], batch[1][row])
 
 
-def test_few_items_may_be_left(native):
+def test_the_copy_is_enough_where_few_columns_are_left(native):
     rng = np.random.default_rng(0)
     items, queries = floats(rng.normal(size=(2500, 64))), floats(rng.normal(size=(2, 64)))
     index = native.index(items)
+    index.search(queries, 20)
     for left in (0, 1, 19, 20, 21):
         banned = np.setdiff1d(np.arange(2500), rng.choice(2500, left, replace=False))
-        expected = index.search(np.tile(queries, (40, 1)), 20, None, banned)
-        found = index.search(queries, 20, None, banned)
-        np.testing.assert_array_equal(found[0], expected[0][:2])
-        np.testing.assert_array_equal(found[1], expected[1][:2])
-        assert np.count_nonzero(found[0][0] >= 0) == min(left, 20)
+        plain = native.index(items).search(queries, 20, None, banned)
+        np.testing.assert_array_equal(index.search(queries, 20, None, banned), plain)

@@ -1,19 +1,19 @@
 """The native backend: float32 on all cores, through `safecf._core`."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from safecf import _core
-from safecf.als.backend import HostReport
+from safecf.als.backend import HostReport, Ids
 from safecf.als.loss import Vector
+from safecf.als.population import NUMPY, LossSums, Smoothing, Sums, Totals
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, Exact, RowSolver, SpectralCG
 from safecf.backends.blas import eigenbasis, single_threaded_blas
-from safecf.backends.cpu.search import CpuIndex
-from safecf.backends.cpu.sums import NativeSums
 from safecf.backends.host import CACHE_LINE, HostBackend, aligned
 from safecf.data.matrices.csr import Csr
 from safecf.errors import SolveError
@@ -32,7 +32,7 @@ BFLOAT16_TOLERANCE = 2**-10
 class Fixed(NamedTuple):
     """The fixed side in the eigenbasis of G = basis diag(values) basis'.
 
-    Words hold two bfloat16 numbers each. Without a basis, all factors are in it already.
+    Rows in bfloat16 have two numbers per word. Without a basis, all factors are in it already.
     """
 
     rotated: Floats | NDArray[np.uint32]
@@ -40,36 +40,34 @@ class Fixed(NamedTuple):
     basis: Floats | None
 
 
-def solve_exact(systems: dict[str, Any], solver: Exact) -> int:
+class HalfStep(NamedTuple):
+    """What all native solvers take: the systems, their fixed side, and where to write."""
+
+    rows: _core.Rows
+    fixed: _core.Fixed
+    factors: Factors
+    report: _core.Report
+
+
+def solve_exact(step: HalfStep, solver: Exact, execution: _core.Execution) -> int:
     """Cholesky, primal or dual; the first row that failed, or -1."""
-    return _core.solve_exact(**systems)
+    return _core.solve_exact(*step, execution)
 
 
-def solve_cg(systems: dict[str, Any], solver: CG) -> int:
+def solve_cg(step: HalfStep, solver: CG, execution: _core.Execution) -> int:
     """CG in the eigenbasis of G, which changes none of its iterates."""
-    return _conjugate_gradients(systems, solver, precondition=False)
+    return _core.solve_cg(*step, False, solver.max_iterations, solver.tolerance, execution)
 
 
-def solve_spectral_cg(systems: dict[str, Any], solver: SpectralCG) -> int:
+def solve_spectral_cg(step: HalfStep, solver: SpectralCG, execution: _core.Execution) -> int:
     """CG in the eigenbasis of G with the diagonal of A as the preconditioner."""
-    return _conjugate_gradients(systems, solver, precondition=True)
-
-
-def _conjugate_gradients(
-    systems: dict[str, Any], solver: CG | SpectralCG, *, precondition: bool
-) -> int:
-    return _core.solve_cg(
-        **systems,
-        precondition=precondition,
-        max_iterations=solver.max_iterations,
-        tolerance=solver.tolerance,
-    )
+    return _core.solve_cg(*step, True, solver.max_iterations, solver.tolerance, execution)
 
 
 class NativeSolver(NamedTuple):
     """A row solver, and whether it may read the fixed side as bfloat16."""
 
-    run: Callable[[dict[str, Any], Any], int]
+    run: Callable[[HalfStep, Any, _core.Execution], int]
     reads_bfloat16: Callable[[Any], bool] = lambda solver: False
 
 
@@ -92,6 +90,7 @@ class CpuBackend(HostBackend):
     def __init__(self, num_threads: int = 0, isa: str = "auto") -> None:
         super().__init__(num_threads)
         self.isa = isa
+        self.execution = _core.Execution(num_threads, isa)
 
     @classmethod
     def variants(cls, num_threads: int) -> list[Self]:
@@ -109,10 +108,10 @@ class CpuBackend(HostBackend):
         weights = None if weight is None else _floats(weight)
         if block is None or (block.start, block.stop) == (0, d):
             gram = np.empty((d, d), dtype=np.float32)
-            _core.gram(factors, weights, gram, self.num_threads, self.isa)
+            _core.gram(factors, weights, gram, self.execution)
         else:
             gram = np.empty((d, block.stop - block.start), dtype=np.float32)
-            _core.gram_block(factors, weights, block.start, gram, self.num_threads, self.isa)
+            _core.gram_block(factors, weights, block.start, gram, self.execution)
         return gram
 
     def rotate(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
@@ -134,8 +133,8 @@ class CpuBackend(HostBackend):
         return self._rotated(factors, 0, gram)
 
     def _bfloat16(self, factors: Factors) -> NDArray[np.uint32]:
-        words = aligned(len(factors), _words(factors.shape[1]), np.uint32)
-        _core.roughen(factors, words, self.num_threads, self.isa)
+        words = aligned(len(factors), _round_up(factors.shape[1], BFLOAT16_PAD) // 2, np.uint32)
+        _core.to_bfloat16(factors, words, self.execution)
         return words
 
     def _rotated(self, factors: Factors, first: int, gram: Factors) -> Fixed:
@@ -146,51 +145,28 @@ class CpuBackend(HostBackend):
         return Fixed(rotated, values, basis)
 
     def _rotate(self, factors: Factors, first: int, basis: Floats, rotated: Floats) -> None:
-        _core.rotate(factors, first, basis, rotated, self.num_threads, self.isa)
+        _core.rotate(factors, first, basis, rotated, self.execution)
 
     def solve_rows(
         self, rows: Rows, fixed: Fixed, factors: Factors, solver: RowSolver
     ) -> HostReport:
         """Solve all rows in parallel."""
-        systems = self._systems(rows, fixed, factors) | _report(len(factors))
-        return _reported(rows, systems, ROW_SOLVERS[solver.name].run(systems, solver))
-
-    def _systems(self, rows: Rows, fixed: Fixed, factors: Factors) -> dict[str, Any]:
-        """Return the arguments that all verbs over rows share."""
-        return {
-            "indptr": rows.matrix.indptr,
-            "indices": rows.matrix.indices,
-            "weights": rows.matrix.weights,
-            "row_weight": _floats(rows.row_weight),
-            "col_weight": _floats(rows.col_weight),
-            "gram_weight": _floats(rows.gram_weight),
-            "ridge": _floats(rows.ridge),
-            **fixed._asdict(),
-            "factors": factors,
-            "threads": self.num_threads,
-            "isa": self.isa,
-        }
+        solve = ROW_SOLVERS[solver.name].run
+        change, norm = np.empty((2, len(factors)), dtype=np.float32)
+        step = HalfStep(_rows(rows), _core.Fixed(*fixed), factors, _core.Report(change, norm))
+        return _reported(rows, solve(step, solver, self.execution), change, norm)
 
     def gradients(self, rows: Rows, fixed: Fixed, factors: Factors) -> Factors:
         """A x - b, all rows in parallel."""
         gradients = np.empty_like(factors)
-        _core.gradients(**self._systems(rows, fixed, factors), gradients=gradients)
+        _core.gradients(_rows(rows), _core.Fixed(*fixed), factors, gradients, self.execution)
         return gradients
 
     def losses(self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: Fixed) -> Vector:
         """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx, all rows in parallel."""
         losses = np.empty(len(factors), dtype=np.float32)
-        _core.losses(
-            matrix.indptr,
-            matrix.indices,
-            matrix.weights,
-            _floats(pair_weight),
-            *fixed,
-            factors,
-            losses,
-            self.num_threads,
-            self.isa,
-        )
+        side = _core.Fixed(*fixed)
+        _core.losses(_matrix(matrix), _floats(pair_weight), side, factors, losses, self.execution)
         return losses.astype(np.float64)
 
     def positions(self, matrix: Csr) -> Positions:
@@ -200,14 +176,14 @@ class CpuBackend(HostBackend):
                 f"{matrix.nnz} interactions are too many for the subspace solver; try another one"
             )
         found = np.empty(matrix.nnz, dtype=np.uint32)
-        _core.positions(matrix.indptr, matrix.indices, matrix.num_columns, found)
+        _core.positions(_matrix(matrix), matrix.num_columns, found)
         return found
 
     def scores(self, matrix: Csr, factors: Factors, others: Factors) -> Factors:
         """x_r.y_j for every entry of the matrix."""
         scores = np.empty(matrix.nnz, dtype=np.float32)
         both = _padded(factors), _padded(others)
-        _core.scores(matrix.indptr, matrix.indices, *both, scores, self.num_threads, self.isa)
+        _core.scores(_matrix(matrix), *both, scores, self.execution)
         return scores
 
     def scored_losses(
@@ -216,16 +192,13 @@ class CpuBackend(HostBackend):
         """a/2 sum_j c_j (1 - s_j)^2 + 1/2 x'Gx, all rows in parallel."""
         losses = np.empty(len(factors), dtype=np.float32)
         _core.scored_losses(
-            matrix.indptr,
-            matrix.indices,
-            matrix.weights,
+            _matrix(matrix),
             _floats(pair_weight),
             scores,
             _padded(factors),
             _floats(gram),
             losses,
-            self.num_threads,
-            self.isa,
+            self.execution,
         )
         return losses.astype(np.float64)
 
@@ -243,36 +216,102 @@ class CpuBackend(HostBackend):
         fixed = self._rotated(others, block.start, gram[block])
         with single_threaded_blas():
             rotated_gram = _floats(gram) @ np.asarray(fixed.basis)
-        systems = self._systems(rows, fixed, factors) | _report(len(factors))
-        systems |= {
-            "gram": rotated_gram,
-            "first": block.start,
-            "scores": scores,
-            "positions": positions,
-        }
-        return _reported(rows, systems, _core.update_block(**systems))
+        change, norm = np.empty((2, len(factors)), dtype=np.float32)
+        failed = _core.update_block(
+            _rows(rows),
+            _core.Fixed(*fixed),
+            rotated_gram,
+            block.start,
+            factors,
+            _core.Report(change, norm),
+            scores,
+            positions,
+            self.execution,
+        )
+        return _reported(rows, failed, change, norm)
 
     @property
-    def loss_sums(self) -> NativeSums:
+    def loss_sums(self) -> LossSums:
         """Sum over losses in one parallel pass."""
-        return NativeSums(self.num_threads, self.isa)
+        return NativeSums(self.execution)
 
-    def index(self, factors: NDArray[np.float32]) -> CpuIndex:
-        """Prepare the factors for searches by one or by many queries."""
-        return CpuIndex(factors, self.num_threads, self.isa)
+    def index(self, factors: Factors) -> "CpuIndex":
+        """The factors, to be searched again and again."""
+        return CpuIndex(factors, self.execution)
+
+
+@dataclass(frozen=True)
+class NativeSums:
+    """The quantile step's passes over losses; kernels that are not native take NumPy's way."""
+
+    execution: _core.Execution
+
+    def totals(self, losses: Vector, counts: Vector | None) -> Totals:
+        """N = sum_u count_u, sum_u count_u loss_u, min and max."""
+        return Totals(*_core.loss_summary(losses, counts, self.execution))
+
+    def sums(self, losses: Vector, counts: Vector | None, smoothing: Smoothing, xi: float) -> Sums:
+        """Sum K, k, the smoothed check function and |loss_u - xi|."""
+        tail, kernel, bandwidth = smoothing
+        if kernel.name not in _core.kernels:
+            return NUMPY.sums(losses, counts, smoothing, xi)
+        return Sums(
+            *_core.quantile_sums(losses, counts, kernel.name, bandwidth, tail, xi, self.execution)
+        )
+
+    def weights(self, losses: Vector, smoothing: Smoothing, xi: float) -> Vector:
+        """K((loss_u - xi) / h)."""
+        _, kernel, bandwidth = smoothing
+        if kernel.name not in _core.kernels:
+            return NUMPY.weights(losses, smoothing, xi)
+        weights = np.empty_like(losses)
+        _core.kernel_weights(losses, kernel.name, bandwidth, xi, weights, self.execution)
+        return weights
+
+
+class CpuIndex:
+    """Factors to search, with the native core's copies of them."""
+
+    def __init__(self, factors: Factors, execution: _core.Execution) -> None:
+        self.catalogue = _core.Catalogue(_floats(factors), execution)
+        self.execution = execution
+
+    def search(
+        self,
+        queries: Factors,
+        k: int,
+        exclude: Csr | None = None,
+        exclude_all: Ids | None = None,
+    ) -> tuple[Ids, Floats]:
+        """Return the k best rows per query; see `Index`."""
+        ids = np.empty((len(queries), k), dtype=np.int32)
+        scores = np.empty((len(queries), k), dtype=np.float32)
+        self.catalogue.search(
+            _floats(queries),
+            None if exclude is None else _matrix(exclude),
+            None if exclude_all is None else np.asarray(exclude_all, dtype=np.int32),
+            ids,
+            scores,
+            self.execution,
+        )
+        return ids, scores
 
 
 def _floats(values: ArrayLike) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float32)
 
 
+def _matrix(matrix: Csr) -> _core.Matrix:
+    return _core.Matrix(matrix.indptr, matrix.indices, matrix.weights)
+
+
+def _rows(rows: Rows) -> _core.Rows:
+    weights = rows.row_weight, rows.col_weight, rows.gram_weight, rows.ridge
+    return _core.Rows(_matrix(rows.matrix), *map(_floats, weights))
+
+
 def _round_up(count: int, step: int) -> int:
     return -(-count // step) * step
-
-
-def _words(factors: int) -> int:
-    """Return the length of a bfloat16 row, of which each word holds two numbers."""
-    return _round_up(factors, BFLOAT16_PAD) // 2
 
 
 def _padded(factors: Factors) -> Floats:
@@ -285,14 +324,8 @@ def _padded(factors: Factors) -> Floats:
     return padded
 
 
-def _report(count: int) -> dict[str, Floats]:
-    """Return the room for what a solver reports of each row."""
-    change, norm = np.empty((2, count), dtype=np.float32)
-    return {"change": change, "norm": norm}
-
-
-def _reported(rows: Rows, systems: dict[str, Any], failed: int) -> HostReport:
+def _reported(rows: Rows, failed: int, change: Floats, norm: Floats) -> HostReport:
     """Return what was reported, or raise if a row failed."""
     if failed >= 0:
         raise SolveError.at(rows.first + failed, rows.ridge[failed])
-    return HostReport(systems["change"].astype(np.float64), systems["norm"].astype(np.float64))
+    return HostReport(change.astype(np.float64), norm.astype(np.float64))

@@ -68,7 +68,8 @@ class Csr:
         indptr = np.empty(self.num_columns + 1, dtype=np.int64)
         indices = np.empty_like(self.indices)
         weights = None if self.weights is None else np.empty_like(self.weights)
-        _core.transpose(self.indptr, self.indices, self.weights, indptr, indices, weights)
+        matrix = _core.Matrix(self.indptr, self.indices, self.weights)
+        _core.transpose(matrix, indptr, indices, weights)
         return Csr(indptr, indices, weights, (self.num_columns, self.num_rows))
 
     def row_mass(self, column_weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:

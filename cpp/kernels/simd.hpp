@@ -7,14 +7,14 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "view.hpp"
 #if defined(__SSE__)
 #include <immintrin.h>
 #endif
 
 // Loops over the lanes or the rows of a group live in registers only when they are unrolled.
 #define SAFECF_UNROLL _Pragma("GCC unroll 16")
-#define SAFECF_ALWAYS __attribute__((always_inline))  // of a lambda
-#define SAFECF_INLINE inline SAFECF_ALWAYS
 
 // Four numbers out of two quads; GCC knows Clang's name for it from version 12 on.
 #if defined(__clang__)
@@ -24,6 +24,9 @@
 #endif
 
 namespace {
+
+using safecf::MatrixView;
+using safecf::View;
 
 #if defined(__AVX512F__)
 constexpr int kLanes = 16;
@@ -41,13 +44,15 @@ typedef float UnalignedQuad __attribute__((vector_size(16), aligned(4), may_alia
 
 SAFECF_INLINE Vec load(const float* p) { return *reinterpret_cast<const UnalignedVec*>(p); }
 SAFECF_INLINE void store(float* p, Vec v) { *reinterpret_cast<UnalignedVec*>(p) = v; }
+SAFECF_INLINE Vec load(View<const float> x, int64_t i) { return load(x.slice(i, kLanes).data); }
+SAFECF_INLINE void store(View<float> x, int64_t i, Vec v) { store(x.slice(i, kLanes).data, v); }
 SAFECF_INLINE Quad load_quad(const float* p) { return *reinterpret_cast<const UnalignedQuad*>(p); }
 SAFECF_INLINE void store_quad(float* p, Quad v) { *reinterpret_cast<UnalignedQuad*>(p) = v; }
 SAFECF_INLINE Vec splat(float x) { return x - Vec{}; }
 
-// Rough numbers: a word holds two, each with the sign, the exponent and 7 bits of the mantissa of a
-// float (bfloat16). The lower one is moved into place; the upper one is taken as it stands, with
-// the lower one's bits behind its own, which `to_pair` has allowed for.
+// bfloat16: the sign, the exponent and 7 bits of the mantissa of a float, two numbers per word. The
+// lower one is shifted into place. The upper one is read as it stands, with the lower one's bits
+// behind its own, which `to_pair` has allowed for.
 typedef uint32_t Words __attribute__((vector_size(4 * kLanes)));
 typedef uint32_t UnalignedWords __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 
@@ -55,8 +60,8 @@ SAFECF_INLINE Words load(const uint32_t* p) { return *reinterpret_cast<const Una
 SAFECF_INLINE Vec lower(Words pairs) { return reinterpret_cast<Vec>(pairs << 16); }
 SAFECF_INLINE Vec upper(Words pairs) { return reinterpret_cast<Vec>(pairs); }
 
-// The word whose numbers are nearest to these: off by 2^-8 of each at most. A subnormal one, and so
-// what follows a zero in its word, counts as zero: see `ZeroSubnormals`.
+// The word whose numbers are nearest to these: relative errors of 2^-8 at most. Subnormal numbers
+// count as zero, and so does an upper zero with bits behind it: see `ZeroSubnormals`.
 SAFECF_INLINE uint32_t to_pair(float low, float high) {
   const uint32_t low_bits = __builtin_bit_cast(uint32_t, low);
   const uint32_t lower = (low_bits + 0x7FFFu + (low_bits >> 16 & 1u)) >> 16;
@@ -65,7 +70,7 @@ SAFECF_INLINE uint32_t to_pair(float low, float high) {
   return (bits & 0x80000000u) | upper | lower;
 }
 
-// While it lives, subnormal numbers are zero in this thread; x86 takes long over them.
+// While it lives, subnormal numbers are zero in this thread; x86 is slow on them.
 class ZeroSubnormals {
  public:
   ZeroSubnormals(const ZeroSubnormals&) = delete;
@@ -92,8 +97,8 @@ SAFECF_INLINE float sum(Vec v) {
   return (total[0] + total[2]) + (total[1] + total[3]);
 }
 
-// Bit i: lane i exceeds the threshold, which NaN does not.
-SAFECF_INLINE uint32_t above(Vec v, float threshold) {
+// Bit i is set where lane i exceeds the threshold; NaN does not.
+SAFECF_INLINE uint32_t lanes_above(Vec v, float threshold) {
 #if defined(__AVX512F__)
   return _mm512_cmp_ps_mask(v, splat(threshold), _CMP_GT_OQ);
 #elif defined(__AVX__)
@@ -107,56 +112,68 @@ SAFECF_INLINE uint32_t above(Vec v, float threshold) {
 #endif
 }
 
-SAFECF_INLINE float dot(const float* a, const float* b, int64_t width) {
+// sum_i a_i b_i
+SAFECF_INLINE float dot(View<const float> a, View<const float> b) {
+  SAFECF_ASSERT(a.size == b.size);
+  const int64_t size = a.size;
   Vec even = {}, odd = {};
   int64_t i = 0;
-  for (; i + 2 * kLanes <= width; i += 2 * kLanes) {
-    even += load(a + i) * load(b + i);
-    odd += load(a + i + kLanes) * load(b + i + kLanes);
+  for (; i + 2 * kLanes <= size; i += 2 * kLanes) {
+    even += load(a, i) * load(b, i);
+    odd += load(a, i + kLanes) * load(b, i + kLanes);
   }
-  for (; i + kLanes <= width; i += kLanes) even += load(a + i) * load(b + i);
+  for (; i + kLanes <= size; i += kLanes) even += load(a, i) * load(b, i);
   float total = sum(even + odd);
-  for (; i < width; ++i) total += a[i] * b[i];
+  for (; i < size; ++i) total += a[i] * b[i];
   return total;
 }
 
-SAFECF_INLINE void axpy(float scale, const float* x, float* y, int64_t width) {
+// y += scale x
+SAFECF_INLINE void axpy(float scale, View<const float> x, View<float> y) {
+  SAFECF_ASSERT(x.size == y.size);
+  const int64_t size = x.size;
   int64_t i = 0;
-  for (; i + kLanes <= width; i += kLanes) store(y + i, load(y + i) + scale * load(x + i));
-  for (; i < width; ++i) y[i] += scale * x[i];
+  for (; i + kLanes <= size; i += kLanes) store(y, i, load(y, i) + scale * load(x, i));
+  for (; i < size; ++i) y[i] += scale * x[i];
 }
 
-// to[j * to_row + i] = from[i * from_row + j] for i < rows and j < columns, four by four.
-SAFECF_INLINE void transpose(const float* from, int64_t from_row, int64_t rows, int64_t columns,
-                             float* to, int64_t to_row) {
-  const int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
+// to[j * to_stride + i] = rows[i][j] for i, j < 4
+SAFECF_INLINE void transpose_quad(const float* const (&rows)[4], float* to, int64_t to_stride) {
+  const Quad a0 = load_quad(rows[0]), a1 = load_quad(rows[1]);
+  const Quad a2 = load_quad(rows[2]), a3 = load_quad(rows[3]);
+  const Quad low01 = SAFECF_SHUFFLE(a0, a1, 0, 4, 1, 5);
+  const Quad high01 = SAFECF_SHUFFLE(a0, a1, 2, 6, 3, 7);
+  const Quad low23 = SAFECF_SHUFFLE(a2, a3, 0, 4, 1, 5);
+  const Quad high23 = SAFECF_SHUFFLE(a2, a3, 2, 6, 3, 7);
+  store_quad(to, SAFECF_SHUFFLE(low01, low23, 0, 1, 4, 5));
+  store_quad(to + to_stride, SAFECF_SHUFFLE(low01, low23, 2, 3, 6, 7));
+  store_quad(to + 2 * to_stride, SAFECF_SHUFFLE(high01, high23, 0, 1, 4, 5));
+  store_quad(to + 3 * to_stride, SAFECF_SHUFFLE(high01, high23, 2, 3, 6, 7));
+}
+
+// to_ji = from_ij
+SAFECF_INLINE void transpose(MatrixView<const float> from, MatrixView<float> to) {
+  SAFECF_ASSERT(to.rows == from.columns && to.columns == from.rows);
+  const int64_t whole_rows = from.rows / 4 * 4, whole_columns = from.columns / 4 * 4;
   for (int64_t i = 0; i < whole_rows; i += 4)
     for (int64_t j = 0; j < whole_columns; j += 4) {
-      const float* const a = from + i * from_row + j;
-      float* const b = to + j * to_row + i;
-      const Quad a0 = load_quad(a), a1 = load_quad(a + from_row);
-      const Quad a2 = load_quad(a + 2 * from_row), a3 = load_quad(a + 3 * from_row);
-      const Quad low01 = SAFECF_SHUFFLE(a0, a1, 0, 4, 1, 5);
-      const Quad high01 = SAFECF_SHUFFLE(a0, a1, 2, 6, 3, 7);
-      const Quad low23 = SAFECF_SHUFFLE(a2, a3, 0, 4, 1, 5);
-      const Quad high23 = SAFECF_SHUFFLE(a2, a3, 2, 6, 3, 7);
-      store_quad(b, SAFECF_SHUFFLE(low01, low23, 0, 1, 4, 5));
-      store_quad(b + to_row, SAFECF_SHUFFLE(low01, low23, 2, 3, 6, 7));
-      store_quad(b + 2 * to_row, SAFECF_SHUFFLE(high01, high23, 0, 1, 4, 5));
-      store_quad(b + 3 * to_row, SAFECF_SHUFFLE(high01, high23, 2, 3, 6, 7));
+      const float* const corner = from.data + i * from.stride + j;
+      const float* const rows[4] = {corner, corner + from.stride, corner + 2 * from.stride,
+                                    corner + 3 * from.stride};
+      transpose_quad(rows, to.data + j * to.stride + i, to.stride);
     }
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = i < whole_rows ? whole_columns : 0; j < columns; ++j)
-      to[j * to_row + i] = from[i * from_row + j];
+  for (int64_t i = 0; i < from.rows; ++i)
+    for (int64_t j = i < whole_rows ? whole_columns : 0; j < from.columns; ++j)
+      to(j, i) = from(i, j);
 }
 
-inline void fill(float* x, float value, int64_t width) {
-  for (int64_t i = 0; i < width; ++i) x[i] = value;
+SAFECF_INLINE void fill(View<float> x, float value) {
+  for (int64_t i = 0; i < x.size; ++i) x.data[i] = value;
 }
 
-inline bool is_finite(float x) { return x - x == 0.0f; }
-inline int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
-inline int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
-inline int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+SAFECF_INLINE bool is_finite(float x) { return x - x == 0.0f; }
+SAFECF_INLINE int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+SAFECF_INLINE int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
+SAFECF_INLINE int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
 }  // namespace

@@ -1,0 +1,213 @@
+#include "catalogue.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "top_k.hpp"
+
+namespace safecf {
+namespace {
+
+constexpr int64_t kFewQueries = 2;    // per thread, for which the bfloat16 copy is faster
+constexpr int64_t kColumns = 1024;    // per tile of scores
+constexpr int64_t kTileRows = 12;     // a multiple of the rows of the kernels' tiles
+constexpr int64_t kMostRows = 96;     // queries per task
+constexpr int64_t kItemsPerBest = 8;  // for which the bfloat16 copy is of use
+
+// A bound on the error of the bfloat16 score x.z of an item y:
+//   |x.z - x.y| <= 2^-8 sum_i |x_i y_i| <= 2^-8 |x| |y| ,
+// and both sums are rounded, by less than (d + 16) 2^-23 |x| |y| each. There is none for norms that
+// are so small or large that sums might underflow or overflow.
+std::optional<float> error_bound(View<const float> query, double largest_norm) {
+  constexpr double kSmall = 0x1p-50, kLarge = 0x1p50;
+  double square = 0.0;
+  for (const float x : query) square += static_cast<double>(x) * x;
+  for (const double norm : {std::sqrt(square), largest_norm})
+    if (!(norm > kSmall && norm < kLarge)) return std::nullopt;
+  const double share = 0x1p-8 + static_cast<double>(query.size + 16) * 0x1p-22;
+  return static_cast<float>(share * std::sqrt(square) * largest_norm);
+}
+
+// Calls body(first, count) for tiles of columns.
+template <class Body>
+void for_tiles(int64_t columns, const Body& body) {
+  for (int64_t first = 0; first < columns; first += kColumns)
+    body(first, std::min(kColumns, columns - first));
+}
+
+}  // namespace
+
+Catalogue::LowPrecision::LowPrecision(MatrixView<const float> items, const Execution& execution)
+    : words(static_cast<size_t>(items.rows * bfloat16_width(items.columns) / 2)),
+      count(items.rows),
+      largest_norm(0.0) {
+  constexpr int64_t kItems = 256;  // per task
+  const int64_t tasks = (count + kItems - 1) / kItems;
+  std::vector<double> largest(static_cast<size_t>(tasks), 0.0);
+  parallel_for(tasks, execution, [&](int64_t task) {
+    for (int64_t row = task * kItems; row < std::min(count, (task + 1) * kItems); ++row) {
+      double square = 0.0;
+      for (const float y : items.row(row)) square += static_cast<double>(y) * y;
+      if (!(square <= largest[task]))
+        largest[task] = std::isfinite(square) ? square : std::numeric_limits<double>::infinity();
+    }
+  });
+  for (const double square : largest) largest_norm = std::max(largest_norm, std::sqrt(square));
+  to_bfloat16(items, {words.data(), count, bfloat16_width(items.columns) / 2}, execution);
+}
+
+// One search: its arguments, and both ways to run it.
+class Catalogue::Search {
+ public:
+  Search(MatrixView<const float> items, MatrixView<const float> queries, const Excluded& excluded,
+         const Found& found, const Execution& execution)
+      : items_(items),
+        queries_(queries),
+        excluded_(excluded),
+        everywhere_(excluded.everywhere.begin(), excluded.everywhere.end()),
+        found_(found),
+        execution_(execution),
+        kernels_(*execution.kernels) {
+    std::ranges::sort(everywhere_);
+  }
+
+  // Products with the packed items, in tiles of scores.
+  void many(const Packed& packed) const {
+    const int64_t share = (queries_.rows + execution_.num_threads() - 1) / execution_.num_threads();
+    const int64_t rows = std::min(round_up(share, kTileRows), kMostRows);
+    const int64_t capacity = TopK::capacity(k(), items_.rows);
+    const int64_t needed = scratch<float>(rows * kColumns) + scratch<Query>(rows) +
+                           rows * TopK::bytes(capacity) + scratch<uint64_t>(capacity) +
+                           kernels_.multiply_scratch;
+    parallel_for((queries_.rows + rows - 1) / rows, needed, execution_,
+                 [&](int64_t task, Arena arena) {
+                   const int64_t first_row = task * rows;
+                   const int64_t count = std::min(rows, queries_.rows - first_row);
+                   const auto tile = arena.take<float>(rows, kColumns).rows_from(0, count);
+                   const auto keys = arena.take<uint64_t>(capacity);
+                   const auto searches = arena.take<Query>(rows).slice(0, count);
+                   for (int64_t row = 0; row < count; ++row)
+                     searches[row] = query(first_row + row, capacity, keys, arena);
+                   const auto block = queries_.rows_from(first_row, count);
+                   for_tiles(items_.rows, [&](int64_t first, int64_t wide) {
+                     const auto scores = tile.columns_from(0, wide);
+                     packed.multiply(block, first, scores, kernels_, arena);
+                     for (int64_t row = 0; row < count; ++row)
+                       searches[row].scan(first, scores.row(row));
+                   });
+                   for (int64_t row = 0; row < count; ++row) write(first_row + row, searches[row]);
+                 });
+  }
+
+  // One query after the other, on the items in bfloat16 if there are any.
+  void few(const LowPrecision* low) const {
+    const int64_t capacity = low ? items_.rows : TopK::capacity(k(), items_.rows);
+    const int64_t width = bfloat16_width(items_.columns);
+    const int64_t needed = scratch<float>(low ? items_.rows : kColumns) + scratch<float>(width) +
+                           TopK::bytes(capacity) + scratch<uint64_t>(capacity);
+    parallel_for(queries_.rows, needed, execution_, [&](int64_t row, Arena arena) {
+      const auto scores = arena.take<float>(low ? items_.rows : kColumns);
+      const auto padded = arena.take<float>(width);
+      const auto keys = arena.take<uint64_t>(capacity);
+      Query search = query(row, capacity, keys, arena);
+      const auto bound = low ? error_bound(queries_.row(row), low->largest_norm) : std::nullopt;
+      if (bound) {
+        std::ranges::fill(padded, 0.0f);
+        std::ranges::copy(queries_.row(row), padded.data);
+        scan_low_precision(*low, padded, *bound, scores, search);
+        const auto [values, columns] = search.best.held();
+        kernels_.score_rows(items_, columns, queries_.row(row), values);
+      } else {
+        for_tiles(items_.rows, [&](int64_t first, int64_t count) {
+          const auto tile = scores.slice(0, count);
+          kernels_.score_rows(items_.rows_from(first, count), {}, queries_.row(row), tile);
+          search.scan(first, tile);
+        });
+      }
+      write(row, search);
+    });
+  }
+
+ private:
+  struct Query {
+    TopK best;
+    ExcludedColumns own, everywhere;
+
+    void scan(int64_t first, View<float> scores) {
+      own.mask(first, scores);
+      everywhere.mask(first, scores);
+      best.scan(first, scores);
+    }
+  };
+
+  int64_t k() const { return found_.ids.columns; }
+
+  Query query(int64_t row, int64_t capacity, View<uint64_t> keys, Arena& arena) const {
+    const auto own = excluded_.rows ? excluded_.rows->row_columns(row) : View<const int32_t>();
+    return {TopK(k(), capacity, keys, arena, kernels_),
+            {own.begin(), own.end()},
+            {everywhere_.data(), everywhere_.data() + everywhere_.size()}};
+  }
+
+  // Leaves the columns that may be among the k best. At least k scores are not below t - bound, t
+  // being the k-th best score in bfloat16, so that none of the k best is a column whose score in
+  // bfloat16 is below t - 2 bound.
+  void scan_low_precision(const LowPrecision& low, View<const float> padded, float bound,
+                          View<float> scores, Query& search) const {
+    for_tiles(items_.rows, [&](int64_t first, int64_t count) {
+      const auto tile = scores.slice(first, count);
+      kernels_.bfloat16_scores(low.rows().rows_from(first, count), padded, tile);
+      search.scan(first, tile);
+    });
+    search.best.restart_below(2.0f * bound);
+    for_tiles(items_.rows, [&](int64_t first, int64_t count) {
+      search.best.add(first, scores.slice(first, count));
+    });
+  }
+
+  void write(int64_t row, Query& search) const {
+    search.best.write(found_.ids.row(row), found_.scores.row(row));
+  }
+
+  const MatrixView<const float> items_, queries_;
+  const Excluded& excluded_;
+  std::vector<int32_t> everywhere_;
+  const Found& found_;
+  const Execution& execution_;
+  const Kernels& kernels_;
+};
+
+const Catalogue::LowPrecision* Catalogue::low_precision(int64_t k, const Execution& execution) {
+  const bool smaller = bfloat16_width(items_.columns) / 2 < items_.columns;
+  if (!smaller || k >= items_.rows / kItemsPerBest) return nullptr;
+  if (!searched_.exchange(true)) return nullptr;
+  return &low_precision_.get(
+      [&] { return std::make_unique<const LowPrecision>(items_, execution); });
+}
+
+void Catalogue::search(MatrixView<const float> queries, const Excluded& excluded,
+                       const Found& found, const Execution& execution) {
+  if (execution.kernels != &kernels_)
+    throw std::invalid_argument(std::string("the catalogue was made with the kernels '") +
+                                kernels_.name + "': search with the same ones");
+  const Search search(items_, queries, excluded, found, execution);
+  if (queries.rows > kFewQueries * execution.num_threads())
+    search.many(packed_.get(
+        [&] { return std::make_unique<const Packed>(Operand(items_).transposed(), execution); }));
+  else
+    search.few(low_precision(found.ids.columns, execution));
+}
+
+int64_t Catalogue::bytes() const {
+  const Packed* const packed = packed_.made();
+  const LowPrecision* const low = low_precision_.made();
+  return (packed ? packed->bytes() : 0) +
+         (low ? static_cast<int64_t>(low->words.size() * sizeof(uint32_t)) : 0);
+}
+
+}  // namespace safecf

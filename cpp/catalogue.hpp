@@ -1,0 +1,91 @@
+// The items that searches choose from.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "packed.hpp"
+
+namespace safecf {
+
+// A value that is made when it is first needed. Threads that come at the same time may all make it;
+// the first to finish wins.
+template <class T>
+class Lazy {
+ public:
+  Lazy() = default;
+  Lazy(const Lazy&) = delete;
+  ~Lazy() { delete value_.load(); }
+
+  // Null where it has not been made.
+  const T* made() const { return value_.load(); }
+
+  template <class Make>
+  const T& get(const Make& make) {
+    if (const T* const found = made()) return *found;
+    std::unique_ptr<const T> mine = make();
+    const T* first = nullptr;
+    return value_.compare_exchange_strong(first, mine.get()) ? *mine.release() : *first;
+  }
+
+ private:
+  std::atomic<const T*> value_{nullptr};
+};
+
+// What to leave out of the results: columns per query, ascending, and columns for all queries.
+struct Excluded {
+  const Csr* rows = nullptr;
+  View<const int32_t> everywhere;
+};
+
+struct Found {
+  MatrixView<int32_t> ids;
+  MatrixView<float> scores;
+};
+
+// Finds the k best columns of queries items' per query, best first, ties by index. Ids are padded
+// with -1 and scores with -FLT_MAX. Each score is summed as in a matrix product, whatever the
+// number of queries: the same bits.
+//
+// Many queries are multiplied with the packed items. Few are faster on items in bfloat16, whose
+// scores exclude most items; the others are scored again in float32. Both copies are made when they
+// are first needed. A single search of few queries is faster without: the second one makes the
+// bfloat16 copy.
+class Catalogue {
+ public:
+  // The items must outlive the catalogue, and searches must use the same kernels.
+  Catalogue(MatrixView<const float> items, const Kernels& kernels)
+      : items_(items), kernels_(kernels) {}
+
+  // Throws std::invalid_argument where the kernels differ.
+  void search(MatrixView<const float> queries, const Excluded&, const Found&, const Execution&);
+
+  // Of the copies made so far.
+  int64_t bytes() const;
+
+ private:
+  // The items in bfloat16, and the largest norm of an item: infinite where one is not finite.
+  struct LowPrecision {
+    Buffer<uint32_t> words;
+    int64_t count;
+    double largest_norm;
+
+    LowPrecision(MatrixView<const float> items, const Execution&);
+    MatrixView<const uint32_t> rows() const {
+      return {words.data(), count, static_cast<int64_t>(words.size()) / count};
+    }
+  };
+  class Search;
+
+  // Null where it is of no use.
+  const LowPrecision* low_precision(int64_t k, const Execution&);
+
+  MatrixView<const float> items_;
+  const Kernels& kernels_;             // by which the copies are laid out
+  std::atomic<bool> searched_{false};  // by few queries
+  Lazy<Packed> packed_;
+  Lazy<LowPrecision> low_precision_;
+};
+
+}  // namespace safecf

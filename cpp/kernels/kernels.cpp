@@ -1,0 +1,71 @@
+// The table of kernels of one instruction set: compiled once for each, with SAFECF_ISA its name.
+#include "cg.hpp"
+#include "cholesky.hpp"
+#include "gather.hpp"
+#include "gemm.hpp"
+#include "quantile.hpp"
+#include "search.hpp"
+#include "table.hpp"
+
+#define SAFECF_JOIN_(a, b) a##b
+#define SAFECF_JOIN(a, b) SAFECF_JOIN_(a, b)
+#define SAFECF_TEXT_(a) #a
+#define SAFECF_TEXT(a) SAFECF_TEXT_(a)
+
+namespace {
+
+bool solve_cg(const safecf::RowSystem& a, const safecf::CgOptions& options, View<float> x,
+              safecf::Arena arena) {
+  const ZeroSubnormals here;
+  return a.fixed.bfloat16 ? conjugate_gradients<uint32_t>(a, options, x, arena)
+                          : conjugate_gradients<float>(a, options, x, arena);
+}
+
+float squared_error(const safecf::FixedRows& fixed, View<const int32_t> columns,
+                    View<const float> weights, View<const float> x) {
+  const ZeroSubnormals here;
+  return fixed.bfloat16 ? squared_error<uint32_t>(fixed, columns, weights, x)
+                        : squared_error<float>(fixed, columns, weights, x);
+}
+
+float dot3(View<const float> a, View<const float> b, View<const float> c) {
+  Vec total = {};
+  for (int64_t i = 0; i < a.size; i += kLanes) total += load(a, i) * load(b, i) * load(c, i);
+  return sum(total);
+}
+
+}  // namespace
+
+namespace safecf {
+
+extern const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA);
+constinit const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
+    .name = SAFECF_TEXT(SAFECF_ISA),
+    .solve_cg = solve_cg,
+    .cg_scratch = cg_scratch,
+    .solve_exact = solve_exact,
+    .solve_general = solve_general,
+    .exact_scratch = exact_scratch,
+    .gradient = gradient,
+    .add_rows = add_rows,
+    .gather_scores = gather_scores,
+    .squared_error = squared_error,
+    .dot3 = dot3,
+    .panel = kColumns,
+    .packed_size = packed_size,
+    .pack = pack,
+    .multiply = multiply,
+    .multiply_scratch = kMultiplyScratch,
+    .gram = gram,
+    .gram_scratch = gram_scratch,
+    .to_bfloat16 = to_bfloat16,
+    .score_rows = score_rows,
+    .bfloat16_scores = bfloat16_scores,
+    .collect = collect,
+    .prune = prune,
+    .loss_summary = loss_summary,
+    .quantile_sums = quantile_sums,
+    .kernel_weights = kernel_weights,
+};
+
+}  // namespace safecf

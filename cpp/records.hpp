@@ -1,0 +1,67 @@
+// What the core's functions take: a sparse matrix, the fixed side of a half-step, its rows.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/table.hpp"
+
+namespace safecf {
+
+// A sparse matrix by rows; without weights all entries are one. Offsets are 64-bit.
+struct Csr {
+  View<const int64_t> offsets;
+  View<const int32_t> columns;
+  View<const float> weights;
+
+  int64_t rows() const { return offsets.size - 1; }
+  int64_t begin(int64_t row) const { return offsets[row]; }
+  int64_t length(int64_t row) const { return offsets[row + 1] - offsets[row]; }
+  View<const int32_t> row_columns(int64_t row) const {
+    return columns.slice(begin(row), length(row));
+  }
+  View<const float> row_weights(int64_t row) const {
+    return weights ? weights.slice(begin(row), length(row)) : weights;
+  }
+  float weight(int64_t entry) const { return weights ? weights[entry] : 1.0f; }
+  int64_t longest_row() const {
+    int64_t longest = 0;
+    for (int64_t row = 0; row < rows(); ++row) longest = std::max(longest, length(row));
+    return longest;
+  }
+};
+
+// The fixed side of a half-step in the eigenbasis of G = basis diag(values) basis'.
+struct Fixed {
+  FixedRows rotated;
+  View<const float> values;       // eigenvalues
+  MatrixView<const float> basis;  // eigenvectors in columns; without, both sides are rotated
+
+  int64_t factors() const { return values.size; }
+};
+
+// ( gram_weight_r G + sum_j p_rj y_j y_j' + ridge_r I ) x_r = sum_j p_rj y_j
+struct Rows {
+  Csr matrix;
+  View<const float> row_weight;
+  View<const float> col_weight;
+  View<const float> gram_weight;
+  View<const float> ridge;
+
+  // p_rj of the matrix's entry `entry`, which is in row `row`
+  float pair(int64_t row, int64_t entry) const {
+    return row_weight[row] * col_weight[matrix.columns[entry]] * matrix.weight(entry);
+  }
+};
+
+// What a solver reports of each row: |x_new - x_old|^2 and |x_new|^2.
+struct Report {
+  View<float> change;
+  View<float> norm;
+};
+
+inline int64_t round_up(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
+inline int64_t padded_width(int64_t factors) { return round_up(factors, kPad); }
+inline int64_t bfloat16_width(int64_t factors) { return round_up(factors, kBfloat16Pad); }
+
+}  // namespace safecf
