@@ -113,4 +113,6 @@ def _known(scores: ArrayLike, counts: ArrayLike | None) -> tuple[Floats, Floats 
     bad = np.flatnonzero(~(weights > 0))
     if bad.size:
         raise ValueError(f"counts[{bad[0]}] is {weights[bad[0]]}; leave out users who do not count")
+    if (weights == 1).all():  # the same bits as without counts
+        return values[known], None
     return values[known], weights[known]
