@@ -13,24 +13,25 @@
 namespace safecf {
 namespace {
 
-constexpr int64_t kFewQueries = 2;    // per thread, for which the bfloat16 copy is faster
-constexpr int64_t kColumns = 1024;    // per tile of scores
-constexpr int64_t kTileRows = 12;     // a multiple of the rows of the kernels' tiles
-constexpr int64_t kMostRows = 96;     // queries per task
-constexpr int64_t kItemsPerBest = 8;  // for which the bfloat16 copy is of use
+constexpr int64_t kFewQueries = 6;     // per thread, for which the bfloat16 copy is faster,
+constexpr int64_t kCached = 32 << 20;  // if it has so few bytes that it stays in the caches
+constexpr int64_t kColumns = 1024;     // per tile of scores
+constexpr int64_t kTileRows = 12;      // a multiple of the rows of the kernels' tiles
+constexpr int64_t kMostRows = 96;      // queries per task
+constexpr int64_t kItemsPerBest = 8;   // for which the bfloat16 copy is of use
 
-// A bound on the error of the bfloat16 score x.z of an item y:
+// A bound on the error of the score x.z of an item y in bfloat16:
 //   |x.z - x.y| <= 2^-8 sum_i |x_i y_i| <= 2^-8 |x| |y| ,
 // and both sums are rounded, by less than (d + 16) 2^-23 |x| |y| each. There is none for norms that
 // are so small or large that sums might underflow or overflow.
-std::optional<float> error_bound(View<const float> query, double largest_norm) {
-  constexpr double kSmall = 0x1p-50, kLarge = 0x1p50;
+std::optional<float> error_bound(View<const float> query, float largest_square) {
+  constexpr double kSmall = 0x1p-100, kLarge = 0x1p100;
   double square = 0.0;
   for (const float x : query) square += static_cast<double>(x) * x;
-  for (const double norm : {std::sqrt(square), largest_norm})
-    if (!(norm > kSmall && norm < kLarge)) return std::nullopt;
+  for (const double each : {square, static_cast<double>(largest_square)})
+    if (!(each > kSmall && each < kLarge)) return std::nullopt;
   const double share = 0x1p-8 + static_cast<double>(query.size + 16) * 0x1p-22;
-  return static_cast<float>(share * std::sqrt(square) * largest_norm);
+  return static_cast<float>(share * std::sqrt(square * largest_square));
 }
 
 // Calls body(first, count) for tiles of columns.
@@ -44,20 +45,17 @@ void for_tiles(int64_t columns, const Body& body) {
 
 Catalogue::LowPrecision::LowPrecision(MatrixView<const float> items, const Execution& execution)
     : words(static_cast<size_t>(items.rows * bfloat16_width(items.columns) / 2)),
-      count(items.rows),
-      largest_norm(0.0) {
+      count(items.rows) {
   constexpr int64_t kItems = 256;  // per task
-  const int64_t tasks = (count + kItems - 1) / kItems;
-  std::vector<double> largest(static_cast<size_t>(tasks), 0.0);
-  parallel_for(tasks, execution, [&](int64_t task) {
+  std::vector<float> squares(static_cast<size_t>((count + kItems - 1) / kItems), 0.0f);
+  parallel_for(static_cast<int64_t>(squares.size()), execution, [&](int64_t task) {
     for (int64_t row = task * kItems; row < std::min(count, (task + 1) * kItems); ++row) {
-      double square = 0.0;
-      for (const float y : items.row(row)) square += static_cast<double>(y) * y;
-      if (!(square <= largest[task]))
-        largest[task] = std::isfinite(square) ? square : std::numeric_limits<double>::infinity();
+      const float square = execution.kernels->squared_norm(items.row(row));
+      if (!(square <= squares[task]))  // true for NaN
+        squares[task] = std::isfinite(square) ? square : HUGE_VALF;
     }
   });
-  for (const double square : largest) largest_norm = std::max(largest_norm, std::sqrt(square));
+  largest_square = *std::ranges::max_element(squares);
   to_bfloat16(items, {words.data(), count, bfloat16_width(items.columns) / 2}, execution);
 }
 
@@ -106,29 +104,25 @@ class Catalogue::Search {
 
   // One query after the other, on the items in bfloat16 if there are any.
   void few(const LowPrecision* low) const {
+    const int64_t wide = low ? items_.rows : std::min(items_.rows, kColumns);
     const int64_t capacity = low ? items_.rows : TopK::capacity(k(), items_.rows);
-    const int64_t width = bfloat16_width(items_.columns);
-    const int64_t needed = scratch<float>(low ? items_.rows : kColumns) + scratch<float>(width) +
-                           TopK::bytes(capacity) + scratch<uint64_t>(capacity);
+    const int64_t needed = scratch<float>(wide) + TopK::bytes(capacity) +
+                           scratch<uint64_t>(capacity) +
+                           scratch<float>(bfloat16_width(items_.columns));
     parallel_for(queries_.rows, needed, execution_, [&](int64_t row, Arena arena) {
-      const auto scores = arena.take<float>(low ? items_.rows : kColumns);
-      const auto padded = arena.take<float>(width);
+      const auto x = queries_.row(row);
+      const auto scores = arena.take<float>(wide);
       const auto keys = arena.take<uint64_t>(capacity);
       Query search = query(row, capacity, keys, arena);
-      const auto bound = low ? error_bound(queries_.row(row), low->largest_norm) : std::nullopt;
-      if (bound) {
-        std::ranges::fill(padded, 0.0f);
-        std::ranges::copy(queries_.row(row), padded.data);
-        scan_low_precision(*low, padded, *bound, scores, search);
-        const auto [values, columns] = search.best.held();
-        kernels_.score_rows(items_, columns, queries_.row(row), values);
-      } else {
+      const auto bound = low ? error_bound(x, low->largest_square) : std::nullopt;
+      if (bound)
+        search_low_precision(x, *low, *bound, scores, search, arena);
+      else
         for_tiles(items_.rows, [&](int64_t first, int64_t count) {
           const auto tile = scores.slice(0, count);
-          kernels_.score_rows(items_.rows_from(first, count), {}, queries_.row(row), tile);
+          kernels_.score_rows(items_.rows_from(first, count), {}, x, tile);
           search.scan(first, tile);
         });
-      }
       write(row, search);
     });
   }
@@ -154,20 +148,23 @@ class Catalogue::Search {
             {everywhere_.data(), everywhere_.data() + everywhere_.size()}};
   }
 
-  // Leaves the columns that may be among the k best. At least k scores are not below t - bound, t
-  // being the k-th best score in bfloat16, so that none of the k best is a column whose score in
-  // bfloat16 is below t - 2 bound.
-  void scan_low_precision(const LowPrecision& low, View<const float> padded, float bound,
-                          View<float> scores, Query& search) const {
+  // At least k scores are not below t - bound, t being the k-th best score in bfloat16, so that
+  // none of the k best is a column whose score in bfloat16 is below t - 2 bound. The others are
+  // scored in float32.
+  void search_low_precision(View<const float> x, const LowPrecision& low, float bound,
+                            View<float> scores, Query& search, Arena arena) const {
+    const auto padded = arena.take<float>(bfloat16_width(x.size));
+    std::ranges::copy(x, padded.data);
+    std::ranges::fill(padded.from(x.size), 0.0f);
     for_tiles(items_.rows, [&](int64_t first, int64_t count) {
       const auto tile = scores.slice(first, count);
       kernels_.bfloat16_scores(low.rows().rows_from(first, count), padded, tile);
       search.scan(first, tile);
     });
     search.best.restart_below(2.0f * bound);
-    for_tiles(items_.rows, [&](int64_t first, int64_t count) {
-      search.best.add(first, scores.slice(first, count));
-    });
+    search.best.add(0, scores);
+    const Candidates held = search.best.held();
+    kernels_.score_rows(items_, held.columns, x, held.scores);
   }
 
   void write(int64_t row, Query& search) const {
@@ -184,8 +181,7 @@ class Catalogue::Search {
 
 const Catalogue::LowPrecision* Catalogue::low_precision(int64_t k, const Execution& execution) {
   const bool smaller = bfloat16_width(items_.columns) / 2 < items_.columns;
-  if (!smaller || k >= items_.rows / kItemsPerBest) return nullptr;
-  if (!searched_.exchange(true)) return nullptr;
+  if (!smaller || k >= items_.rows / kItemsPerBest || !searched_.exchange(true)) return nullptr;
   return &low_precision_.get(
       [&] { return std::make_unique<const LowPrecision>(items_, execution); });
 }
@@ -196,11 +192,14 @@ void Catalogue::search(MatrixView<const float> queries, const Excluded& excluded
     throw std::invalid_argument(std::string("the catalogue was made with the kernels '") +
                                 kernels_.name + "': search with the same ones");
   const Search search(items_, queries, excluded, found, execution);
-  if (queries.rows > kFewQueries * execution.num_threads())
+  const int64_t bytes = items_.rows * bfloat16_width(items_.columns) * 2;
+  const bool few = queries.rows <= (bytes <= kCached ? kFewQueries * execution.num_threads() : 1);
+  const LowPrecision* const low = few ? low_precision(found.ids.columns, execution) : nullptr;
+  if (few && (low || !packed_.made()))
+    search.few(low);
+  else
     search.many(packed_.get(
         [&] { return std::make_unique<const Packed>(Operand(items_).transposed(), execution); }));
-  else
-    search.few(low_precision(found.ids.columns, execution));
 }
 
 int64_t Catalogue::bytes() const {

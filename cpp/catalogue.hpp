@@ -48,10 +48,10 @@ struct Found {
 // with -1 and scores with -FLT_MAX. Each score is summed as in a matrix product, whatever the
 // number of queries: the same bits.
 //
-// Many queries are multiplied with the packed items. Few are faster on items in bfloat16, whose
-// scores exclude most items; the others are scored again in float32. Both copies are made when they
-// are first needed. A single search of few queries is faster without: the second one makes the
-// bfloat16 copy.
+// Many queries are multiplied with the packed items. For few, scores from items in bfloat16 leave
+// the items that may be among the best, and these are scored in float32. Both copies are made when
+// they are first needed; the one in bfloat16 by the second search of few queries, as a single one
+// is faster without.
 class Catalogue {
  public:
   // The items must outlive the catalogue, and searches must use the same kernels.
@@ -65,11 +65,11 @@ class Catalogue {
   int64_t bytes() const;
 
  private:
-  // The items in bfloat16, and the largest norm of an item: infinite where one is not finite.
+  // The items in bfloat16, and the largest square of an item's norm.
   struct LowPrecision {
     Buffer<uint32_t> words;
     int64_t count;
-    double largest_norm;
+    float largest_square;
 
     LowPrecision(MatrixView<const float> items, const Execution&);
     MatrixView<const uint32_t> rows() const {

@@ -1,5 +1,7 @@
 #include "memory.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +14,24 @@ constexpr int64_t kKeptBytes = 8 << 20;  // at most, per thread and between loop
 
 thread_local Buffer<char> kept;
 
+constexpr std::size_t kHugePage = 2 << 20;  // bytes
+constexpr std::size_t kLargeBlock = 2 * kHugePage;
+
+std::align_val_t alignment_of(std::size_t bytes) {
+  return std::align_val_t{bytes >= kLargeBlock ? kHugePage : kCacheLine};
+}
+
 }  // namespace
+
+void* allocate_bytes(std::size_t bytes) {
+  void* const block = operator new(bytes, alignment_of(bytes));
+#ifdef MADV_HUGEPAGE
+  if (bytes >= kLargeBlock) madvise(block, bytes, MADV_HUGEPAGE);  // a hint: it may fail
+#endif
+  return block;
+}
+
+void free_bytes(void* block, std::size_t bytes) { operator delete(block, alignment_of(bytes)); }
 
 void assertion_failed(const char* condition, const char* file, int line) {
   std::fprintf(stderr, "%s:%d: %s\n", file, line, condition);

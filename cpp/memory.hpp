@@ -9,30 +9,33 @@
 
 namespace safecf {
 
+// Memory on a cache line; large blocks are on huge pages where the system has them.
+void* allocate_bytes(std::size_t bytes);
+void free_bytes(void* block, std::size_t bytes);
+
 template <class T>
-struct CacheLineAllocator {
+struct BufferAllocator {
   using value_type = T;
-  static constexpr std::align_val_t kAlignment{kCacheLine};
-  CacheLineAllocator() = default;
+  BufferAllocator() = default;
   template <class U>
-  CacheLineAllocator(const CacheLineAllocator<U>&) {}
-  T* allocate(std::size_t n) { return static_cast<T*>(operator new(n * sizeof(T), kAlignment)); }
-  void deallocate(T* p, std::size_t) { operator delete(p, kAlignment); }
+  BufferAllocator(const BufferAllocator<U>&) {}
+  T* allocate(std::size_t n) { return static_cast<T*>(allocate_bytes(n * sizeof(T))); }
+  void deallocate(T* block, std::size_t n) { free_bytes(block, n * sizeof(T)); }
   // Leaves new elements uninitialised where no value is given.
   template <class U>
-  void construct(U* p) {
-    ::new (static_cast<void*>(p)) U;
+  void construct(U* element) {
+    ::new (static_cast<void*>(element)) U;
   }
-  template <class U, class... Values>
-  void construct(U* p, Values&&... values) {
-    ::new (static_cast<void*>(p)) U(static_cast<Values&&>(values)...);
+  template <class U>
+  void construct(U* element, const U& value) {
+    ::new (static_cast<void*>(element)) U(value);
   }
-  bool operator==(const CacheLineAllocator&) const { return true; }
+  bool operator==(const BufferAllocator&) const { return true; }
 };
 
 // Uninitialised unless a value is given.
 template <class T>
-using Buffer = std::vector<T, CacheLineAllocator<T>>;
+using Buffer = std::vector<T, BufferAllocator<T>>;
 
 // The scratch memory of a thread during one loop. Between loops the thread keeps it, unless it is
 // large. A loop inside a loop gets memory of its own.

@@ -34,6 +34,8 @@ float dot3(View<const float> a, View<const float> b, View<const float> c) {
   return sum(total);
 }
 
+float squared_norm(View<const float> x) { return dot(x, x); }
+
 }  // namespace
 
 namespace safecf {
@@ -51,6 +53,7 @@ constinit const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
     .gather_scores = gather_scores,
     .squared_error = squared_error,
     .dot3 = dot3,
+    .squared_norm = squared_norm,
     .panel = kColumns,
     .packed_size = packed_size,
     .pack = pack,

@@ -6,56 +6,47 @@
 
 namespace {
 
-// One query's scores of kColumns rows, summed as in a tile of `multiply`: the rows are transposed
-// kLanes coordinates at a time into a strip of a panel.
-inline void score_panel(const float* const (&rows)[kColumns], View<const float> query,
-                        float* scores) {
-  alignas(safecf::kCacheLine) float strip[kLanes * kColumns];
-  Vec left_total = {}, right_total = {};
+// One query's scores of kLanes rows, summed as in a tile of `multiply`.
+inline Vec score_lanes(const float* const (&rows)[kLanes], View<const float> query) {
+  Vec total = {};
   for (int64_t k0 = 0; k0 < query.size; k0 += kDepth) {
     const int64_t end = min_of(k0 + kDepth, query.size);
-    Vec left = {}, right = {};
-    for (int64_t k = k0; k < end; k += kLanes) {
-      const int64_t deep = min_of(kLanes, end - k), whole = deep / 4 * 4;
-      for (int64_t j = 0; j < kColumns; j += 4) {
-        const float* const four[4] = {rows[j] + k, rows[j + 1] + k, rows[j + 2] + k,
-                                      rows[j + 3] + k};
-        for (const float* row : four) __builtin_prefetch(row + 2 * kLanes);
-        for (int64_t i = 0; i < whole; i += 4) {
-          const float* const quad[4] = {four[0] + i, four[1] + i, four[2] + i, four[3] + i};
-          transpose_quad(quad, strip + i * kColumns + j, kColumns);
-        }
-        for (int64_t i = whole; i < deep; ++i)
-          for (int g = 0; g < 4; ++g) strip[i * kColumns + j + g] = four[g][i];
+    Vec chunk = {}, y[kLanes] = {};
+    int64_t k = k0;
+    for (; k + kLanes <= end; k += kLanes) {
+      SAFECF_UNROLL
+      for (int j = 0; j < kLanes; ++j) {
+        __builtin_prefetch(rows[j] + k + 4 * kLineFloats);
+        y[j] = load(rows[j] + k);
       }
-      for (int64_t i = 0; i < deep; ++i) {
-        left += query[k + i] * load(strip + i * kColumns);
-        right += query[k + i] * load(strip + i * kColumns + kLanes);
-      }
+      transpose(y);
+      SAFECF_UNROLL
+      for (int i = 0; i < kLanes; ++i) chunk += query[k + i] * y[i];
     }
-    left_total = k0 == 0 ? left : left_total + left;
-    right_total = k0 == 0 ? right : right_total + right;
+    for (; k < end; ++k) {
+      SAFECF_UNROLL
+      for (int j = 0; j < kLanes; ++j) y[0][j] = rows[j][k];
+      chunk += query[k] * y[0];
+    }
+    total = k0 == 0 ? chunk : total + chunk;
   }
-  store(scores, left_total);
-  store(scores + kLanes, right_total);
+  return total;
 }
 
 inline void score_rows(MatrixView<const float> rows, View<const int32_t> columns,
                        View<const float> query, View<float> scores) {
   const int64_t count = scores.size;
-  for (int64_t r = 0; r < count; r += kColumns) {
-    const float* panel[kColumns];
-    for (int64_t j = 0; j < kColumns; ++j) {
+  for (int64_t r = 0; r < count; r += kLanes) {
+    const float* group[kLanes];
+    for (int64_t j = 0; j < kLanes; ++j) {
       const int64_t at = min_of(r + j, count - 1);
-      panel[j] = rows.row(columns ? columns[at] : at).data;
+      group[j] = rows.row(columns ? columns[at] : at).data;
     }
-    if (r + kColumns <= count) {
-      score_panel(panel, query, scores.slice(r, kColumns).data);
-    } else {
-      alignas(safecf::kCacheLine) float whole[kColumns];
-      score_panel(panel, query, whole);
-      for (int64_t j = r; j < count; ++j) scores[j] = whole[j - r];
-    }
+    const Vec found = score_lanes(group, query);
+    if (r + kLanes <= count)
+      store(scores, r, found);
+    else
+      for (int64_t j = r; j < count; ++j) scores[j] = found[j - r];
   }
 }
 
@@ -68,17 +59,19 @@ inline void to_bfloat16(View<const float> from, View<uint32_t> to) {
 
 inline void bfloat16_scores(MatrixView<const uint32_t> rows, View<const float> query,
                             View<float> scores) {
+  SAFECF_ASSERT(2 * rows.columns == query.size && rows.rows == scores.size);
   const ZeroSubnormals here;
   const int64_t count = scores.size;
-  const auto row = [&](int64_t r) SAFECF_ALWAYS { return rows.row(min_of(r, count - 1)).data; };
-  for (int64_t r = 0; r < count; r += kGroup) {
+  const uint32_t* first = rows.data;
+  for (int64_t r = 0; r < count; r += kGroup, first += kGroup * rows.stride) {
+    // the last group is filled up with its first row
     Group<uint32_t> group, next;
-    float found[kGroup];
     SAFECF_UNROLL
     for (int g = 0; g < kGroup; ++g) {
-      group.rows[g] = row(r + g);
-      next.rows[g] = row(r + g + kPrefetchRows);
+      group.rows[g] = r + g < count ? first + g * rows.stride : first;
+      next.rows[g] = first + (g + kPrefetchRows) * rows.stride;
     }
+    float found[kGroup];
     group_scores(group, next, query, found);
     for (int g = 0; g < kGroup && r + g < count; ++g) scores[r + g] = found[g];
   }

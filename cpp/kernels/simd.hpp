@@ -167,6 +167,42 @@ SAFECF_INLINE void transpose(MatrixView<const float> from, MatrixView<float> to)
       to(j, i) = from(i, j);
 }
 
+// The numbers 0 to kLanes - 1 as template arguments.
+template <int... lanes>
+struct Lanes {};
+#if defined(__AVX512F__)
+using AllLanes = Lanes<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>;
+#elif defined(__AVX__)
+using AllLanes = Lanes<0, 1, 2, 3, 4, 5, 6, 7>;
+#else
+using AllLanes = Lanes<0, 1, 2, 3>;
+#endif
+
+// A two by two transpose of blocks of kStep lanes: (a0 a1; b0 b1) becomes (a0 b0; a1 b1).
+template <int kStep, int... lanes>
+SAFECF_INLINE void swap_blocks(Vec& a, Vec& b, Lanes<lanes...>) {
+#if defined(__clang__)
+  const Vec first =
+      __builtin_shufflevector(a, b, (lanes & kStep ? kLanes + lanes - kStep : lanes)...);
+  b = __builtin_shufflevector(a, b, (lanes & kStep ? kLanes + lanes : lanes + kStep)...);
+#else
+  typedef int32_t Places __attribute__((vector_size(4 * kLanes)));
+  const Vec first =
+      __builtin_shuffle(a, b, Places{(lanes & kStep ? kLanes + lanes - kStep : lanes)...});
+  b = __builtin_shuffle(a, b, Places{(lanes & kStep ? kLanes + lanes : lanes + kStep)...});
+#endif
+  a = first;
+}
+
+// Transposes a square of vectors in registers.
+template <int kStep = kLanes / 2>
+SAFECF_INLINE void transpose(Vec (&rows)[kLanes]) {
+  SAFECF_UNROLL
+  for (int i = 0; i < kLanes; ++i)
+    if ((i & kStep) == 0) swap_blocks<kStep>(rows[i], rows[i + kStep], AllLanes());
+  if constexpr (kStep > 1) transpose<kStep / 2>(rows);
+}
+
 SAFECF_INLINE void fill(View<float> x, float value) {
   for (int64_t i = 0; i < x.size; ++i) x.data[i] = value;
 }

@@ -111,6 +111,9 @@ struct Kernels {
   // sum_i a_i b_i c_i of padded rows
   float (*dot3)(View<const float> a, View<const float> b, View<const float> c);
 
+  // sum_i x_i^2
+  float (*squared_norm)(View<const float> x);
+
   // Writes the panels [first, last) of diag(scale) B; without a scale it is ones. `out` holds
   // packed_size(depth, columns) floats.
   int64_t panel;  // columns of B per panel

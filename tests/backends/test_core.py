@@ -66,7 +66,8 @@ CALLS = {
 }
 
 
-def search(ids, scores, queries=ones(ROWS, FACTORS)):
+def search(ids, scores, width=FACTORS):
+    queries = ones(ROWS, width)
     catalogue = _core.Catalogue(ones(OTHERS, FACTORS), EXECUTION)
     catalogue.search(queries, None, None, ids, scores, EXECUTION)
 
@@ -108,8 +109,8 @@ def test_arrays_that_do_not_fit_are_refused():
         _core.solve_exact(rows(), fixed(), ones(ROWS + 1, FACTORS), report(), EXECUTION)
     with pytest.raises(ValueError, match="factors differ"):
         _core.solve_exact(rows(), fixed(), ones(ROWS, FACTORS + 1), report(), EXECUTION)
+    short = _core.Report(ones(1), ones(1))
     with pytest.raises(ValueError, match="one change and norm per row"):
-        short = _core.Report(ones(1), ones(1))
         _core.solve_exact(rows(), fixed(), ones(ROWS, FACTORS), short, EXECUTION)
     with pytest.raises(ValueError, match="change and norm differ"):
         _core.Report(ones(1), ones(2))
@@ -150,7 +151,7 @@ def test_offsets_that_are_no_rows_are_refused(indptr, message):
 def test_a_search_needs_arrays_of_its_size():
     ids, scores = np.zeros((ROWS, 1), np.int32), ones(ROWS, 1)
     with pytest.raises(ValueError, match="differ in width"):
-        search(ids, scores, ones(ROWS, FACTORS + 1))
+        search(ids, scores, FACTORS + 1)
     with pytest.raises(ValueError, match="not queries x k"):
         search(ids, ones(ROWS, 2))
     with pytest.raises(ValueError, match="k is less than 1"):

@@ -28,18 +28,17 @@ void test_one_query_and_a_batch_give_the_same_bits(const Execution& run) {
     for (const int64_t count : {1, 31, 33, 1025, 2100}) {
       const int64_t num_queries = 40, k = 7;
       const auto items = random_floats(count * d, 1), queries = random_floats(num_queries * d, 2);
-      Catalogue catalogue(in(items, d), *run.kernels);
-      const Result batch = search(catalogue, in(queries, d), k, {}, run);
-      const int64_t packed = catalogue.bytes();
-      CHECK(packed >= count * d * 4);
-      for (int repeat = 0; repeat < 3; ++repeat) {  // in float32, then in bfloat16
+      Catalogue packed(in(items, d), *run.kernels), catalogue(in(items, d), *run.kernels);
+      const Result batch = search(packed, in(queries, d), k, {}, run);
+      CHECK(packed.bytes() >= count * d * 4);
+      for (int repeat = 0; repeat < 2; ++repeat) {  // in float32, then in bfloat16
         for (int64_t row = 0; row < num_queries; row += 3) {
           const Result one = search(catalogue, in(queries, d).rows_from(row, 1), k, {}, run);
           CHECK(std::equal(one.ids.begin(), one.ids.end(), batch.ids.begin() + row * k));
           CHECK(std::equal(one.scores.begin(), one.scores.end(), batch.scores.begin() + row * k));
         }
       }
-      CHECK((catalogue.bytes() > packed) == (d > 16 && k < count / 8));
+      CHECK((catalogue.bytes() > 0) == (d > 16 && k < count / 8));
       for (int64_t i = 0; i < std::min(k, count); ++i) {
         double score = 0;
         for (int64_t j = 0; j < d; ++j) score += items[batch.ids[i] * d + j] * queries[j];
