@@ -8,12 +8,9 @@
 
 namespace safecf {
 
-// Solve every row in place, by conjugate gradients from the given factors or by Cholesky. Both
-// return the first row that could not be solved, or -1.
-int64_t solve_cg(const Rows&, const Fixed&, const CgOptions&, MatrixView<float> factors,
-                 const Report&, const Execution&);
-int64_t solve_exact(const Rows&, const Fixed&, MatrixView<float> factors, const Report&,
-                    const Execution&);
+// Solves every row in place. Returns the first row that could not be solved, or -1.
+int64_t solve_rows(const Rows&, const Fixed&, const RowSolver&, const SolverOptions&,
+                   MatrixView<float> factors, const Report&, const Execution&);
 
 // gradients_r = ( gram_weight_r G + sum_j p_rj y_j y_j' + ridge_r I ) x_r - sum_j p_rj y_j
 void gradients(const Rows&, const Fixed&, MatrixView<const float> factors,

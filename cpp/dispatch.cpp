@@ -33,4 +33,10 @@ const Kernels& kernels_named(const std::string& name) {
   throw std::invalid_argument("this machine has no kernels '" + name + "'; it has " + known);
 }
 
+const RowSolver& row_solver_named(const Kernels& kernels, const std::string& name) {
+  for (const RowSolver& solver : kernels.row_solvers)
+    if (name == solver.name) return solver;
+  throw std::invalid_argument("there is no row solver '" + name + "'");
+}
+
 }  // namespace safecf

@@ -103,15 +103,24 @@ void for_rows(const Pass& pass, const Each& each, const Done& done) {
   parallel_for(static_cast<int64_t>(blocks.size()), needed, pass.execution, solve_block);
 }
 
-// Solves every row with solve(system, x, arena) -> bool.
-template <class Solve>
-int64_t solve_rows(const Pass& pass, MatrixView<float> factors, const Report& report,
-                   const Solve& solve) {
+}  // namespace
+
+int64_t solve_rows(const Rows& rows, const Fixed& fixed, const RowSolver& solver,
+                   const SolverOptions& options, MatrixView<float> factors, const Report& report,
+                   const Execution& execution) {
+  const int64_t longest = rows.matrix.longest_row();
+  const MatrixView<const float> start = solver.warm ? factors : MatrixView<float>();
+  const Pass pass{rows,
+                  fixed,
+                  start,
+                  longest,
+                  solver.scratch(fixed.factors(), fixed.rotated.width(), longest),
+                  execution};
   FirstFailure failure;
   const auto each = [&](int64_t row, const RowSystem& system, View<float> x, Arena arena) {
     if (system.columns.size == 0) {
       std::ranges::fill(x, 0.0f);
-    } else if (!solve(system, x, arena)) {
+    } else if (!solver.solve(system, options, x, arena)) {
       failure.at(row);
     }
   };
@@ -131,32 +140,6 @@ int64_t solve_rows(const Pass& pass, MatrixView<float> factors, const Report& re
   };
   for_rows(pass, each, done);
   return failure.row();
-}
-
-}  // namespace
-
-int64_t solve_cg(const Rows& rows, const Fixed& fixed, const CgOptions& options,
-                 MatrixView<float> factors, const Report& report, const Execution& execution) {
-  const Kernels& kernels = *execution.kernels;
-  const Pass pass{rows,
-                  fixed,
-                  factors,
-                  rows.matrix.longest_row(),
-                  kernels.cg_scratch(fixed.rotated.width()),
-                  execution};
-  return solve_rows(pass, factors, report,
-                    [&](const RowSystem& system, View<float> x, Arena arena) {
-                      return kernels.solve_cg(system, options, x, arena);
-                    });
-}
-
-int64_t solve_exact(const Rows& rows, const Fixed& fixed, MatrixView<float> factors,
-                    const Report& report, const Execution& execution) {
-  const Kernels& kernels = *execution.kernels;
-  const int64_t longest = rows.matrix.longest_row();
-  const int64_t solver_scratch = kernels.exact_scratch(fixed.factors(), longest);
-  const Pass pass{rows, fixed, {}, longest, solver_scratch, execution};
-  return solve_rows(pass, factors, report, kernels.solve_exact);
 }
 
 void gradients(const Rows& rows, const Fixed& fixed, MatrixView<const float> factors,

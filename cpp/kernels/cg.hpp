@@ -9,8 +9,8 @@ inline int64_t cg_scratch(int64_t width) { return 5 * safecf::scratch<float>(wid
 
 // Minimises 1/2 x'Ax - b'x from x. With the preconditioner M = diag(A) this is spectral CG,
 // without it plain CG, whose iterates do not depend on the basis.
-template <class Value>
-inline bool conjugate_gradients(const safecf::RowSystem& a, const safecf::CgOptions& options,
+template <class Value, bool kPrecondition>
+inline bool conjugate_gradients(const safecf::RowSystem& a, const safecf::SolverOptions& options,
                                 View<float> x, safecf::Arena arena) {
   const int64_t width = x.size;
   const auto b = arena.take<float>(width), residual = arena.take<float>(width);
@@ -35,7 +35,7 @@ inline bool conjugate_gradients(const safecf::RowSystem& a, const safecf::CgOpti
   const float floor = 1e-34f, relative = options.tolerance * options.tolerance * size;
   const float goal = relative > floor ? relative : floor;
   for (int64_t i = 0; i < width; i += kLanes) {
-    store(inverse, i, options.precondition ? 1.0f / load(inverse, i) : splat(1.0f));
+    store(inverse, i, kPrecondition ? 1.0f / load(inverse, i) : splat(1.0f));
     store(step, i, load(inverse, i) * load(residual, i));
   }
   float energy = dot(residual, step);
@@ -60,6 +60,14 @@ inline bool conjugate_gradients(const safecf::RowSystem& a, const safecf::CgOpti
       store(step, i, load(inverse, i) * load(residual, i) + momentum * load(step, i));
   }
   return is_finite(dot(x, x));
+}
+
+template <bool kPrecondition>
+bool cg(const safecf::RowSystem& a, const safecf::SolverOptions& options, View<float> x,
+        safecf::Arena arena) {
+  const ZeroSubnormals here;
+  return a.fixed.bfloat16 ? conjugate_gradients<uint32_t, kPrecondition>(a, options, x, arena)
+                          : conjugate_gradients<float, kPrecondition>(a, options, x, arena);
 }
 
 }  // namespace

@@ -193,7 +193,8 @@ inline bool unscale(const Factorised& f, View<float> x) {
 
 // The right-hand side Y'p:  x = D^-1/2 (I + B'B)^-1 B' P^1/2 1   primal,
 //                           x = D^-1/2 B' (I + BB')^-1 P^1/2 1   dual.
-inline bool solve_exact(const safecf::RowSystem& a, View<float> x, Arena arena) {
+inline bool exact(const safecf::RowSystem& a, const safecf::SolverOptions&, View<float> x,
+                  Arena arena) {
   fill(x, 0.0f);
   if (a.columns.size == 0) return true;
   Factorised f;

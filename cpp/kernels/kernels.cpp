@@ -14,12 +14,14 @@
 
 namespace {
 
-bool solve_cg(const safecf::RowSystem& a, const safecf::CgOptions& options, View<float> x,
-              safecf::Arena arena) {
-  const ZeroSubnormals here;
-  return a.fixed.bfloat16 ? conjugate_gradients<uint32_t>(a, options, x, arena)
-                          : conjugate_gradients<float>(a, options, x, arena);
-}
+constexpr safecf::RowSolver kRowSolvers[] = {
+    {"exact", false, false, exact,
+     [](int64_t factors, int64_t, int64_t longest) { return exact_scratch(factors, longest); }},
+    {"cg", true, true, cg<false>,
+     [](int64_t, int64_t width, int64_t) { return cg_scratch(width); }},
+    {"spectral-cg", true, true, cg<true>,
+     [](int64_t, int64_t width, int64_t) { return cg_scratch(width); }},
+};
 
 float squared_error(const safecf::FixedRows& fixed, View<const int32_t> columns,
                     View<const float> weights, View<const float> x) {
@@ -43,9 +45,7 @@ namespace safecf {
 extern const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA);
 constinit const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
     .name = SAFECF_TEXT(SAFECF_ISA),
-    .solve_cg = solve_cg,
-    .cg_scratch = cg_scratch,
-    .solve_exact = solve_exact,
+    .row_solvers = {kRowSolvers, sizeof(kRowSolvers) / sizeof(kRowSolvers[0])},
     .solve_general = solve_general,
     .exact_scratch = exact_scratch,
     .gradient = gradient,

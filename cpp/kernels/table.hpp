@@ -34,10 +34,21 @@ struct RowSystem {
   int64_t factors;
 };
 
-struct CgOptions {
-  bool precondition;
+// For solvers that iterate: they stop at |b - Ax| <= tolerance |b|.
+struct SolverOptions {
   int max_iterations;
   float tolerance;
+};
+
+// A way to solve one row.
+struct RowSolver {
+  const char* name;
+  bool warm;            // x is where it starts from
+  bool takes_bfloat16;  // as well as float32
+
+  // x = A^-1 b. False: not positive definite.
+  bool (*solve)(const RowSystem&, const SolverOptions&, View<float> x, Arena);
+  int64_t (*scratch)(int64_t factors, int64_t width, int64_t longest_row);
 };
 
 // The right operand of a product, diag(scale) B (depth x columns), in the kernels' panels.
@@ -82,14 +93,9 @@ struct QuantileSums {
 struct Kernels {
   const char* name;
 
-  // x = A^-1 b by conjugate gradients from x. False: not positive definite.
-  bool (*solve_cg)(const RowSystem&, const CgOptions&, View<float> x, Arena);
-  int64_t (*cg_scratch)(int64_t width);
+  View<const RowSolver> row_solvers;
 
-  // x = A^-1 b by Cholesky, primal or dual by the shape, float32 only. False: not positive
-  // definite.
-  bool (*solve_exact)(const RowSystem&, View<float> x, Arena);
-  // x := A^-1 x, the same for any right-hand side.
+  // x := A^-1 x for any right-hand side, by Cholesky, float32 only. False: not positive definite.
   bool (*solve_general)(const RowSystem&, View<float> x, Arena);
   int64_t (*exact_scratch)(int64_t factors, int64_t longest_row);
 

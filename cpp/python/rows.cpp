@@ -1,4 +1,9 @@
 // Bindings of half-steps, gradients, losses and block updates.
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+#include "dispatch.hpp"
 #include "records.hpp"
 
 using namespace nb::literals;
@@ -15,26 +20,19 @@ void check(const Rows& rows, const Fixed& fixed, MatrixView<const float> factors
   require(factors.columns == fixed.factors(), "factors differ from the fixed side's");
 }
 
-int64_t solve_exact(const PyRows& rows, const PyFixed& fixed, const Out2<float>& factors,
-                    const PyReport& report, const Execution& execution) {
+int64_t solve_rows(const PyRows& rows, const PyFixed& fixed, const Out2<float>& factors,
+                   const PyReport& report, const std::string& name, int max_iterations,
+                   float tolerance, const Execution& execution) {
+  const RowSolver& solver = row_solver_named(*execution.kernels, name);
   const Rows systems = rows.rows();
-  const Fixed side = fixed.float32("the exact solver needs rotated in float32");
+  const Fixed side =
+      solver.takes_bfloat16 ? fixed.fixed() : fixed.float32("this solver needs rotated in float32");
   check(systems, side, out_view(factors));
   const Report out = report.report(systems.matrix.rows());
-  return without_gil(
-      [&] { return safecf::solve_exact(systems, side, out_view(factors), out, execution); });
-}
-
-int64_t solve_cg(const PyRows& rows, const PyFixed& fixed, const Out2<float>& factors,
-                 const PyReport& report, bool precondition, int max_iterations, float tolerance,
-                 const Execution& execution) {
-  const Rows systems = rows.rows();
-  const Fixed side = fixed.fixed();
-  check(systems, side, out_view(factors));
-  const Report out = report.report(systems.matrix.rows());
-  const CgOptions options{precondition, max_iterations, tolerance};
-  return without_gil(
-      [&] { return safecf::solve_cg(systems, side, options, out_view(factors), out, execution); });
+  return without_gil([&] {
+    return safecf::solve_rows(systems, side, solver, {max_iterations, tolerance}, out_view(factors),
+                              out, execution);
+  });
 }
 
 void gradients(const PyRows& rows, const PyFixed& fixed, const In2<float>& factors,
@@ -115,11 +113,9 @@ void scored_losses(const PyMatrix& matrix, const In1<float>& pair_weight, const 
 }  // namespace
 
 void bind_rows(nb::module_& m) {
-  m.def("solve_exact", solve_exact, "rows"_a, "fixed"_a, "factors"_a.noconvert(), "report"_a,
-        "execution"_a, "Solve all rows by Cholesky; the first row that failed, or -1.");
-  m.def("solve_cg", solve_cg, "rows"_a, "fixed"_a, "factors"_a.noconvert(), "report"_a,
-        "precondition"_a, "max_iterations"_a, "tolerance"_a, "execution"_a,
-        "Solve all rows by conjugate gradients; the first row that failed, or -1.");
+  m.def("solve_rows", solve_rows, "rows"_a, "fixed"_a, "factors"_a.noconvert(), "report"_a,
+        "solver"_a, "max_iterations"_a, "tolerance"_a, "execution"_a,
+        "Solve all rows by the solver of this name; the first row that failed, or -1.");
   m.def("gradients", gradients, "rows"_a, "fixed"_a, "factors"_a, "gradients"_a.noconvert(),
         "execution"_a, "Write the gradient of every row's objective.");
   m.def("losses", losses, "matrix"_a, "pair_weight"_a, "fixed"_a, "factors"_a,

@@ -40,12 +40,9 @@ class Report:
 
     def __init__(self, change: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], norm: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
-def solve_exact(rows: Rows, fixed: Fixed, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], report: Report, execution: Execution) -> int:
-    """Solve all rows by Cholesky; the first row that failed, or -1."""
-
-def solve_cg(rows: Rows, fixed: Fixed, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], report: Report, precondition: bool, max_iterations: int, tolerance: float, execution: Execution) -> int:
+def solve_rows(rows: Rows, fixed: Fixed, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], report: Report, solver: str, max_iterations: int, tolerance: float, execution: Execution) -> int:
     """
-    Solve all rows by conjugate gradients; the first row that failed, or -1.
+    Solve all rows by the solver of this name; the first row that failed, or -1.
     """
 
 def gradients(rows: Rows, fixed: Fixed, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], gradients: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], execution: Execution) -> None:

@@ -10,6 +10,7 @@ import safecf
 from safecf import _core
 
 EXECUTION = _core.Execution(1)
+EXACT = "exact", 0, 0.0, EXECUTION
 ROWS, OTHERS, FACTORS = 3, 4, 2
 INDPTR, INDICES = np.array([0, 2, 2, 3]), np.array([0, 3, 1], dtype=np.int32)
 
@@ -36,8 +37,7 @@ def report():
 
 # By function: its arguments, and which of them are outputs.
 CALLS = {
-    "solve_exact": ((rows(), fixed(), ones(ROWS, FACTORS), report(), EXECUTION), [2]),
-    "solve_cg": ((rows(), fixed(), ones(ROWS, FACTORS), report(), True, 5, 0.1, EXECUTION), [2]),
+    "solve_rows": ((rows(), fixed(), ones(ROWS, FACTORS), report(), *EXACT), [2]),
     "gradients": ((rows(), fixed(), ones(ROWS, FACTORS), ones(ROWS, FACTORS), EXECUTION), [3]),
     "losses": ((matrix(), ones(ROWS), fixed(), ones(ROWS, FACTORS), ones(ROWS), EXECUTION), [4]),
     "update_block": (
@@ -69,7 +69,8 @@ CALLS = {
 def search(ids, scores, width=FACTORS):
     queries = ones(ROWS, width)
     catalogue = _core.Catalogue(ones(OTHERS, FACTORS), EXECUTION)
-    catalogue.search(queries, None, None, ids, scores, EXECUTION)
+    asked = ones(ROWS, FACTORS) if queries is None else queries
+    catalogue.search(asked, None, None, ids, scores, EXECUTION)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -104,14 +105,14 @@ def test_arrays_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="one weight per row"):
         _core.gram(ones(3, 2), ones(2), ones(2, 2), EXECUTION)
     with pytest.raises(ValueError, match="one column weight per fixed row"):
-        _core.solve_exact(rows(OTHERS + 1), fixed(), ones(ROWS, FACTORS), report(), EXECUTION)
+        _core.solve_rows(rows(OTHERS + 1), fixed(), ones(ROWS, FACTORS), report(), *EXACT)
     with pytest.raises(ValueError, match="one row of factors per row"):
-        _core.solve_exact(rows(), fixed(), ones(ROWS + 1, FACTORS), report(), EXECUTION)
+        _core.solve_rows(rows(), fixed(), ones(ROWS + 1, FACTORS), report(), *EXACT)
     with pytest.raises(ValueError, match="factors differ"):
-        _core.solve_exact(rows(), fixed(), ones(ROWS, FACTORS + 1), report(), EXECUTION)
+        _core.solve_rows(rows(), fixed(), ones(ROWS, FACTORS + 1), report(), *EXACT)
     short = _core.Report(ones(1), ones(1))
     with pytest.raises(ValueError, match="one change and norm per row"):
-        _core.solve_exact(rows(), fixed(), ones(ROWS, FACTORS), short, EXECUTION)
+        _core.solve_rows(rows(), fixed(), ones(ROWS, FACTORS), short, *EXACT)
     with pytest.raises(ValueError, match="change and norm differ"):
         _core.Report(ones(1), ones(2))
     with pytest.raises(ValueError, match="one weight and one ridge per row"):
@@ -126,8 +127,8 @@ def test_a_fixed_side_of_another_type_is_refused():
     with pytest.raises(TypeError, match="neither float32 nor uint32"):
         fixed(np.float64)
     words = _core.Fixed(ones(OTHERS, 16, dtype=np.uint32), ones(FACTORS))
-    with pytest.raises(TypeError, match="exact solver needs rotated in float32"):
-        _core.solve_exact(rows(), words, ones(ROWS, FACTORS), report(), EXECUTION)
+    with pytest.raises(TypeError, match="solver needs rotated in float32"):
+        _core.solve_rows(rows(), words, ones(ROWS, FACTORS), report(), *EXACT)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_records_keep_their_arrays_alive():
     catalogue = _core.Catalogue(np.full((OTHERS, FACTORS), 2, np.float32), EXECUTION)
     np.full(10_000, -1.0)
     found = ones(ROWS, FACTORS)
-    assert _core.solve_exact(systems, side, found, report(), EXECUTION) == -1
+    assert _core.solve_rows(systems, side, found, report(), *EXACT) == -1
     assert np.isfinite(found).all()
     ids, scores = np.zeros((1, 1), np.int32), ones(1, 1)
     catalogue.search(ones(1, FACTORS), None, None, ids, scores, EXECUTION)

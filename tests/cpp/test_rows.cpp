@@ -66,6 +66,12 @@ struct Problem {
   Fixed fixed() const { return {{in(rotated, padded_width(d)), {}}, in(values), in(basis, d)}; }
 };
 
+int64_t solve(const char* name, const Rows& rows, const Fixed& fixed, MatrixView<float> factors,
+              const Report& report, const Execution& run) {
+  const RowSolver& solver = row_solver_named(*run.kernels, name);
+  return solve_rows(rows, fixed, solver, {200, 1e-6f}, factors, report, run);
+}
+
 // The arrays of a matrix may lie anywhere in an address space of 64 bits: offsets that start far
 // beyond 2^32 must lead to the same entries.
 void test_offsets_have_64_bits(const Execution& run) {
@@ -75,17 +81,17 @@ void test_offsets_have_64_bits(const Execution& run) {
   for (const int64_t offset : problem.offsets) shifted.push_back(offset + shift);
   const auto far = reinterpret_cast<const int32_t*>(
       reinterpret_cast<uintptr_t>(problem.columns.data()) - static_cast<uintptr_t>(shift) * 4);
-  const auto solve = [&](const Csr& matrix) {
+  const auto solved = [&](const Csr& matrix) {
     std::vector<float> factors(rows * d, 0.1f), change(rows), norm(rows), found(rows);
-    CHECK(solve_exact(problem.systems(matrix), problem.fixed(), out(factors, d),
-                      {out(change), out(norm)}, run) == -1);
+    CHECK(solve("exact", problem.systems(matrix), problem.fixed(), out(factors, d),
+                {out(change), out(norm)}, run) == -1);
     losses(matrix, in(problem.ones).slice(0, rows), problem.fixed(), in(factors, d), out(found),
            run);
     for (const auto& more : {change, norm, found})
       factors.insert(factors.end(), more.begin(), more.end());
     return factors;
   };
-  CHECK(solve(problem.matrix()) == solve({in(shifted), {far, shift + 40}, {}}));
+  CHECK(solved(problem.matrix()) == solved({in(shifted), {far, shift + 40}, {}}));
 }
 
 void test_solvers_agree_at_every_length(const Execution& run) {
@@ -95,9 +101,8 @@ void test_solvers_agree_at_every_length(const Execution& run) {
     const Rows systems = problem.systems(problem.matrix());
     std::vector<float> exact(rows * d, 1.0f), iterated(rows * d, 1.0f), change(rows), norm(rows);
     const Report report{out(change), out(norm)};
-    CHECK(solve_exact(systems, problem.fixed(), out(exact, d), report, run) == -1);
-    CHECK(solve_cg(systems, problem.fixed(), {true, 200, 1e-6f}, out(iterated, d), report, run) ==
-          -1);
+    CHECK(solve("exact", systems, problem.fixed(), out(exact, d), report, run) == -1);
+    CHECK(solve("spectral-cg", systems, problem.fixed(), out(iterated, d), report, run) == -1);
     std::vector<float> slopes(rows * d, 1.0f);
     gradients(systems, problem.fixed(), in(exact, d), out(slopes, d), run);
     for (int64_t i = 0; i < rows * d; ++i) {
@@ -127,7 +132,7 @@ void test_a_block_update_of_everything_is_exact(const Execution& run) {
   scores(problem.matrix(), in(padded(start), width), others, out(found), run);
   CHECK(update_block(systems, {problem.fixed(), in(gram, d), 0}, out(start, d), report,
                      {out(found), {}}, run) == -1);
-  CHECK(solve_exact(systems, problem.fixed(), out(exact, d), report, run) == -1);
+  CHECK(solve("exact", systems, problem.fixed(), out(exact, d), report, run) == -1);
   scores(problem.matrix(), in(padded(exact), width), others, out(expected), run);
   for (int64_t i = 0; i < rows * d; ++i) CHECK(std::abs(start[i] - exact[i]) < 1e-4f);
   for (int64_t e = 0; e < entries; ++e) CHECK(std::abs(found[e] - expected[e]) < 1e-4f);

@@ -1,24 +1,24 @@
 """The native backend: float32 on all cores, through `safecf._core`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from safecf import _core
-from safecf.als.backend import HostReport, Ids
+from safecf.als.backend import HostReport
 from safecf.als.loss import Vector
-from safecf.als.population import NUMPY, LossSums, Smoothing, Sums, Totals
 from safecf.als.rows import Rows
-from safecf.als.solvers import CG, Exact, RowSolver, SpectralCG
+from safecf.als.solvers import RowSolver
 from safecf.backends.blas import eigenbasis, single_threaded_blas
+from safecf.backends.cpu.arrays import Floats, as_floats, as_matrix
+from safecf.backends.cpu.search import CpuIndex
+from safecf.backends.cpu.sums import NativeSums
 from safecf.backends.host import CACHE_LINE, HostBackend, aligned
 from safecf.data.matrices.csr import Csr
 from safecf.errors import SolveError
 
-Floats = NDArray[np.float32]
 Factors = NDArray[Any]
 Positions = NDArray[np.uint32]
 
@@ -40,42 +40,19 @@ class Fixed(NamedTuple):
     basis: Floats | None
 
 
-class HalfStep(NamedTuple):
-    """What all native solvers take: the systems, their fixed side, and where to write."""
-
-    rows: _core.Rows
-    fixed: _core.Fixed
-    factors: Factors
-    report: _core.Report
-
-
-def solve_exact(step: HalfStep, solver: Exact, execution: _core.Execution) -> int:
-    """Cholesky, primal or dual; the first row that failed, or -1."""
-    return _core.solve_exact(*step, execution)
-
-
-def solve_cg(step: HalfStep, solver: CG, execution: _core.Execution) -> int:
-    """CG in the eigenbasis of G, which changes none of its iterates."""
-    return _core.solve_cg(*step, False, solver.max_iterations, solver.tolerance, execution)
-
-
-def solve_spectral_cg(step: HalfStep, solver: SpectralCG, execution: _core.Execution) -> int:
-    """CG in the eigenbasis of G with the diagonal of A as the preconditioner."""
-    return _core.solve_cg(*step, True, solver.max_iterations, solver.tolerance, execution)
-
-
 class NativeSolver(NamedTuple):
-    """A row solver, and whether it may read the fixed side as bfloat16."""
+    """The options of a native row solver, and whether it may read the fixed side as bfloat16."""
 
-    run: Callable[[HalfStep, Any, _core.Execution], int]
+    options: Callable[[Any], tuple[int, float]]  # the most iterations, and the tolerance
     reads_bfloat16: Callable[[Any], bool] = lambda solver: False
 
 
 ROW_SOLVERS: dict[str, NativeSolver] = {
-    "exact": NativeSolver(solve_exact),
-    "cg": NativeSolver(solve_cg),
+    "exact": NativeSolver(lambda solver: (0, 0.0)),
+    "cg": NativeSolver(lambda solver: (solver.max_iterations, solver.tolerance)),
     "spectral-cg": NativeSolver(
-        solve_spectral_cg, lambda solver: solver.tolerance >= BFLOAT16_TOLERANCE
+        lambda solver: (solver.max_iterations, solver.tolerance),
+        lambda solver: solver.tolerance >= BFLOAT16_TOLERANCE,
     ),
 }
 
@@ -105,7 +82,7 @@ class CpuBackend(HostBackend):
     ) -> Factors:
         """F' diag(weight) F, or its columns `block`."""
         d = factors.shape[1]
-        weights = None if weight is None else _floats(weight)
+        weights = None if weight is None else as_floats(weight)
         if block is None or (block.start, block.stop) == (0, d):
             gram = np.empty((d, d), dtype=np.float32)
             _core.gram(factors, weights, gram, self.execution)
@@ -117,7 +94,7 @@ class CpuBackend(HostBackend):
     def rotate(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
         """Rotate both sides, in place; return the eigenvalues of G."""
         values, basis = eigenbasis(gram)
-        rotation = _floats(basis)
+        rotation = as_floats(basis)
         for side in (factors, others):
             self._rotate(side, 0, rotation, side)
         return values
@@ -126,7 +103,7 @@ class CpuBackend(HostBackend):
         """The factors, rows padded to whole cache lines; as bfloat16 where that is good enough."""
         low_precision = ROW_SOLVERS[solver.name].reads_bfloat16(solver)
         rows = self._bfloat16(factors) if low_precision else _padded(factors)
-        return Fixed(rows, _floats(spectrum), None)
+        return Fixed(rows, as_floats(spectrum), None)
 
     def fix(self, factors: Factors, gram: Factors) -> Fixed:
         """Rotate the factors into the eigenbasis of G, rows padded to whole cache lines."""
@@ -139,7 +116,7 @@ class CpuBackend(HostBackend):
 
     def _rotated(self, factors: Factors, first: int, gram: Factors) -> Fixed:
         """Rotate a block of coordinates, those from `first` on, into the eigenbasis of `gram`."""
-        values, basis = (_floats(part) for part in eigenbasis(gram))
+        values, basis = (as_floats(part) for part in eigenbasis(gram))
         rotated = aligned(len(factors), _round_up(len(gram), PAD), np.float32)
         self._rotate(factors, first, basis, rotated)
         return Fixed(rotated, values, basis)
@@ -151,10 +128,17 @@ class CpuBackend(HostBackend):
         self, rows: Rows, fixed: Fixed, factors: Factors, solver: RowSolver
     ) -> HostReport:
         """Solve all rows in parallel."""
-        solve = ROW_SOLVERS[solver.name].run
         change, norm = np.empty((2, len(factors)), dtype=np.float32)
-        step = HalfStep(_rows(rows), _core.Fixed(*fixed), factors, _core.Report(change, norm))
-        return _reported(rows, solve(step, solver, self.execution), change, norm)
+        failed = _core.solve_rows(
+            _rows(rows),
+            _core.Fixed(*fixed),
+            factors,
+            _core.Report(change, norm),
+            solver.name,
+            *ROW_SOLVERS[solver.name].options(solver),
+            self.execution,
+        )
+        return _reported(rows, failed, change, norm)
 
     def gradients(self, rows: Rows, fixed: Fixed, factors: Factors) -> Factors:
         """A x - b, all rows in parallel."""
@@ -166,7 +150,9 @@ class CpuBackend(HostBackend):
         """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx, all rows in parallel."""
         losses = np.empty(len(factors), dtype=np.float32)
         side = _core.Fixed(*fixed)
-        _core.losses(_matrix(matrix), _floats(pair_weight), side, factors, losses, self.execution)
+        _core.losses(
+            as_matrix(matrix), as_floats(pair_weight), side, factors, losses, self.execution
+        )
         return losses.astype(np.float64)
 
     def positions(self, matrix: Csr) -> Positions:
@@ -176,14 +162,14 @@ class CpuBackend(HostBackend):
                 f"{matrix.nnz} interactions are too many for the subspace solver; try another one"
             )
         found = np.empty(matrix.nnz, dtype=np.uint32)
-        _core.positions(_matrix(matrix), matrix.num_columns, found)
+        _core.positions(as_matrix(matrix), matrix.num_columns, found)
         return found
 
     def scores(self, matrix: Csr, factors: Factors, others: Factors) -> Factors:
         """x_r.y_j for every entry of the matrix."""
         scores = np.empty(matrix.nnz, dtype=np.float32)
         both = _padded(factors), _padded(others)
-        _core.scores(_matrix(matrix), *both, scores, self.execution)
+        _core.scores(as_matrix(matrix), *both, scores, self.execution)
         return scores
 
     def scored_losses(
@@ -192,11 +178,11 @@ class CpuBackend(HostBackend):
         """a/2 sum_j c_j (1 - s_j)^2 + 1/2 x'Gx, all rows in parallel."""
         losses = np.empty(len(factors), dtype=np.float32)
         _core.scored_losses(
-            _matrix(matrix),
-            _floats(pair_weight),
+            as_matrix(matrix),
+            as_floats(pair_weight),
             scores,
             _padded(factors),
-            _floats(gram),
+            as_floats(gram),
             losses,
             self.execution,
         )
@@ -215,7 +201,7 @@ class CpuBackend(HostBackend):
         """Solve the block in the eigenbasis of G's diagonal block, all rows in parallel."""
         fixed = self._rotated(others, block.start, gram[block])
         with single_threaded_blas():
-            rotated_gram = _floats(gram) @ np.asarray(fixed.basis)
+            rotated_gram = as_floats(gram) @ np.asarray(fixed.basis)
         change, norm = np.empty((2, len(factors)), dtype=np.float32)
         failed = _core.update_block(
             _rows(rows),
@@ -231,83 +217,18 @@ class CpuBackend(HostBackend):
         return _reported(rows, failed, change, norm)
 
     @property
-    def loss_sums(self) -> LossSums:
+    def loss_sums(self) -> NativeSums:
         """Sum over losses in one parallel pass."""
         return NativeSums(self.execution)
 
-    def index(self, factors: Factors) -> "CpuIndex":
+    def index(self, factors: Factors) -> CpuIndex:
         """The factors, to be searched again and again."""
         return CpuIndex(factors, self.execution)
 
 
-@dataclass(frozen=True)
-class NativeSums:
-    """The quantile step's passes over losses; kernels that are not native take NumPy's way."""
-
-    execution: _core.Execution
-
-    def totals(self, losses: Vector, counts: Vector | None) -> Totals:
-        """N = sum_u count_u, sum_u count_u loss_u, min and max."""
-        return Totals(*_core.loss_summary(losses, counts, self.execution))
-
-    def sums(self, losses: Vector, counts: Vector | None, smoothing: Smoothing, xi: float) -> Sums:
-        """Sum K, k, the smoothed check function and |loss_u - xi|."""
-        tail, kernel, bandwidth = smoothing
-        if kernel.name not in _core.kernels:
-            return NUMPY.sums(losses, counts, smoothing, xi)
-        return Sums(
-            *_core.quantile_sums(losses, counts, kernel.name, bandwidth, tail, xi, self.execution)
-        )
-
-    def weights(self, losses: Vector, smoothing: Smoothing, xi: float) -> Vector:
-        """K((loss_u - xi) / h)."""
-        _, kernel, bandwidth = smoothing
-        if kernel.name not in _core.kernels:
-            return NUMPY.weights(losses, smoothing, xi)
-        weights = np.empty_like(losses)
-        _core.kernel_weights(losses, kernel.name, bandwidth, xi, weights, self.execution)
-        return weights
-
-
-class CpuIndex:
-    """Factors to search, with the native core's copies of them."""
-
-    def __init__(self, factors: Factors, execution: _core.Execution) -> None:
-        self.catalogue = _core.Catalogue(_floats(factors), execution)
-        self.execution = execution
-
-    def search(
-        self,
-        queries: Factors,
-        k: int,
-        exclude: Csr | None = None,
-        exclude_all: Ids | None = None,
-    ) -> tuple[Ids, Floats]:
-        """Return the k best rows per query; see `Index`."""
-        ids = np.empty((len(queries), k), dtype=np.int32)
-        scores = np.empty((len(queries), k), dtype=np.float32)
-        self.catalogue.search(
-            _floats(queries),
-            None if exclude is None else _matrix(exclude),
-            None if exclude_all is None else np.asarray(exclude_all, dtype=np.int32),
-            ids,
-            scores,
-            self.execution,
-        )
-        return ids, scores
-
-
-def _floats(values: ArrayLike) -> Floats:
-    return np.ascontiguousarray(values, dtype=np.float32)
-
-
-def _matrix(matrix: Csr) -> _core.Matrix:
-    return _core.Matrix(matrix.indptr, matrix.indices, matrix.weights)
-
-
 def _rows(rows: Rows) -> _core.Rows:
     weights = rows.row_weight, rows.col_weight, rows.gram_weight, rows.ridge
-    return _core.Rows(_matrix(rows.matrix), *map(_floats, weights))
+    return _core.Rows(as_matrix(rows.matrix), *map(as_floats, weights))
 
 
 def _round_up(count: int, step: int) -> int:
@@ -318,7 +239,7 @@ def _padded(factors: Factors) -> Floats:
     """Return the factors with rows padded with zeros to whole cache lines: themselves, if so."""
     rows, columns = factors.shape
     if columns % PAD == 0:
-        return _floats(factors)
+        return as_floats(factors)
     padded = aligned(rows, _round_up(columns, PAD), np.float32)
     padded[:, :columns], padded[:, columns:] = factors, 0
     return padded

@@ -1,0 +1,38 @@
+"""The quantile step's passes over losses in C++."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from safecf import _core
+from safecf.als.loss import Vector
+from safecf.als.population import NUMPY, Smoothing, Sums, Totals
+
+
+@dataclass(frozen=True)
+class NativeSums:
+    """The quantile step's passes over losses; kernels that are not native take NumPy's way."""
+
+    execution: _core.Execution
+
+    def totals(self, losses: Vector, counts: Vector | None) -> Totals:
+        """N = sum_u count_u, sum_u count_u loss_u, min and max."""
+        return Totals(*_core.loss_summary(losses, counts, self.execution))
+
+    def sums(self, losses: Vector, counts: Vector | None, smoothing: Smoothing, xi: float) -> Sums:
+        """Sum K, k, the smoothed check function and |loss_u - xi|."""
+        tail, kernel, bandwidth = smoothing
+        if kernel.name not in _core.kernels:
+            return NUMPY.sums(losses, counts, smoothing, xi)
+        return Sums(
+            *_core.quantile_sums(losses, counts, kernel.name, bandwidth, tail, xi, self.execution)
+        )
+
+    def weights(self, losses: Vector, smoothing: Smoothing, xi: float) -> Vector:
+        """K((loss_u - xi) / h)."""
+        _, kernel, bandwidth = smoothing
+        if kernel.name not in _core.kernels:
+            return NUMPY.weights(losses, smoothing, xi)
+        weights = np.empty_like(losses)
+        _core.kernel_weights(losses, kernel.name, bandwidth, xi, weights, self.execution)
+        return weights
