@@ -98,10 +98,8 @@ void rotate(MatrixView<const float> factors, int64_t first, MatrixView<const flo
     const auto block = arena.take<float>(kTaskRows, width).rows_from(0, count);
     packed.multiply(factors.rows_from(begin, count).columns_from(first, size),
                     block.columns_from(0, size), kernels, arena);
-    for (int64_t row = 0; row < count; ++row) {
-      std::ranges::fill(block.row(row).from(size), 0.0f);
-      std::ranges::copy(block.row(row), rotated.row(begin + row).data);
-    }
+    pad(block, size);
+    copy(block, rotated.rows_from(begin, count));
   });
 }
 

@@ -60,6 +60,23 @@ struct Report {
   View<float> norm;
 };
 
+// to = from
+inline void copy(MatrixView<const float> from, MatrixView<float> to) {
+  SAFECF_ASSERT(from.rows == to.rows && from.columns == to.columns);
+  if (from.stride == from.columns && to.stride == to.columns) {
+    std::copy_n(from.data, from.rows * from.columns, to.data);
+  } else {
+    for (int64_t row = 0; row < from.rows; ++row)
+      std::copy_n(from.row(row).data, from.columns, to.row(row).data);
+  }
+}
+// Sets the columns from `first` on to zero.
+inline void pad(MatrixView<float> matrix, int64_t first) {
+  if (first == matrix.columns) return;
+  for (int64_t row = 0; row < matrix.rows; ++row)
+    std::ranges::fill(matrix.row(row).from(first), 0.0f);
+}
+
 inline int64_t round_up(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
 inline int64_t padded_width(int64_t factors) { return round_up(factors, kPad); }
 inline int64_t bfloat16_width(int64_t factors) { return round_up(factors, kBfloat16Pad); }

@@ -27,8 +27,7 @@ class Eigenbasis {
   // Pads the rotated rows with zeros.
   void rotate(MatrixView<const float> rows, MatrixView<float> rotated, Arena arena) const {
     apply(forward_, rows, rotated.columns_from(0, rows.columns), arena);
-    for (int64_t row = 0; row < rows.rows; ++row)
-      std::ranges::fill(rotated.row(row).from(rows.columns), 0.0f);
+    pad(rotated, rows.columns);
   }
   void rotate_back(MatrixView<const float> rotated, MatrixView<float> rows, Arena arena) const {
     apply(back_, rotated.columns_from(0, rows.columns), rows, arena);
@@ -37,9 +36,10 @@ class Eigenbasis {
  private:
   void apply(const std::optional<Packed>& rotation, MatrixView<const float> from,
              MatrixView<float> to, Arena arena) const {
-    if (rotation) return rotation->multiply(from, to, kernels_, arena);
-    for (int64_t row = 0; row < from.rows; ++row)
-      std::ranges::copy(from.row(row), to.row(row).data);
+    if (rotation)
+      rotation->multiply(from, to, kernels_, arena);
+    else
+      copy(from, to);
   }
 
   const Kernels& kernels_;
@@ -153,8 +153,7 @@ void gradients(const Rows& rows, const Fixed& fixed, MatrixView<const float> fac
     std::ranges::copy(gradient, x.data);
   };
   const auto done = [&](const Block& block, MatrixView<const float> found) {
-    for (int64_t row = block.first; row < block.last; ++row)
-      std::ranges::copy(found.row(row - block.first), gradients.row(row).data);
+    copy(found, gradients.rows_from(block.first, block.rows()));
   };
   for_rows(pass, each, done);
 }

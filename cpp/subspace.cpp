@@ -24,38 +24,46 @@ struct RowScratch {
   }
 };
 
-// Replaces x, a row's block in the eigenbasis, by the step from it, given G x there; updates the
-// scores. False: not positive definite.
-bool step_from(int64_t row, const Rows& rows, const Fixed& side, View<float> x,
-               View<const float> gram_x, const Scores& scores, RowScratch room, Arena arena,
-               const Kernels& kernels) {
-  const int64_t begin = rows.matrix.begin(row), count = rows.matrix.length(row);
-  const View<const int32_t> columns = rows.matrix.row_columns(row);
-  const auto pairs = room.pairs.slice(0, count), residuals = room.residuals.slice(0, count);
-  bool empty = true, solved = true;
-  for (int64_t j = 0; j < count; ++j) {
-    pairs[j] = rows.pair(row, begin + j);
-    room.scores[j] = scores[begin + j];
-    residuals[j] = pairs[j] * (1.0f - room.scores[j]);
-    empty = empty && pairs[j] == 0.0f;
-  }
-  const float gram_weight = rows.gram_weight[row], ridge = rows.ridge[row];
-  if (empty) {
-    for (int64_t i = 0; i < side.factors(); ++i) x[i] = -x[i];
-  } else {
-    for (int64_t i = 0; i < side.factors(); ++i) {
-      x[i] = -gram_weight * gram_x[i] - ridge * x[i];
-      room.shared[i] = gram_weight * side.values[i] + ridge;
+// What the steps of all rows share.
+struct BlockStep {
+  const Rows& rows;
+  const Fixed& side;
+  const Scores& scores;
+  const Kernels& kernels;
+
+  // Replaces x, a row's block in the eigenbasis, by the step from it, given G x there; updates the
+  // row's scores. False: not positive definite.
+  bool apply(int64_t row, View<float> x, View<const float> gram_x, const RowScratch& room,
+             Arena arena) const {
+    const int64_t begin = rows.matrix.begin(row), count = rows.matrix.length(row);
+    const View<const int32_t> columns = rows.matrix.row_columns(row);
+    const auto pairs = room.pairs.slice(0, count), residuals = room.residuals.slice(0, count);
+    bool empty = true, solved = true;
+    for (int64_t j = 0; j < count; ++j) {
+      const float pair = rows.pair(row, begin + j);
+      pairs[j] = pair;
+      room.scores[j] = scores[begin + j];
+      residuals[j] = pair * (1.0f - room.scores[j]);
+      empty = empty && pair == 0.0f;
     }
-    kernels.add_rows(side.rotated.float32, columns, residuals, x);
-    const RowSystem system{side.rotated, columns, pairs, room.shared, side.factors()};
-    solved = kernels.solve_general(system, x, arena);
+    const float gram_weight = rows.gram_weight[row], ridge = rows.ridge[row];
+    if (empty) {
+      for (int64_t i = 0; i < side.factors(); ++i) x[i] = -x[i];
+    } else {
+      for (int64_t i = 0; i < side.factors(); ++i) {
+        x[i] = -gram_weight * gram_x[i] - ridge * x[i];
+        room.shared[i] = gram_weight * side.values[i] + ridge;
+      }
+      kernels.add_rows(side.rotated.float32, columns, residuals, x);
+      solved = kernels.solve_general({side.rotated, columns, pairs, room.shared, side.factors()}, x,
+                                     arena);
+    }
+    const auto changes = residuals;  // of the scores; the residuals are used up
+    kernels.gather_scores(side.rotated.float32, columns, x, changes);
+    for (int64_t j = 0; j < count; ++j) scores[begin + j] = room.scores[j] + changes[j];
+    return solved;
   }
-  const auto changes = residuals;  // of the scores; the residuals are used up
-  kernels.gather_scores(side.rotated.float32, columns, x, changes);
-  for (int64_t j = 0; j < count; ++j) scores[begin + j] = room.scores[j] + changes[j];
-  return solved;
-}
+};
 
 }  // namespace
 
@@ -70,6 +78,7 @@ int64_t update_block(const Rows& rows, const FixedBlock& fixed, MatrixView<float
   const int64_t needed = 2 * scratch<float>(kBlockRows * width) +
                          scratch<float>(kBlockRows * size) + RowScratch::bytes(longest, width) +
                          std::max(kernels.multiply_scratch, kernels.exact_scratch(size, longest));
+  const BlockStep step{rows, fixed.side, scores, kernels};
   FirstFailure failure;
 
   const auto update_rows = [&](int64_t task, Arena arena) {
@@ -83,20 +92,17 @@ int64_t update_block(const Rows& rows, const FixedBlock& fixed, MatrixView<float
     std::ranges::fill(room.shared.from(size), 1.0f);
     gram.multiply(whole, gram_x.columns_from(0, size), kernels, arena);
     forward.multiply(x, rotated.columns_from(0, size), kernels, arena);
-    for (int64_t row = 0; row < block.rows(); ++row) {
-      std::ranges::fill(rotated.row(row).from(size), 0.0f);
-      if (!step_from(block.first + row, rows, fixed.side, rotated.row(row), gram_x.row(row), scores,
-                     room, arena, kernels))
+    pad(rotated, size);
+    for (int64_t row = 0; row < block.rows(); ++row)
+      if (!step.apply(block.first + row, rotated.row(row), gram_x.row(row), room, arena))
         failure.at(block.first + row);
-    }
     back.multiply(rotated.columns_from(0, size), steps, kernels, arena);
     for (int64_t row = 0; row < block.rows(); ++row) {
       float change = 0.0f, norm = 0.0f;
       for (int64_t i = 0; i < size; ++i) {
-        const float step = steps(row, i);
         float& value = x(row, i);
-        value += step;
-        change += step * step;
+        value += steps(row, i);
+        change += steps(row, i) * steps(row, i);
         norm += value * value;
       }
       report.change[block.first + row] = change;
@@ -134,15 +140,14 @@ void scored_losses(const Csr& matrix, View<const float> pair_weight, View<const 
     std::ranges::fill(ones, 1.0f);
     const auto x = factors.rows_from(block.first, block.rows());
     packed.multiply(x.columns_from(0, d), gram_x.columns_from(0, d), kernels, arena);
+    pad(gram_x, d);
     for (int64_t row = block.first; row < block.last; ++row) {
-      const View<float> gram_row = gram_x.row(row - block.first);
-      std::ranges::fill(gram_row.from(d), 0.0f);
       double error = 0;
       for (int64_t e = matrix.begin(row); e < matrix.begin(row + 1); ++e) {
         const float gap = 1.0f - scores[e];
         error += matrix.weight(e) * gap * gap;
       }
-      const float unobserved = kernels.dot3(factors.row(row), gram_row, ones);
+      const float unobserved = kernels.dot3(factors.row(row), gram_x.row(row - block.first), ones);
       losses[row] = 0.5f * (pair_weight[row] * static_cast<float>(error) + unobserved);
     }
   };

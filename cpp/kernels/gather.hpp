@@ -107,12 +107,21 @@ SAFECF_INLINE void for_groups(MatrixView<const Value> fixed, View<const int32_t>
   for (int64_t j = 0; j < count; j += kGroup) {
     Group<Value> group, next;
     float weight[kGroup];
-    SAFECF_UNROLL
-    for (int g = 0; g < kGroup; ++g) {
-      const bool inside = j + g < count;
-      group.rows[g] = fixed.row(columns[inside ? j + g : j]).data;
-      next.rows[g] = fixed.row(columns[min_of(j + g + kPrefetchRows, count - 1)]).data;
-      weight[g] = inside ? (weights ? weights[j + g] : 1.0f) : 0.0f;
+    if (j + kGroup + kPrefetchRows <= count) {
+      SAFECF_UNROLL
+      for (int g = 0; g < kGroup; ++g) {
+        group.rows[g] = fixed.row(columns[j + g]).data;
+        next.rows[g] = fixed.row(columns[j + g + kPrefetchRows]).data;
+        weight[g] = weights ? weights[j + g] : 1.0f;
+      }
+    } else {
+      SAFECF_UNROLL
+      for (int g = 0; g < kGroup; ++g) {
+        const bool inside = j + g < count;
+        group.rows[g] = fixed.row(columns[inside ? j + g : j]).data;
+        next.rows[g] = fixed.row(columns[min_of(j + g + kPrefetchRows, count - 1)]).data;
+        weight[g] = inside ? (weights ? weights[j + g] : 1.0f) : 0.0f;
+      }
     }
     body(group, next, weight);
   }
@@ -136,8 +145,8 @@ SAFECF_INLINE void add_group(const Group<Value>& y, const float* weight, View<fl
 
 // image += sum_j p_j (y_j . x - target) y_j
 template <class Value>
-inline void apply_pairs(const safecf::RowSystem& a, View<const float> x, float target,
-                        View<float> image) {
+SAFECF_NOINLINE void apply_pairs(const safecf::RowSystem& a, View<const float> x, float target,
+                                 View<float> image) {
   for_groups(Storage<Value>::rows(a.fixed), a.columns, a.pairs,
              [&](const Group<Value>& y, const Group<Value>& next, const float* p) SAFECF_ALWAYS {
                float c[kGroup];
@@ -157,8 +166,8 @@ inline void gradient(const safecf::RowSystem& a, View<const float> x, View<float
 // b += sum_j p_j y_j, residual += sum_j p_j (1 - y_j.x) y_j and diagonal += sum_j p_j y_j^2, from
 // one read of the rows.
 template <class Value>
-inline void first_pass(const safecf::RowSystem& a, View<const float> x, View<float> b,
-                       View<float> residual, View<float> diagonal) {
+SAFECF_NOINLINE void first_pass(const safecf::RowSystem& a, View<const float> x, View<float> b,
+                                View<float> residual, View<float> diagonal) {
   for_groups(Storage<Value>::rows(a.fixed), a.columns, a.pairs,
              [&](const Group<Value>& y, const Group<Value>& next, const float* p) SAFECF_ALWAYS {
                float c[kGroup];
@@ -212,8 +221,8 @@ inline void gather_scores(MatrixView<const float> fixed, View<const int32_t> col
 
 // sum_j weights_j (1 - x.y_j)^2
 template <class Value>
-inline float squared_error(const safecf::FixedRows& fixed, View<const int32_t> columns,
-                           View<const float> weights, View<const float> x) {
+SAFECF_NOINLINE float squared_error(const safecf::FixedRows& fixed, View<const int32_t> columns,
+                                    View<const float> weights, View<const float> x) {
   double total = 0;
   for_groups(Storage<Value>::rows(fixed), columns, weights,
              [&](const Group<Value>& y, const Group<Value>& next, const float* w) SAFECF_ALWAYS {

@@ -16,6 +16,9 @@
 // Loops over the lanes or the rows of a group live in registers only when they are unrolled.
 #define SAFECF_UNROLL _Pragma("GCC unroll 16")
 
+// Of functions whose loops need all registers: inlined, they would share them with their callers.
+#define SAFECF_NOINLINE __attribute__((noinline))
+
 // Four numbers out of two quads; GCC knows Clang's name for it from version 12 on.
 #if defined(__clang__)
 #define SAFECF_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
