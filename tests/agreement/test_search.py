@@ -137,7 +137,7 @@ def assert_few_are_as_many(native, queries, items, rng):
     banned = rng.choice(count, 30, replace=False)
     for k in (1, 20, 86, count):
         for rows, everywhere in ((None, None), (seen, None), (seen, banned)):
-            batch = native.topk(many, items, k, exclude=rows, exclude_all=everywhere)
+            batch = native.index(items).search(many, k, rows, everywhere)
             index = native.index(items)
             for row in (0, 0, 1, 2, 3, 4):
                 own = None if rows is None else rows.part(row, row + 1)
