@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from safecf.als.loop import VANISHED, Training
+from safecf.als.loop import COLLAPSED, Training
 from safecf.als.loss import Loss
 from safecf.als.optimizers import SGD, Adam
 from safecf.als.population import Population
@@ -227,7 +227,7 @@ def test_users_that_vanish_are_no_collapse():
         warnings.simplefilter("error")
         state, _ = run(training, 1)
     norms = np.linalg.norm(state.users, axis=1)
-    assert np.mean(norms <= 1e-4 * norms.max()) > VANISHED
+    assert np.mean(norms <= 1e-4 * norms.max()) > COLLAPSED
 
 
 def test_the_worst_users_are_the_ones_that_count():

@@ -19,7 +19,7 @@ from safecf.errors import ConvergenceWarning, DivergenceError, warn
 
 # Share of vanishing users that is taken for a collapse: on MovieLens-1M they are 35 % to 60 % at
 # bandwidths that are too small, and none at bandwidths that work.
-VANISHED = 0.25
+COLLAPSED = 0.25
 
 
 @dataclass(frozen=True)
@@ -97,17 +97,12 @@ class Training:
                     users = population()
                     with clock("quantile"):
                         kept = sweep.kept_weights(state, weights)
-                        moved = float(np.linalg.norm(kept - state.weights))
-                        mean_weight = users.mean(weights[active])
-                        found = self._measures(users, xi, solved)
-                    record = Epoch(
-                        epoch=state.epoch + 1,
-                        xi=xi,
-                        mean_weight=mean_weight,
-                        residual_weights=moved,
-                        seconds=clock.lap(),
-                        **found,
-                    )
+                        measured = {
+                            "mean_weight": users.mean(weights[active]),
+                            "residual_weights": float(np.linalg.norm(kept - state.weights)),
+                            **self._measures(users, xi, solved),
+                        }
+                    record = Epoch(state.epoch + 1, xi=xi, seconds=clock.lap(), **measured)
                     collapse.watch(record, solved[0].vanished(problem.counts))
             except DivergenceError as problem_found:
                 _end_diverging(state.epoch, problem_found)
@@ -169,7 +164,7 @@ class _Collapse:
         """Look at an epoch, and at the share of users whose factors have vanished."""
         before = self.suspected
         off = abs(record.mean_weight - self.tail) > self.tail / 2
-        self.suspected = vanished > VANISHED or off
+        self.suspected = vanished > COLLAPSED or off
         if self.warned or not (before and self.suspected):
             return
         self.warned = True
