@@ -55,7 +55,7 @@ Catalogue::LowPrecision::LowPrecision(MatrixView<const float> items, const Execu
         squares[task] = std::isfinite(square) ? square : HUGE_VALF;
     }
   });
-  largest_square = *std::ranges::max_element(squares);
+  largest_square = *std::max_element(squares.begin(), squares.end());
   to_bfloat16(items, {words.data(), count, bfloat16_width(items.columns) / 2}, execution);
 }
 
@@ -71,7 +71,7 @@ class Catalogue::Search {
         found_(found),
         execution_(execution),
         kernels_(*execution.kernels) {
-    std::ranges::sort(everywhere_);
+    std::sort(everywhere_.begin(), everywhere_.end());
   }
 
   // Products with the packed items, in tiles of scores.
@@ -154,8 +154,7 @@ class Catalogue::Search {
   void search_low_precision(View<const float> x, const LowPrecision& low, float bound,
                             View<float> scores, Query& search, Arena arena) const {
     const auto padded = arena.take<float>(bfloat16_width(x.size));
-    std::ranges::copy(x, padded.data);
-    std::ranges::fill(padded.from(x.size), 0.0f);
+    copy_padded(x, padded);
     for_tiles(items_.rows, [&](int64_t first, int64_t count) {
       const auto tile = scores.slice(first, count);
       kernels_.bfloat16_scores(low.rows().rows_from(first, count), padded, tile);

@@ -108,10 +108,9 @@ void to_bfloat16(MatrixView<const float> factors, MatrixView<uint32_t> words,
   const int64_t width = 2 * words.columns;
   const auto convert = [&](int64_t task, Arena arena) {
     const auto padded = arena.take<float>(width);
-    std::ranges::fill(padded, 0.0f);
     const int64_t last = std::min(factors.rows, (task + 1) * kTaskRows);
     for (int64_t row = task * kTaskRows; row < last; ++row) {
-      std::ranges::copy(factors.row(row), padded.data);
+      copy_padded(factors.row(row), padded);
       execution.kernels->to_bfloat16(padded, words.row(row));
     }
   };

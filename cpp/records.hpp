@@ -60,6 +60,14 @@ struct Report {
   View<float> norm;
 };
 
+inline void fill(View<float> x, float value) { std::fill_n(x.data, x.size, value); }
+
+// to = from, padded with zeros
+inline void copy_padded(View<const float> from, View<float> to) {
+  std::copy_n(from.data, from.size, to.data);
+  fill(to.from(from.size), 0.0f);
+}
+
 // to = from
 inline void copy(MatrixView<const float> from, MatrixView<float> to) {
   SAFECF_ASSERT(from.rows == to.rows && from.columns == to.columns);
@@ -73,8 +81,7 @@ inline void copy(MatrixView<const float> from, MatrixView<float> to) {
 // Sets the columns from `first` on to zero.
 inline void pad(MatrixView<float> matrix, int64_t first) {
   if (first == matrix.columns) return;
-  for (int64_t row = 0; row < matrix.rows; ++row)
-    std::ranges::fill(matrix.row(row).from(first), 0.0f);
+  for (int64_t row = 0; row < matrix.rows; ++row) fill(matrix.row(row).from(first), 0.0f);
 }
 
 inline int64_t round_up(int64_t count, int64_t step) { return (count + step - 1) / step * step; }

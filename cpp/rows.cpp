@@ -80,7 +80,7 @@ void for_rows(const Pass& pass, const Each& each, const Done& done) {
     const auto columns = arena.take<int32_t>(pass.longest_row);
     const auto pairs = arena.take<float>(pass.longest_row);
     const auto shared = arena.take<float>(width);
-    std::ranges::fill(shared.from(d), 1.0f);
+    fill(shared.from(d), 1.0f);
     if (pass.start)
       eigenbasis.rotate(pass.start.rows_from(block.first, block.rows()), rotated, arena);
     for (int64_t row = block.first; row < block.last; ++row) {
@@ -119,7 +119,7 @@ int64_t solve_rows(const Rows& rows, const Fixed& fixed, const RowSolver& solver
   FirstFailure failure;
   const auto each = [&](int64_t row, const RowSystem& system, View<float> x, Arena arena) {
     if (system.columns.size == 0) {
-      std::ranges::fill(x, 0.0f);
+      fill(x, 0.0f);
     } else if (!solver.solve(system, options, x, arena)) {
       failure.at(row);
     }
@@ -150,7 +150,7 @@ void gradients(const Rows& rows, const Fixed& fixed, MatrixView<const float> fac
   const auto each = [&](int64_t, const RowSystem& system, View<float> x, Arena arena) {
     const auto gradient = arena.take<float>(width);
     execution.kernels->gradient(system, x, gradient);
-    std::ranges::copy(gradient, x.data);
+    copy_padded(gradient, x);
   };
   const auto done = [&](const Block& block, MatrixView<const float> found) {
     copy(found, gradients.rows_from(block.first, block.rows()));
@@ -161,7 +161,7 @@ void gradients(const Rows& rows, const Fixed& fixed, MatrixView<const float> fac
 void losses(const Csr& matrix, View<const float> pair_weight, const Fixed& fixed,
             MatrixView<const float> factors, View<float> losses, const Execution& execution) {
   const Kernels& kernels = *execution.kernels;
-  const int64_t d = fixed.factors(), width = fixed.rotated.width();
+  const int64_t width = fixed.rotated.width();
   const Eigenbasis eigenbasis(fixed, Direction::kForward, execution);
   const std::vector<Block> blocks = row_blocks(matrix);
   const int64_t needed =
@@ -171,8 +171,7 @@ void losses(const Csr& matrix, View<const float> pair_weight, const Fixed& fixed
     const Block block = blocks[task];
     const auto rotated = arena.take<float>(kBlockRows, width).rows_from(0, block.rows());
     const auto values = arena.take<float>(width);
-    std::ranges::copy(fixed.values, values.data);
-    std::ranges::fill(values.from(d), 0.0f);
+    copy_padded(fixed.values, values);
     eigenbasis.rotate(factors.rows_from(block.first, block.rows()), rotated, arena);
     for (int64_t row = block.first; row < block.last; ++row) {
       const View<const float> x = rotated.row(row - block.first);

@@ -12,7 +12,7 @@ namespace {
 template <class Put>
 void for_transposed(const Csr& matrix, View<int64_t> offsets, Put put) {
   const int64_t entries = matrix.offsets[matrix.rows()];
-  std::ranges::fill(offsets, int64_t{0});
+  std::fill(offsets.begin(), offsets.end(), 0);
   for (int64_t e = 0; e < entries; ++e) ++offsets[matrix.columns[e] + 1];
   for (int64_t column = 1; column < offsets.size; ++column) offsets[column] += offsets[column - 1];
   for (int64_t row = 0; row < matrix.rows(); ++row)

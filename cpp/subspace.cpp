@@ -89,7 +89,7 @@ int64_t update_block(const Rows& rows, const FixedBlock& fixed, MatrixView<float
     const auto rotated = arena.take<float>(kBlockRows, width).rows_from(0, block.rows());
     const auto steps = arena.take<float>(kBlockRows, size).rows_from(0, block.rows());
     const RowScratch room(arena, longest, width);
-    std::ranges::fill(room.shared.from(size), 1.0f);
+    fill(room.shared.from(size), 1.0f);
     gram.multiply(whole, gram_x.columns_from(0, size), kernels, arena);
     forward.multiply(x, rotated.columns_from(0, size), kernels, arena);
     pad(rotated, size);
@@ -137,7 +137,7 @@ void scored_losses(const Csr& matrix, View<const float> pair_weight, View<const 
     const Block block = blocks[task];
     const auto gram_x = arena.take<float>(kBlockRows, width).rows_from(0, block.rows());
     const auto ones = arena.take<float>(width);
-    std::ranges::fill(ones, 1.0f);
+    fill(ones, 1.0f);
     const auto x = factors.rows_from(block.first, block.rows());
     packed.multiply(x.columns_from(0, d), gram_x.columns_from(0, d), kernels, arena);
     pad(gram_x, d);

@@ -2,6 +2,7 @@
 #include "arrays.hpp"
 
 NB_MODULE(_core, m) {
+  nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no leaks
   m.doc() = "The native core: functions on arrays.";
   safecf::python::bind_records(m);
   safecf::python::bind_rows(m);
