@@ -11,7 +11,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from safecf.als.solvers import CG, Exact, Solver, Subspace
-from safecf.backends.cpu.backend import ROW_SOLVERS
+from safecf.backends.cpu.native import ROW_SOLVERS
 from safecf.data.matrices.interactions import Interactions
 
 Lengths = NDArray[np.int64]

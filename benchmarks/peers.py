@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from safecf.als.backend import HostReport
+from safecf.als.capabilities import HostReport
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Epoch, Training
 from safecf.als.loss import Loss, Ridge, Vector

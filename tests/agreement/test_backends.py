@@ -56,7 +56,9 @@ def test_solvers_agree(native, solver, loss, risk, factors, weighted):
         assert found.change() == pytest.approx(wanted.change(), rel=1e-4)
         ridge, count = rng.random(len(start)), rng.integers(0, 3, len(start)).astype(float)
         assert found.penalty(ridge) == pytest.approx(wanted.penalty(ridge), rel=1e-4)
-        assert found.vanished(count) == wanted.vanished(count)
+        assert found.largest() == pytest.approx(wanted.largest(), rel=1e-4)
+        bound = 0.3 * wanted.largest()
+        assert found.below(bound, count) == wanted.below(bound, count)
 
 
 @pytest.mark.parametrize("solver", [CG(500, 1e-4), SpectralCG(1e-3), SpectralCG(1e-5)], ids=str)
@@ -116,7 +118,7 @@ def test_gramians_agree(native, factors, count):
     for w in (None, weight):
         expected, actual = gram(TWIN, floats(rows), w), gram(native, rows, w)
         np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
-        np.testing.assert_array_equal(actual, actual.T)
+        np.testing.assert_allclose(actual, actual.T, atol=1e-6 * np.abs(expected).max())
 
 
 def test_a_very_long_row_keeps_its_accuracy(native):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from safecf.als.backend import Gradients
+from safecf.als.capabilities import Gradients
 from safecf.als.optimizers import SGD
 from safecf.als.rows import Rows
 from safecf.als.solvers import Gradient

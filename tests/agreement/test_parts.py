@@ -1,14 +1,16 @@
 """A half-step by parts: rows cut anywhere have the same bits, and what is summed adds up."""
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from safecf.als.kernels import KERNELS
+from safecf.als.kernels import KERNELS, Gaussian
+from safecf.als.parts import merge, solve_part
 from safecf.als.population import Smoothing
 from safecf.errors import SolveError
-from tests.agreement.placed import TWIN, fix, gram, losses, solve
+from tests.agreement.placed import TWIN, fix, gram, losses, placed_rows, solve
 from tests.agreement.test_backends import SOLVERS, floats, half_steps
 
 CUTS = [(0, 23), (0, 1, 23), (0, 7, 8, 20, 23)]
@@ -26,16 +28,22 @@ def parts_of(rows, cuts):
 def test_a_part_has_the_solutions_of_the_whole(native, solver, cuts):
     rng = np.random.default_rng(5)
     for rows, fixed, shared, start in half_steps("normalised", "cvar", 33, True, rng):
-        side = fix(native, fixed, shared)
+        side, weight = fix(native, fixed, shared), rng.random(len(start))
         whole, report = solve(native, rows, side, start, solver)
-        change = penalty = 0.0
+        factors, sums = [], []
         for begin, end, part in parts_of(rows, cuts):
-            found, about = solve(native, part, side, start[begin:end], solver)
-            np.testing.assert_array_equal(found, whole[begin:end])
-            change += about.change()
-            penalty += about.penalty(rows.ridge[begin:end])
-        assert change == pytest.approx(report.change(), rel=1e-9)
-        assert penalty == pytest.approx(report.penalty(rows.ridge), rel=1e-9)
+            given, own = start[begin:end].copy(), weight[begin:end]
+            found = solve_part(native, placed_rows(native, part), side, given, solver, own)
+            np.testing.assert_array_equal(given, start[begin:end])
+            factors.append(found[0])
+            sums.append(found[1])
+        np.testing.assert_array_equal(np.concatenate(factors), whole)
+        merged = merge(sums)
+        assert merged.change == pytest.approx(report.change(), rel=1e-6)
+        assert merged.penalty == pytest.approx(report.penalty(rows.ridge), rel=1e-6)
+        assert merged.largest == report.largest()
+        expected = gram(native, whole, weight)
+        np.testing.assert_allclose(merged.gram, expected, atol=1e-5 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("cuts", CUTS, ids=str)
@@ -99,3 +107,16 @@ def test_loss_sums_agree_and_merge(native, kernel, bandwidth, counted):
                 assert merged == pytest.approx(totals, rel=1e-12)
                 both = [passes.sums(*half, smoothing, xi) for half in halves]
                 assert both[0].merge(both[1]) == pytest.approx(sums, rel=1e-11, abs=1e-13 * users)
+
+
+def test_a_kernel_of_ones_own_is_not_taken_for_one_of_the_same_name(native):
+    @dataclass(frozen=True)
+    class Wider(Gaussian):
+        def cdf(self, t):
+            return super().cdf(t / 2)
+
+    values, smoothing = np.linspace(0, 1, 50), Smoothing(0.3, Wider(), 0.1)
+    for passes in (native.loss_sums, TWIN.loss_sums):
+        weights = passes.weights(values, smoothing, 0.5)
+        np.testing.assert_allclose(weights, Wider().cdf((values - 0.5) / 0.1))
+        assert passes.sums(values, None, smoothing, 0.5).weight == pytest.approx(weights.sum())

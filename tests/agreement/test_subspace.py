@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from safecf import SolveError
-from safecf.als.backend import Blocks
+from safecf.als.capabilities import Blocks
 from safecf.als.solvers import Exact, Subspace
 from safecf.als.state import State
 from safecf.als.sweeps import Cyclic, blocks

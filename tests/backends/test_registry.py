@@ -5,9 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from safecf import SAFER2, SAFER2PP, CVaRMF
-from safecf.als.backend import Blocks, Gradients, HalfSteps, Search
+from safecf.als.capabilities import Blocks, Gradients, HalfSteps, Search
 from safecf.als.solvers import Exact
 from safecf.backends import BACKENDS, find_backend, make_backend, registered
+from safecf.backends.host import HostBackend
 from safecf.backends.numpy import NumpyBackend
 
 DATA = sp.csr_matrix(np.random.default_rng(0).random((20, 10)) < 0.4, dtype=np.float32)
@@ -55,7 +56,10 @@ def test_a_backend_without_a_capability_is_refused_before_any_work(model, needed
 
 @pytest.mark.usefixtures("bare")
 def test_a_backend_without_a_row_solver_is_refused_before_any_work():
-    with pytest.raises(ValueError, match=r"unknown solver of backend 'bare'.*known are 'exact'"):
+    with pytest.raises(
+        NotImplementedError,
+        match=r"SAFER2 needs the row solver 'spectral-cg', which backend 'bare' does not have; try",
+    ):
         SAFER2(4, backend="bare").fit(DATA, show_progress=False)
 
 
@@ -72,3 +76,23 @@ def test_capabilities_are_told_apart():
     assert not isinstance(Bare(), Blocks | Gradients)
     assert isinstance(Bare(), HalfSteps)
     assert Exact.name in Bare.row_solvers
+
+
+@pytest.mark.usefixtures("bare")
+def test_fold_in_needs_the_exact_solver(monkeypatch):
+    monkeypatch.setattr(Bare, "row_solvers", ("spectral-cg",))
+    with pytest.raises(NotImplementedError, match="fold-in of SAFER2 needs the row solver 'exact'"):
+        SAFER2(4, backend="bare").fit(DATA, show_progress=False)
+
+
+def test_remedies_are_backends_that_can_be_made_here(monkeypatch):
+    monkeypatch.setitem(BACKENDS, "bare", Bare)
+    monkeypatch.setitem(BACKENDS, "elsewhere", "safecf_elsewhere:Backend")
+    with pytest.raises(NotImplementedError, match=r"try backend='cpu' or 'numpy'$"):
+        make_backend("bare", 1, {Blocks: "a test"})
+    with pytest.raises(ImportError, match="'elsewhere' needs safecf_elsewhere, which is not inst"):
+        make_backend("elsewhere")
+
+
+def test_host_backends_without_gradients_have_no_gradient_steps():
+    assert not isinstance(HostBackend(), Gradients)

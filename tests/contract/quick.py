@@ -4,7 +4,8 @@ import inspect
 
 import pytest
 
-from safecf.backends import registered
+from safecf.als.sweeps import capability_for, row_solvers_for
+from safecf.backends import find_backend, registered
 from safecf.models import MODELS, Recommender
 from safecf.models.factorization import MatrixFactorization
 
@@ -38,7 +39,20 @@ def subjects(kinds):
         (name, backend)
         for name, model in MODELS.items()
         if issubclass(model, kinds)
-        for backend in (registered() if "backend" in options_of(name) else (None,))
+        for backend in (backends_of(name) if "backend" in options_of(name) else (None,))
+    ]
+
+
+def backends_of(name):
+    """Return the registered backends that have what the model needs."""
+    solver = MODELS[name]().make_solver()
+    needed = capability_for(solver)
+    makers = {each: find_backend(each) for each in registered()}
+    return [
+        each
+        for each, make in makers.items()
+        if isinstance(backend := make(1), needed)
+        and {"exact", *row_solvers_for(solver)} <= set(backend.row_solvers)
     ]
 
 

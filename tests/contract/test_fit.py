@@ -1,5 +1,6 @@
 """fit: determinism, refitting, what it accepts, and that it refuses the rest without a trace."""
 
+import copy
 import inspect
 
 import numpy as np
@@ -370,3 +371,25 @@ def test_options_and_their_text(name, make, backend):
 def test_generators_are_stored_as_they_are(make):
     generator = np.random.default_rng(0)
     assert make(random_state=generator).get_params()["random_state"] is generator
+
+
+@only(ALSModel)
+def test_a_callback_cannot_change_the_training(make, data):
+    def meddle(epoch, seconds, objective):
+        with pytest.raises(ValueError, match="read-only"):
+            model.item_factors[:] = 0
+        model.partial_fit_items([0], data.T.tocsr()[[1]])
+
+    model, alone = make(), fitted(make(), data)
+    model.fit(data, show_progress=False, callback=meddle)
+    np.testing.assert_array_equal(model.item_factors, alone.item_factors)
+    np.testing.assert_array_equal(model.user_factors, alone.user_factors)
+
+
+@only(ALSModel)
+def test_a_copy_can_be_changed_after_a_search(make, data):
+    model = fitted(make(), data)
+    model.similar_items(0)
+    other = copy.copy(model)
+    other.partial_fit_items([0], data.T.tocsr()[[1]])
+    assert not np.array_equal(other.item_factors[0], model.item_factors[0])

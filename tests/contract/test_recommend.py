@@ -283,3 +283,13 @@ def test_factors_before_fit(make, data):
     assert model.user_factors is None
     assert model.item_factors is None
     assert model.history == []
+
+
+def test_one_item_may_be_filtered_by_its_number(model, data):
+    first = model.recommend(0, data[0], N=3)[0][0]
+    for found in (
+        model.recommend(0, data[0], N=15, filter_items=first)[0],
+        model.recommend([0], data[0], N=15, filter_items=[first])[0][0],
+    ):
+        assert first not in found
+        assert (found >= 0).any()

@@ -140,3 +140,25 @@ def test_similarities_follow_the_factors(model, data):
     model.fit(data[:10], show_progress=False)
     ids, _ = model.similar_users(0, N=24)
     assert ids.max() == 9
+
+
+@only(MatrixFactorization)
+def test_an_item_whose_factors_are_no_numbers_has_no_similar_ones(model):
+    factors = model.item_factors.copy()
+    factors[3, 0] = np.nan
+    model.item_factors = factors
+    assert (model.similar_items(3)[0] == -1).all()
+    assert 3 not in model.similar_items(0, N=15)[0]
+
+
+@only(MatrixFactorization)
+def test_an_item_is_the_first_of_its_own_among_equals(model):
+    model.item_factors = np.repeat(model.item_factors[:1], 15, axis=0)
+    for item in (0, 5, 14):
+        ids, scores = model.similar_items(item, N=3)
+        assert ids.tolist() == [item, *[other for other in (0, 1, 2) if other != item][:2]]
+        assert scores[0] == 1
+    ids, _ = model.similar_items([5, 14], N=2, items=[3, 14])
+    assert ids.tolist() == [[3, 14], [14, 3]]
+    ids, _ = model.similar_items(5, N=2, filter_items=[5])
+    assert ids.tolist() == [0, 1]

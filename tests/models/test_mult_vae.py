@@ -12,7 +12,7 @@ from tests.models.vaes import assert_same, fit, make, trainer_of
 torch = pytest.importorskip("torch", reason="MultVAE trains with torch")
 
 
-from safecf.models.vae.training import Adam, Network, Settings, losses  # noqa: E402
+from safecf.models.vae.trainer import Adam, Network, Settings, losses  # noqa: E402
 
 
 def numpy_losses(weights, confidences, inputs, noise):

@@ -76,7 +76,7 @@ def test_items_cannot_be_folded_in():
 
 def test_training_without_torch_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "safecf.models.vae.training", raising=False)
+    monkeypatch.delitem(sys.modules, "safecf.models.vae.trainer", raising=False)
     model = by_hand()
     state = shown(model)
     with pytest.raises(ImportError, match=r"not installed; try pip install 'safecf\[torch\]'"):

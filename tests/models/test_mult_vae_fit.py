@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="MultVAE trains with torch")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from safecf.models.vae.training import Trainer, find_device  # noqa: E402
+from safecf.models.vae.trainer import Trainer, find_device  # noqa: E402
 
 
 @pytest.fixture

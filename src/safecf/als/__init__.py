@@ -1,5 +1,5 @@
 """The paper, in reading order, and the protocols of a backend.
 
-`kernels`, `population`, `quantile`, `risk`, `loss`, `rows`, `solvers`, `state`, `sweeps`, `loop`;
-`backend` says what a backend has to provide. Nothing here imports one.
+`kernels`, `population`, `quantile`, `risk`, `loss`, `rows`, `solvers`, `state`, `sweeps`, `loop`,
+`parts`; `capabilities` says what a backend has to provide. Nothing here imports one.
 """

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from safecf.als.backend import HalfSteps, RowReport
+from safecf.als.capabilities import HalfSteps, RowReport
 from safecf.als.population import Population
 from safecf.als.risk import Risk
 from safecf.als.rows import Problem
@@ -17,6 +17,8 @@ from safecf.als.state import State
 from safecf.als.sweeps import Sweep, make_sweep
 from safecf.errors import ConvergenceWarning, DivergenceError, warn
 
+# A user has vanished when its squared norm is below this share of the largest one.
+VANISHED = 1e-4
 # Share of vanishing users that is taken for a collapse: on MovieLens-1M they are 35 % to 60 % at
 # bandwidths that are too small, and none at bandwidths that work.
 COLLAPSED = 0.25
@@ -103,7 +105,8 @@ class Training:
                             **self._measures(users, xi, solved),
                         }
                     record = Epoch(state.epoch + 1, xi=xi, seconds=clock.lap(), **measured)
-                    collapse.watch(record, solved[0].vanished(problem.counts))
+                    below = solved[0].below(VANISHED * solved[0].largest(), problem.counts)
+                    collapse.watch(record, below / users.size)
             except DivergenceError as problem_found:
                 _end_diverging(state.epoch, problem_found)
                 return
@@ -130,7 +133,7 @@ class Training:
 
 @contextmanager
 def _undone_on_error(sweep: Sweep, state: State) -> Iterator[None]:
-    """Leave the state as it is now if the block does not end, whatever the reason."""
+    """Restore the state if the block raises."""
     kept = sweep.backup(state)
     try:
         yield

@@ -11,7 +11,7 @@ from safecf.measures.tails import tail_mean, value_at_risk
 
 
 class Totals(NamedTuple):
-    """What the quantile step knows of the losses, whatever xi is: N, sum_u loss_u, the range."""
+    """Sums over the losses that do not depend on xi: N, sum_u loss_u, and their range."""
 
     size: float
     loss: float
@@ -50,7 +50,7 @@ class Smoothing(NamedTuple):
 
 
 class LossSums(Protocol):
-    """Passes over losses: all that the quantile step asks of them, wherever they are."""
+    """Reductions over losses that the quantile step needs."""
 
     def totals(self, losses: Floats, counts: Floats | None) -> Totals:
         """Return the totals of the losses."""
@@ -97,7 +97,7 @@ NUMPY = NumpySums()
 class Population:
     """The losses of users: a frequency-weighted sample, where user u counts count_u > 0 times.
 
-    Without `counts` everybody counts once; counts need not be whole. `passes` sums over them.
+    Without `counts` everybody counts once; counts need not be whole. `passes` implements the sums.
     """
 
     losses: Floats

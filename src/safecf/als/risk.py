@@ -24,7 +24,7 @@ class Risk(Protocol):
         ...
 
     def ranked(self, population: Population) -> Population:
-        """Return those whose worst share it is about: the users themselves, or groups of them."""
+        """Return the population whose tail is measured: the users, or groups of them."""
         ...
 
     def start(self, population: Population) -> float:
@@ -56,7 +56,7 @@ class Mean:
 
     @property
     def tail(self) -> float:
-        """The mean weight, which is everybody's."""
+        """The constant weight."""
         return self.weight
 
     def ranked(self, population: Population) -> Population:

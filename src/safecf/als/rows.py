@@ -1,15 +1,18 @@
 """`Rows`, the linear systems of one half-step, and the `Problem` that makes them for both sides."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.als.backend import HalfSteps, Matrix
+from safecf.als.capabilities import Factors, Gram, HalfSteps, Matrix
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.population import NUMPY, LossSums, Population
 from safecf.data.matrices.interactions import Interactions
+from safecf.errors import SolveError
 
 Mask = NDArray[np.bool_]
 
@@ -142,7 +145,7 @@ class Problem:
         return int(np.count_nonzero(self.active_items))
 
     def counted(self, values: Vector) -> Vector:
-        """count_u v_u: what stands in a sum over users."""
+        """count_u v_u: values times user counts."""
         return values if self.user_count is None else self.user_count * values
 
     @cached_property
@@ -151,7 +154,7 @@ class Problem:
         return self.counted(self.active_users.astype(np.float64))
 
     def population(self, losses: Vector, sums: LossSums = NUMPY) -> Population:
-        """Return the users that count, with their losses, and who sums over them."""
+        """Return the losses of the users that count, and the implementation of sums over them."""
         counts = None if self.user_count is None else self.user_count[self.active_users]
         return Population(losses[self.active_users], counts, sums)
 
@@ -182,3 +185,25 @@ class Problem:
     def item_rows(self, weight: Vector) -> Rows:
         """Return the items' half-step at the weights w_u."""
         return replace(self.unit_item_rows, col_weight=weight * self.counted(self.pair_weight))
+
+
+@np.errstate(over="ignore")
+def gramian(
+    loss: Loss,
+    backend: HalfSteps,
+    factors: Factors,
+    weight: Vector | None = None,
+    block: slice | None = None,
+) -> Gram:
+    """G = b F' diag(weight) F, or its columns `block`."""
+    return loss.unobserved_weight * backend.gram(factors, weight, block)
+
+
+@contextmanager
+def naming(side: str) -> Iterator[None]:
+    """Say whether it was a user or an item whose row could not be solved."""
+    try:
+        yield
+    except SolveError as problem:
+        where = f"{side} " if str(problem).startswith("row ") else ""
+        raise SolveError(f"{where}{problem}") from None

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from safecf.als.backend import Factors
+from safecf.als.capabilities import Factors
 from safecf.als.loss import Vector
 from safecf.als.optimizers import Moments
 

@@ -1,19 +1,18 @@
 """Sweeps: the order in which an epoch updates users and items, given the users' weights."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from safecf.als.backend import (
+from safecf.als.capabilities import (
     Blocks,
     Factors,
     Fixed,
     Gradients,
-    Gram,
     HalfSteps,
     PairScores,
     Positions,
@@ -21,10 +20,10 @@ from safecf.als.backend import (
 )
 from safecf.als.loss import Vector
 from safecf.als.optimizers import Moments
-from safecf.als.rows import Problem, Rows
+from safecf.als.rows import Problem, Rows, gramian, naming
 from safecf.als.solvers import Gradient, RowSolver, Solver, Subspace
 from safecf.als.state import State
-from safecf.errors import DivergenceError, SolveError, choose
+from safecf.errors import DivergenceError
 
 # Gradient steps diverge when the mean loss is this many times that of factors of zero, which is
 # what training improves on.
@@ -67,7 +66,7 @@ class InPlace:
     backend: HalfSteps
 
     def backup(self, state: State) -> State:
-        """Keep the items; users are folded in anew before anybody sees them."""
+        """Back up the items only; users are recomputed by fold-in."""
         return replace(state, items=self.backend.copy(state.items))
 
     def kept_weights(self, state: State, weights: Vector) -> Vector:
@@ -88,15 +87,11 @@ class Alternating(InPlace):
     needs: ClassVar[type] = HalfSteps
     _items: Fixed = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
-        known = dict.fromkeys(self.backend.row_solvers)
-        choose(f"solver of backend {self.backend.name!r}:", self.solver.name, known)
-
     def prepare(self, state: State, timer: Timer) -> None:
         """Rotate into the eigenbasis of b Y'Y, that of the users' half-step."""
         with timer("rotate"):
             if state.spectrum is None:
-                gram = gramian(self.problem, self.backend, state.items)
+                gram = gramian(self.problem.loss, self.backend, state.items)
                 state.spectrum = self.backend.rotate(state.items, state.users, gram)
             self._items = self.backend.fix_rotated(state.items, state.spectrum, self.solver)
 
@@ -114,7 +109,7 @@ class Alternating(InPlace):
             users = backend.solve_rows(rows, self._items, state.users, solver)
         self._items = state.spectrum = None  # free this before the users are fixed
         with timer("rotate"), naming("item"):
-            gram = gramian(problem, backend, state.users, problem.counted(weights))
+            gram = gramian(problem.loss, backend, state.users, problem.counted(weights))
             spectrum = backend.rotate(state.users, state.items, gram)
             fixed = backend.fix_rotated(state.users, spectrum, solver)
         with timer("items"), naming("item"):
@@ -153,7 +148,7 @@ class Cyclic(InPlace):
         """loss_u from the scores of the observed pairs."""
         problem, backend = self.problem, self.backend
         with timer("losses"):
-            gram = gramian(problem, backend, state.items)
+            gram = gramian(problem.loss, backend, state.items)
             return backend.scored_losses(
                 problem.users, problem.pair_weight, self._scores, state.users, gram
             )
@@ -166,12 +161,12 @@ class Cyclic(InPlace):
         reports: tuple[list[RowReport], list[RowReport]] = [], []
         for block in blocks(state.users.shape[1], self.solver.block_size):
             with timer("users"), naming("user"):
-                gram = gramian(problem, backend, state.items, None, block)
+                gram = gramian(problem.loss, backend, state.items, None, block)
                 reports[0].append(
                     backend.update_block(user_rows, block, state.items, gram, state.users, scores)
                 )
             with timer("items"), naming("item"):
-                gram = gramian(problem, backend, state.users, counted, block)
+                gram = gramian(problem.loss, backend, state.users, counted, block)
                 reports[1].append(
                     backend.update_block(
                         item_rows, block, state.users, gram, state.items, scores, self._positions
@@ -200,13 +195,13 @@ class Simultaneous:
         return replace(state)
 
     def kept_weights(self, state: State, weights: Vector) -> Vector:
-        """1/t sum_t w_u: who counts changes from step to step, the factors follow from them all."""
+        """1/t sum_t w_u: the mean over the epochs, since one has zeros for most users."""
         return state.weights + (weights - state.weights) / (state.epoch + 1)
 
     def prepare(self, state: State, timer: Timer) -> None:
         """Fix the items with G = b Y'Y."""
         with timer("rotate"):
-            gram = gramian(self.problem, self.backend, state.items)
+            gram = gramian(self.problem.loss, self.backend, state.items)
             self._items = self.backend.fix(state.items, gram)
 
     def losses(self, state: State, timer: Timer) -> Vector:
@@ -234,7 +229,7 @@ class Simultaneous:
             )
         self._items = None  # free this before the users are fixed
         with timer("items"):
-            gram = gramian(problem, backend, state.users, problem.counted(weights))
+            gram = gramian(problem.loss, backend, state.users, problem.counted(weights))
             rows, fixed = problem.item_rows(weights), backend.fix(state.users, gram)
             items, of_items, about_items = self._step(rows, fixed, state.items, of_items, epoch)
         state.users, state.items, state.moments = users, items, (of_users, of_items)
@@ -260,18 +255,6 @@ class Simultaneous:
         return DivergenceError(f"{what}; {remedy}")
 
 
-@np.errstate(over="ignore")
-def gramian(
-    problem: Problem,
-    backend: HalfSteps,
-    factors: Factors,
-    weight: Vector | None = None,
-    block: slice | None = None,
-) -> Gram:
-    """G = b F' diag(weight) F, or its columns `block`."""
-    return problem.loss.unobserved_weight * backend.gram(factors, weight, block)
-
-
 def _joined(reports: list[RowReport]) -> RowReport:
     """Add up the reports on the blocks."""
     whole = reports[0]
@@ -284,16 +267,6 @@ def blocks(factors: int, size: int) -> Iterator[slice]:
     """Cut the coordinates 0 to d - 1 into blocks, the last of which may be smaller."""
     for first in range(0, factors, size):
         yield slice(first, min(first + size, factors))
-
-
-@contextmanager
-def naming(side: str) -> Iterator[None]:
-    """Say whether it was a user or an item whose row could not be solved."""
-    try:
-        yield
-    except SolveError as problem:
-        where = f"{side} " if str(problem).startswith("row ") else ""
-        raise SolveError(f"{where}{problem}") from None
 
 
 # By the name that a solver gives as its `sweep`.
@@ -314,3 +287,8 @@ def capability_for(solver: Solver) -> type:
     """Return the capability that the solver's sweep needs of a backend."""
     capability: type = SWEEPS[solver.sweep].needs
     return capability
+
+
+def row_solvers_for(solver: Solver) -> list[str]:
+    """Return the row solvers that the solver's sweep needs: itself, if it solves row by row."""
+    return [solver.name] if SWEEPS[solver.sweep] is Alternating else []

@@ -1,10 +1,11 @@
-"""Backends: who carries out the verbs of `safecf.als.backend`. A new one is a folder and a line."""
+"""Backends: providers of `safecf.als.capabilities`. A new one is a folder and a line."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from safecf.als.backend import CAPABILITIES
+from safecf.als.capabilities import CAPABILITIES
 from safecf.errors import choose
 
 # By name: what makes a backend, given the number of threads; or where that is, as "module:name",
@@ -16,21 +17,49 @@ BACKENDS: dict[str, str | Callable[[int], Any]] = {
 }
 
 
-def make_backend(name: str, num_threads: int = 0, needs: Mapping[type, str] | None = None) -> Any:
+def make_backend(
+    name: str,
+    num_threads: int = 0,
+    needs: Mapping[type, str] | None = None,
+    solvers: Mapping[str, str] | None = None,
+) -> Any:
     """Return the backend called `name`; `num_threads` = 0 means all cores.
 
-    `needs` are the capabilities that it has to have, and who needs each: an error says which
-    backends have it.
+    `needs` are the capabilities, and `solvers` the row solvers, that it has to have, each with who
+    needs it. An error says which backends have it.
     """
     backend = find_backend(name)(num_threads)
     for capability, who in (needs or {}).items():
-        if not isinstance(backend, capability):
-            able = [each for each in registered() if isinstance(find_backend(each)(0), capability)]
-            raise NotImplementedError(
-                f"{who} needs {CAPABILITIES[capability]}, which backend {backend.name!r} does not "
-                f"have; try backend={' or '.join(map(repr, able))}"
-            )
+        _require(backend, who, CAPABILITIES[capability], partial(_has_capability, capability))
+    for solver, who in (solvers or {}).items():
+        _require(backend, who, f"the row solver {solver!r}", partial(_has_solver, solver))
     return backend
+
+
+def _has_capability(capability: type, backend: Any) -> bool:
+    return isinstance(backend, capability)
+
+
+def _has_solver(solver: str, backend: Any) -> bool:
+    return solver in getattr(backend, "row_solvers", ())
+
+
+def _require(backend: Any, who: str, what: str, has_it: Callable[[Any], bool]) -> None:
+    if has_it(backend):
+        return
+    others = [name for name in registered() if _can(name, has_it)]
+    remedy = f"try backend={' or '.join(map(repr, others))}" if others else "no other one has it"
+    raise NotImplementedError(
+        f"{who} needs {what}, which backend {backend.name!r} does not have; {remedy}"
+    )
+
+
+def _can(name: str, has_it: Callable[[Any], bool]) -> bool:
+    """Whether a backend can be made here, and has what is needed."""
+    try:
+        return has_it(find_backend(name)(1))
+    except Exception:  # not installed, or no such device
+        return False
 
 
 def find_backend(name: str) -> Any:
@@ -39,7 +68,13 @@ def find_backend(name: str) -> Any:
     if not isinstance(found, str):
         return found
     module, kind = found.split(":")
-    return getattr(import_module(module), kind)
+    try:
+        return getattr(import_module(module), kind)
+    except ModuleNotFoundError as problem:
+        raise ImportError(
+            f"backend {name!r} needs {problem.name}, which is not installed; try pip install "
+            f"{problem.name}, or backend='auto'"
+        ) from problem
 
 
 def registered() -> list[str]:

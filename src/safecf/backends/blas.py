@@ -1,4 +1,4 @@
-"""Dense linear algebra on one thread: BLAS is never the user's problem, nor changes a bit."""
+"""Single-threaded BLAS, for reproducible results."""
 
 import threading
 from collections.abc import Iterator

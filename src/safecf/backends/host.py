@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from safecf.als.backend import HostReport
+from safecf.als.capabilities import HostReport
 from safecf.als.loss import Vector
 from safecf.als.optimizers import Moments
 from safecf.als.rows import Rows
@@ -59,6 +59,10 @@ class HostBackend:
     def zeros(self, rows: int, columns: int) -> Array:
         """Return zeros."""
         return np.zeros((rows, columns), dtype=self.dtype)
+
+
+class HostGradients:
+    """Gradient steps in NumPy, for host backends that compute gradients."""
 
     def gradients(self, rows: Rows, fixed: Any, factors: Array) -> Array:
         """Return A_r x_r - b_r, the slope of every row's objective; see `Rows`."""

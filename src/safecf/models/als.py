@@ -7,14 +7,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from safecf.als.backend import Fixed, HalfSteps
+from safecf.als.capabilities import Fixed, HalfSteps
 from safecf.als.loop import Epoch
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.population import Population
 from safecf.als.risk import Risk
-from safecf.als.rows import Rows, item_rows, user_rows
-from safecf.als.solvers import Exact, Solver
-from safecf.als.sweeps import naming
+from safecf.als.rows import Rows, gramian, item_rows, naming, user_rows
+from safecf.als.solvers import Solver
 from safecf.backends import BACKENDS
 from safecf.data.matrices.csr import Csr
 from safecf.models import stored
@@ -31,7 +30,7 @@ from safecf.models.options import (
 )
 from safecf.models.queries import check_new_ids
 from safecf.models.recommender import Callback, check_callback
-from safecf.models.training import Path, Plan, Watcher, make_plan
+from safecf.models.training import FOLD_IN, Path, Plan, Watcher, make_plan
 from safecf.progress import epoch_bar
 
 
@@ -154,11 +153,11 @@ class ALSModel(MatrixFactorization):
         the groups by their mean losses, each of which counts the same: a share `tail` of the
         groups is protected, however small they are. Only SAFER2 models know of it.
 
-        The callback may use the model, whose factors are those of the epoch that has just ended.
+        The callback may use the model, whose factors are those of the epoch that has just ended;
+        they are read-only, and the next epoch overwrites them.
         Ctrl-C leaves the model as after the last full epoch, if there is one, and raises
-        `KeyboardInterrupt`. After a second Ctrl-C, while the users are folded in, nothing is known
-        of the stored users: their factors are zero. `fold_in` and `recalculate_user=True` are not
-        affected.
+        `KeyboardInterrupt`. After a second Ctrl-C, while the users are folded in, the stored user
+        factors are zero; `fold_in` and `recalculate_user=True` are not affected.
 
         `checkpoint` names a file that is replaced after every epoch by all that is needed to go
         on from there. `resume` names such a file to go on from, up to `iterations` epochs: with
@@ -186,7 +185,8 @@ class ALSModel(MatrixFactorization):
             try:
                 with naming("user"):
                     rows = plan.training.problem.unit_user_rows
-                    self.user_factors = self._solve(rows, "items", self.shape[0])
+                    backend = plan.training.backend
+                    self.user_factors = self._solve(backend, rows, "items", self.shape[0])
             except KeyboardInterrupt as another:
                 self.user_factors = np.zeros_like(self.user_factors)
                 interrupt = another
@@ -200,6 +200,8 @@ class ALSModel(MatrixFactorization):
 
         def ask(record: Epoch) -> object:
             self._publish(plan)
+            for shown in self.both_factors():
+                shown.flags.writeable = False  # training goes on in these arrays
             return callback(record.epoch - 1, sum(record.seconds.values()), record.objective)
 
         return ask
@@ -218,7 +220,6 @@ class ALSModel(MatrixFactorization):
     def _publish(self, plan: Plan) -> None:
         """Make the factors of the training state the model's."""
         state, fetch = plan.state, plan.training.backend.fetch
-        # views: training goes on in the state's own arrays, whatever happens to the model's
         self.user_factors, self.item_factors = (
             np.ascontiguousarray(fetch(side), dtype=np.float32).view()
             for side in (state.users, state.items)
@@ -261,40 +262,41 @@ class ALSModel(MatrixFactorization):
         """x_u = argmin loss_u + ridge_u/2 |x_u|^2, each row by itself and exactly."""
         loss, ridge, _, _ = self.compose()
         weight, items = np.ones(history.num_rows), (history.num_columns, self.num_items)
-        matrix = self._half_steps().place_matrix(history)
+        backend = self._half_steps()
+        matrix = backend.place_matrix(history)
         rows = user_rows(matrix, history.row_mass(), weight, loss, ridge, items)
-        return self._solve(rows, "items", history.num_rows)
+        return self._solve(backend, rows, "items", history.num_rows)
 
     def _fold_in_items(self, audience: Csr) -> Factors32:
         """The same for items, with the users' weights of the last epoch."""
         loss, ridge, risk, _ = self.compose()
         pair_weight = self.user_counts * loss.pair_weight(self.user_mass)
-        matrix, mass = self._half_steps().place_matrix(audience), audience.row_mass(pair_weight)
+        backend = self._half_steps()
+        matrix, mass = backend.place_matrix(audience), audience.row_mass(pair_weight)
         total, col_weight = risk.tail * self.num_users, self.user_weights * pair_weight
         rows = item_rows(matrix, mass, col_weight, loss, ridge, total)
-        return self._solve(rows, "users", audience.num_rows)
+        return self._solve(backend, rows, "users", audience.num_rows)
 
-    def _solve(self, rows: Rows, side: str, count: int) -> Factors32:
+    def _solve(self, backend: HalfSteps, rows: Rows, side: str, count: int) -> Factors32:
         """Solve rows exactly, given the factors of the other side."""
-        backend, solver = self._half_steps(), Exact()
-        factors = backend.zeros(count, len(self.both_factors()[0].T))
+        factors = backend.zeros(count, self.both_factors()[0].shape[1])
         if count:
-            backend.solve_rows(rows, self._fixed(backend, side), factors, solver)
+            backend.solve_rows(rows, self._fixed(backend, side), factors, FOLD_IN)
         return backend.fetch(factors).astype(np.float32, copy=False)
 
     def _fixed(self, backend: HalfSteps, side: str) -> Fixed:
         """Return the fixed side of a half-step, cached until the factors change."""
         users, items = self.both_factors()
-        unobserved_weight = self.compose().loss.unobserved_weight
+        loss = self.make_loss()
         fixed, weight = items, None
         if side == "users":
             fixed, weight = users, self.user_counts * self.user_weights
 
         def fix() -> Fixed:
             factors = backend.place(fixed)
-            return backend.fix(factors, unobserved_weight * backend.gram(factors, weight))
+            return backend.fix(factors, gramian(loss, backend, factors, weight))
 
-        return self.derived.get((side, backend.name, unobserved_weight), fixed, fix)
+        return self.derived.get((side, backend.name, loss), fixed, fix)
 
     def _half_steps(self) -> HalfSteps:
         backend: HalfSteps = self._make_backend({HalfSteps: type(self).__name__})

@@ -13,6 +13,7 @@ from safecf.als.loss import Loss, Ridge
 from safecf.als.optimizers import OPTIMIZERS
 from safecf.als.risk import CVaR, Mean, SmoothedCVaR
 from safecf.als.solvers import CG, SOLVERS, Gradient, RowSolver, Subspace
+from safecf.defaults import LEVEL
 from safecf.models.als import ALSModel
 from safecf.models.options import (
     NONNEGATIVE,
@@ -71,7 +72,7 @@ class Everybody(ALSModel):
 class EqualTail(ALSModel):
     """Everybody counts the same, with the weight `tail`."""
 
-    tail: float = option(0.3, SHARE)
+    tail: float = option(LEVEL, SHARE)
 
     def make_risk(self) -> Mean:
         """w_u = alpha."""
@@ -82,7 +83,7 @@ class EqualTail(ALSModel):
 class ExactTail(ALSModel):
     """Only the worst-off share `tail` of the users counts."""
 
-    tail: float = option(0.3, SHARE)
+    tail: float = option(LEVEL, SHARE)
 
     def make_risk(self) -> CVaR:
         """w_u = 1{loss_u >= xi}."""
@@ -93,7 +94,7 @@ class ExactTail(ALSModel):
 class SmoothedTail(ALSModel):
     """The worst-off share `tail` of the users counts, smoothed."""
 
-    tail: float = option(0.3, SHARE)
+    tail: float = option(LEVEL, SHARE)
     kernel: str = option("gaussian", Name(KERNELS))
     bandwidth: float = option(0.15, Number(0, math.inf, "(]"))
     quantile_steps: int = option(5, POSITIVE_INTEGER)
@@ -246,8 +247,8 @@ class IALSPP(Blockwise, Everybody, PlainLoss):
     arXiv:2110.14044.
     """
 
-    regularization: float = 0.006
-    unobserved_weight: float = 0.2
+    regularization: float = IALS.regularization
+    unobserved_weight: float = IALS.unobserved_weight
 
 
 @register

@@ -1,5 +1,6 @@
 """`Derived`: a cache of what is computed from a model's arrays."""
 
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ class Derived:
 
     def __init__(self) -> None:
         self._held: dict[object, Held] = {}
+        self._lock = threading.RLock()
 
     def get(self, key: object, source: object, make: Callable[[], Any]) -> Any:
         """Return the value made from `source`; make it anew if `source` is another object.
@@ -26,17 +28,22 @@ class Derived:
         A source array becomes read-only, because a write would make the value stale.
         """
         held = self._held.get(key)
-        if held is None or held.source is not source:
-            frozen = False
-            if isinstance(source, np.ndarray) and source.flags.writeable:
-                source.flags.writeable, frozen = False, True
-            held = Held(source, make(), frozen)
-            self._held[key] = held
+        if held is not None and held.source is source:
+            return held.made
+        with self._lock:
+            held = self._held.get(key)
+            if held is None or held.source is not source:
+                made = make()
+                frozen = isinstance(source, np.ndarray) and source.flags.writeable
+                if frozen:
+                    source.flags.writeable = False  # type: ignore[attr-defined]
+                self._held[key] = held = Held(source, made, frozen)
         return held.made
 
     def clear(self) -> None:
         """Drop everything before the model changes; its arrays are writable again."""
-        held, self._held = self._held, {}
-        for each in held.values():
-            if each.frozen:
-                each.source.flags.writeable = True
+        with self._lock:
+            held, self._held = self._held, {}
+            for each in held.values():
+                if each.frozen:
+                    each.source.flags.writeable = True

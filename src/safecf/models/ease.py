@@ -145,8 +145,8 @@ class EASE(Recommender):
 
             r_ij = -P_ij / sqrt(P_ii P_jj) = sign(B_ij) sqrt(B_ij B_ji) ,   r_ii = 1
 
-        An item that was never seen together with another is like nobody: no search finds it, and
-        a search for it finds nothing. Items cannot be recalculated.
+        An item that was never seen together with another has no similar ones: no search finds it,
+        and a search for it finds nothing. Items cannot be recalculated.
         """
         weights = self._weights()
         if recalculate_item:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.als.backend import Index, Search
+from safecf.als.capabilities import Index, Search
 from safecf.backends import make_backend
 from safecf.data.matrices.csr import Csr
 from safecf.errors import NotFittedError
@@ -31,8 +31,8 @@ Value = TypeVar("Value", bound=np.generic)
 class MatrixFactorization(Recommender):
     """score_ui = x_u . y_i, with x_u the rows of `user_factors` and y_i those of `item_factors`.
 
-    Similarities are cosines. Users and items whose factors are zero, since nothing is known of
-    them, are like nobody: no search finds them, and a search for them finds nothing.
+    Similarities are cosines. Users and items whose factors are zero
+    or not finite have no similar ones: no search finds them, and a search for them finds nothing.
 
     Both arrays may be replaced by others. Once a search or a fold-in has used one, what it derived
     is kept, and the array can only be read: to change it, change a copy and put that in its place.
@@ -254,7 +254,7 @@ class MatrixFactorization(Recommender):
         return padded(index.search(queries, k, exclude, banned), count, names)
 
     def _index(self, name: str, factors: Factors32, *, whole: bool = True) -> Index:
-        """Return factors ready to be searched; what is `whole` is kept under its name."""
+        """Return an index of the factors, cached under its name if it covers all rows (`whole`)."""
         backend = self._make_backend({Search: type(self).__name__})
 
         def make() -> Index:
@@ -263,7 +263,8 @@ class MatrixFactorization(Recommender):
 
         if not whole:
             return make()
-        found: Index = self.derived.get(("index", name, backend.name), factors, make)
+        key = ("index", name, backend.name, self.num_threads)
+        found: Index = self.derived.get(key, factors, make)
         return found
 
     def _make_backend(self, needs: dict[type, str]) -> Any:
@@ -271,12 +272,13 @@ class MatrixFactorization(Recommender):
 
 
 def directions(factors: Factors32) -> tuple[Factors32, Indices]:
-    """Return x / |x| for every row x, and the indices of the zero rows, which stay zero."""
+    """Return x / |x| for every row x; zero for rows without a direction, and their indices."""
     squares = np.einsum("ij,ij->i", factors, factors, dtype=np.float64)
-    length = np.sqrt(squares, where=squares > 0, out=np.ones_like(squares))
-    unit = np.empty_like(factors)
-    np.divide(factors, length[:, None], out=unit, casting="same_kind")
-    return unit, np.flatnonzero(squares == 0)
+    usable = (squares > 0) & np.isfinite(squares)
+    length = np.sqrt(squares, where=usable, out=np.ones_like(squares))
+    unit = np.zeros_like(factors)
+    np.divide(factors, length[:, None], out=unit, where=usable[:, None], casting="same_kind")
+    return unit, np.flatnonzero(~usable)
 
 
 def places(own: Indices, size: int, only: Indices | None, without: Indices) -> Indices:
@@ -297,9 +299,9 @@ def one_each(place: Indices, columns: int) -> Csr:
 
 
 def grown(array: NDArray[Value], size: int) -> NDArray[Value]:
-    """Pad the array with zeros to `size` rows; one that is long enough is returned as it is."""
+    """Pad the array with zeros to `size` rows; one that is long enough is copied if read-only."""
     if size <= len(array):
-        return array
+        return np.require(array, requirements="W")  # a copy if somebody else's is read-only
     longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
     longer[: len(array)] = array
     return longer

@@ -33,7 +33,7 @@ from safecf.models.validation import Validation, make_validation
 from safecf.progress import epoch_bar
 
 if TYPE_CHECKING:
-    from safecf.models.vae.training import Trainer
+    from safecf.models.vae.trainer import Trainer
 
 
 @register
@@ -174,7 +174,7 @@ class MultVAE(MatrixFactorization):
 
     def _make_trainer(self, users: Csr, seed: int) -> "Trainer":
         try:
-            from safecf.models.vae.training import Settings, Trainer  # noqa: PLC0415 - torch is optional
+            from safecf.models.vae.trainer import Settings, Trainer  # noqa: PLC0415 - torch is optional
         except ModuleNotFoundError as problem:
             if problem.name != "torch":
                 raise

@@ -61,7 +61,8 @@ def check_selection(
             f"{name} and filter_{name} exclude each other; leave the filtered ids out of {name}"
         )
     if only is None:
-        return None, None if without is None else check_ids(without, size, f"filter_{name}")
+        banned = None if without is None else check_ids(without, size, f"filter_{name}")
+        return None, None if banned is None else np.atleast_1d(banned)
     chosen = np.unique(check_ids(only, size, name))
     if not chosen.size:
         raise ValueError(f"{name} is empty; leave it out to choose from all {name}")

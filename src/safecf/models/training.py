@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from safecf.als.backend import Search
+from safecf.als.capabilities import Search
 from safecf.als.loop import Epoch, Training
 from safecf.als.risk import GroupCVaR, Risk
 from safecf.als.rows import Problem
+from safecf.als.solvers import Exact
 from safecf.als.state import State
-from safecf.als.sweeps import capability_for
+from safecf.als.sweeps import capability_for, row_solvers_for
 from safecf.backends import make_backend
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
@@ -25,6 +26,8 @@ from safecf.models.recommender import stop_requested
 
 if TYPE_CHECKING:
     from safecf.models.als import ALSModel
+
+FOLD_IN = Exact()  # how users and items are folded in, whatever training uses
 
 Path = str | os.PathLike[str]
 Watcher = Callable[[Epoch], object]
@@ -87,7 +90,8 @@ def make_plan(
     loss, ridge, risk, solver = model.compose()
     name = kind.__name__
     needs = {capability_for(solver): name, Search: name}
-    backend = make_backend(model.backend, model.num_threads, needs)
+    solvers = {FOLD_IN.name: f"fold-in of {name}", **dict.fromkeys(row_solvers_for(solver), name)}
+    backend = make_backend(model.backend, model.num_threads, needs, solvers)
     if checkpoint is not None:
         files.check_target(checkpoint)
     if resume is not None and resume == checkpoint and not files.located(resume).is_file():

@@ -1,5 +1,5 @@
 """The native backend: float32 on all cores, through `safecf._core`."""
 
-from safecf.backends.cpu.backend import CpuBackend
+from safecf.backends.cpu.native import CpuBackend
 
 __all__ = ["CpuBackend"]

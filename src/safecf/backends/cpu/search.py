@@ -3,7 +3,7 @@
 import numpy as np
 
 from safecf import _core
-from safecf.als.backend import Ids
+from safecf.als.capabilities import Ids
 from safecf.backends.cpu.arrays import Floats, as_floats, as_matrix
 from safecf.data.matrices.csr import Csr
 

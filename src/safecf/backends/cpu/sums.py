@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from safecf import _core
+from safecf.als.kernels import KERNELS, Kernel
 from safecf.als.loss import Vector
 from safecf.als.population import NUMPY, Smoothing, Sums, Totals
 
@@ -22,7 +23,7 @@ class NativeSums:
     def sums(self, losses: Vector, counts: Vector | None, smoothing: Smoothing, xi: float) -> Sums:
         """Sum K, k, the smoothed check function and |loss_u - xi|."""
         tail, kernel, bandwidth = smoothing
-        if kernel.name not in _core.kernels:
+        if not _is_native(kernel):
             return NUMPY.sums(losses, counts, smoothing, xi)
         return Sums(
             *_core.quantile_sums(losses, counts, kernel.name, bandwidth, tail, xi, self.execution)
@@ -31,8 +32,13 @@ class NativeSums:
     def weights(self, losses: Vector, smoothing: Smoothing, xi: float) -> Vector:
         """K((loss_u - xi) / h)."""
         _, kernel, bandwidth = smoothing
-        if kernel.name not in _core.kernels:
+        if not _is_native(kernel):
             return NUMPY.weights(losses, smoothing, xi)
         weights = np.empty_like(losses)
         _core.kernel_weights(losses, kernel.name, bandwidth, xi, weights, self.execution)
         return weights
+
+
+def _is_native(kernel: Kernel) -> bool:
+    """Whether C++ has this kernel, and not only another one of the same name."""
+    return kernel.name in _core.kernels and KERNELS.get(kernel.name) == kernel

@@ -1,5 +1,5 @@
 """The readable twin of the other backends, in float64."""
 
-from safecf.backends.numpy.backend import NumpyBackend
+from safecf.backends.numpy.twin import NumpyBackend
 
 __all__ = ["NumpyBackend"]

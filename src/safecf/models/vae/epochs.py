@@ -7,7 +7,7 @@ from safecf.errors import ConvergenceWarning, DivergenceError, warn
 from safecf.models.vae.encoder import Encoder, Floats
 
 if TYPE_CHECKING:
-    from safecf.models.vae.training import Trainer
+    from safecf.models.vae.trainer import Trainer
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf import _core
-from safecf.als.backend import HostReport
+from safecf.als.capabilities import HostReport
 from safecf.als.loss import Vector
 from safecf.als.rows import Rows
 from safecf.als.solvers import RowSolver
@@ -15,7 +15,7 @@ from safecf.backends.blas import eigenbasis, single_threaded_blas
 from safecf.backends.cpu.arrays import Floats, as_floats, as_matrix
 from safecf.backends.cpu.search import CpuIndex
 from safecf.backends.cpu.sums import NativeSums
-from safecf.backends.host import CACHE_LINE, HostBackend, aligned
+from safecf.backends.host import CACHE_LINE, HostBackend, HostGradients, aligned
 from safecf.data.matrices.csr import Csr
 from safecf.errors import SolveError
 
@@ -57,7 +57,7 @@ ROW_SOLVERS: dict[str, NativeSolver] = {
 }
 
 
-class CpuBackend(HostBackend):
+class CpuBackend(HostGradients, HostBackend):
     """Run the verbs in C++; `isa` forces the kernels of one instruction set."""
 
     name = "cpu"

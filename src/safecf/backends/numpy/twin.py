@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.als.backend import HostReport, Ids
+from safecf.als.capabilities import HostReport, Ids
 from safecf.als.loss import Vector
 from safecf.als.population import NUMPY, LossSums
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, Exact, RowSolver, SpectralCG
 from safecf.backends.blas import eigenbasis, single_threaded_blas
-from safecf.backends.host import HostBackend
+from safecf.backends.host import HostBackend, HostGradients
 from safecf.data.matrices.csr import Csr
 from safecf.errors import SolveError
 
@@ -99,7 +99,7 @@ ROW_SOLVERS: dict[str, Callable[[System, Vector, Any], Vector]] = {
 }
 
 
-class NumpyBackend(HostBackend):
+class NumpyBackend(HostGradients, HostBackend):
     """float64, single-threaded, whatever the number of threads."""
 
     name = "numpy"
@@ -200,7 +200,7 @@ class NumpyBackend(HostBackend):
         scores: Factors,
         positions: Positions | None = None,
     ) -> HostReport:
-        """Solve the block of row by row exactly."""
+        """Solve the block of each row exactly."""
         change, norm = np.zeros(len(factors)), np.zeros(len(factors))
         places = np.arange(rows.matrix.nnz) if positions is None else positions
         with single_threaded_blas():
@@ -249,7 +249,7 @@ class NumpyIndex:
                 keep[exclude.row(row)[0]] = False
             if exclude_all is not None:
                 keep[exclude_all] = False
-            with single_threaded_blas():
+            with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
                 scores = np.asarray(self._factors @ query, dtype=np.float32)
             candidates = np.flatnonzero(keep & (scores > -np.inf))
             order = candidates[np.argsort(-scores[candidates], kind="stable")][:k]

@@ -35,12 +35,9 @@ Positions = Any  # where the items' interactions stand among those of the users
 Ids = NDArray[np.int32]
 Scores = NDArray[np.float32]
 
-# A row has vanished when its squared norm is below this share of the largest one.
-VANISHED = 1e-4
-
 
 class RowReport(Protocol):
-    """What a half-step did to its rows."""
+    """What a half-step did to its rows, as sums; those of parts of the rows add up."""
 
     def change(self) -> float:
         """sum_r |x_new - x_old|^2."""
@@ -50,8 +47,12 @@ class RowReport(Protocol):
         """sum_r ridge_r |x_new|^2."""
         ...
 
-    def vanished(self, count: Vector) -> float:
-        """Share of the rows, each counted `count` times, whose factors are close to zero."""
+    def largest(self) -> float:
+        """max_r |x_new|^2; of several parts, the largest one counts."""
+        ...
+
+    def below(self, bound: float, count: Vector) -> float:
+        """sum_r count_r 1{|x_new|^2 <= bound}."""
         ...
 
     def __add__(self, other: Self) -> Self:
@@ -74,11 +75,13 @@ class HostReport:
         """sum_r ridge_r |x_new|^2."""
         return float(ridge @ self.norms)
 
-    def vanished(self, count: Vector) -> float:
-        """Share of the counted rows with |x|^2 <= VANISHED max |x|^2."""
-        counted = count > 0
-        norms, count = self.norms[counted], count[counted]
-        return float(count @ (norms <= VANISHED * norms.max()) / count.sum())
+    def largest(self) -> float:
+        """max_r |x_new|^2."""
+        return float(self.norms.max())
+
+    def below(self, bound: float, count: Vector) -> float:
+        """sum_r count_r 1{|x_new|^2 <= bound}."""
+        return float(count @ (self.norms <= bound))
 
     def __add__(self, other: "HostReport") -> "HostReport":
         return HostReport(self.changes + other.changes, self.norms + other.norms)
@@ -89,7 +92,8 @@ class HalfSteps(Protocol):
     """Training by half-steps. All verbs give the same bits for every number of threads.
 
     A half-step may be about a part of the rows: `Rows` says which. Solutions do not depend on how
-    the rows are cut, Gramians and reports of parts add up, and errors name the row of the whole.
+    the rows are cut, Gramians and reports of parts add up, and errors name the row of the whole;
+    `als.parts` does it. `place` and `fetch` take Gramians, too.
     """
 
     name: str
@@ -125,7 +129,7 @@ class HalfSteps(Protocol):
         """Prepare the fixed side after `rotate`, as precise as the solver's tolerance asks for."""
 
     def fix(self, factors: Factors, gram: Gram) -> Fixed:
-        """Prepare the fixed side of a half-step in the basis that it is in."""
+        """Prepare the fixed side of a half-step without rotating it."""
 
     def solve_rows(
         self, rows: "Rows", fixed: Fixed, factors: Factors, solver: "RowSolver"
