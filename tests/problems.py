@@ -48,8 +48,8 @@ def user_losses(users: Csr, loss: Loss, x, y) -> np.ndarray:
     """loss_u by the dense formula."""
     confidence, scores = dense(users), x @ y.T
     pair_weight = loss.pair_weight(users.row_mass())
-    missed = (confidence * (1 - scores) ** 2).sum(axis=1)
-    return pair_weight / 2 * missed + loss.unobserved_weight / 2 * (scores**2).sum(axis=1)
+    error = (confidence * (1 - scores) ** 2).sum(axis=1)
+    return pair_weight / 2 * error + loss.unobserved_weight / 2 * (scores**2).sum(axis=1)
 
 
 def objective(problem: Problem, weights, x, y) -> float:

@@ -67,7 +67,9 @@ void kernel_weights(const In1<double>& losses, const std::string& kernel, double
 }  // namespace
 
 void bind_quantile(nb::module_& m) {
-  m.attr("kernels") = nb::make_tuple(kNames[0], kNames[1], kNames[2], kNames[3], kNames[4]);
+  nb::list names;
+  for (const char* const name : kNames) names.append(name);
+  m.attr("kernels") = nb::tuple(names);
   m.def("loss_summary", loss_summary, "losses"_a, "counts"_a.none(), "execution"_a,
         "sum_u c_u, sum_u c_u loss_u, the smallest and the largest loss; counts c None are ones.");
   m.def("quantile_sums", quantile_sums, "losses"_a, "counts"_a.none(), "kernel"_a, "bandwidth"_a,

@@ -32,6 +32,14 @@ class SolveError(ModelFitError):
             "raise regularization if it is small, and look for huge or non-finite weights"
         )
 
+    @classmethod
+    def of_gramian(cls) -> "SolveError":
+        """Say that a Gramian is not finite, and what to try."""
+        return cls(
+            "the Gramian is beyond float32: lower init_std or unobserved_weight, or scale the "
+            "weights of the interactions"
+        )
+
 
 class DivergenceError(SolveError):
     """Gradient descent diverged: the step size is too large."""

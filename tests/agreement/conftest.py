@@ -4,7 +4,7 @@ import pytest
 
 from safecf.als.capabilities import Blocks, Gradients, HalfSteps, Search
 from safecf.backends import find_backend, registered
-from tests.agreement.placed import TWIN
+from tests.agreement.placed import TWIN, variants_of
 
 NEEDS = {
     "test_gradients": Gradients,
@@ -18,15 +18,13 @@ def fast_backends():
     return [each for kind in kinds for each in variants_of(kind)]
 
 
-def variants_of(kind):
-    """Return a backend in all the ways in which it may run here, if it has several."""
-    return kind.variants(num_threads=2) if hasattr(kind, "variants") else [kind(2)]
-
-
 @pytest.fixture(params=fast_backends(), ids=repr)
 def native(request):
     """Return a backend, if it has what the test's module is about."""
     needed = NEEDS.get(request.module.__name__.rpartition(".")[2], HalfSteps)
     if not isinstance(request.param, needed):
         pytest.skip(f"{request.param!r} has no {needed.__name__}")
+    solver = request.node.callspec.params.get("solver")
+    if solver is not None and solver.name not in request.param.row_solvers:
+        pytest.skip(f"{request.param!r} has no solver {solver.name!r}")
     return request.param

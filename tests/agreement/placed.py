@@ -9,6 +9,27 @@ from safecf.backends import find_backend
 TWIN = find_backend("numpy")()
 
 
+def assert_same(backend, actual, expected):
+    """The same bits, where the backend promises them."""
+    if backend.same_bits:
+        np.testing.assert_array_equal(actual, expected)
+    else:
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-6)
+
+
+def variants_of(kind, num_threads=2):
+    """Return a backend in all the ways in which it may run here, if it has several."""
+    if hasattr(kind, "variants"):
+        return kind.variants(num_threads)
+    return [kind(num_threads)]
+
+
+def with_threads(backend, num_threads):
+    """Return the same variant with another number of threads."""
+    found = variants_of(type(backend), num_threads)
+    return next(each for each in found if repr(each) == repr(backend))
+
+
 def placed_rows(backend, rows):
     return dataclasses.replace(rows, matrix=backend.place_matrix(rows.matrix))
 

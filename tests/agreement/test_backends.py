@@ -7,7 +7,7 @@ import pytest
 
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, Exact, SpectralCG
-from tests.agreement.placed import TWIN, fix, gram, losses, solve
+from tests.agreement.placed import TWIN, assert_same, fix, gram, losses, solve, with_threads
 from tests.problems import LOSSES, matrix_of, problem_of
 
 # around the widths of vectors, groups, tiles and chunks, and both sides of the primal-dual switch
@@ -143,7 +143,7 @@ def test_a_very_long_row_keeps_its_accuracy(native):
 def test_the_number_of_threads_changes_no_bit(native, solver):
     results = []
     for threads in (1, 2, 3, 7):
-        backend = type(native)(threads)
+        backend = with_threads(native, threads)
         rng = np.random.default_rng(1)
         users = matrix_of(rng.integers(0, 60, 3000), 200, rng)
         problem = problem_of(users, LOSSES["normalised"](0.02))
@@ -173,7 +173,7 @@ def test_a_row_does_not_depend_on_its_neighbours(native, solver):
     for row in (0, 17, 499):
         one = rows.part(users.part(row, row + 1), row, row + 1)
         single, _ = solve(native, one, fixed, np.zeros((1, 20)), solver)
-        np.testing.assert_array_equal(single[0], together[row])
+        assert_same(native, single[0], together[row])
 
 
 @pytest.mark.parametrize("solver", [CG(50), SpectralCG(), SpectralCG(1e-25), Exact()], ids=str)

@@ -8,7 +8,7 @@ from safecf.als.optimizers import SGD
 from safecf.als.rows import Rows
 from safecf.als.solvers import Gradient
 from safecf.backends import find_backend, registered
-from tests.agreement.placed import TWIN, fix, gram, placed_rows
+from tests.agreement.placed import TWIN, fix, gram, placed_rows, with_threads
 from tests.agreement.test_backends import FACTORS, LENGTHS, floats, half_steps
 from tests.problems import LOSSES, gradient, matrix_of, objective, problem_of
 
@@ -104,7 +104,7 @@ def test_the_number_of_threads_changes_no_bit(native):
     x, y = floats(rng.normal(size=(3000, 24))), floats(rng.normal(size=(200, 24)))
     found = []
     for threads in (1, 2, 3, 7):
-        backend = type(native)(threads)
+        backend = with_threads(native, threads)
         found.append(gradients(backend, rows, fix(backend, y, gram(backend, y)), x))
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])

@@ -11,7 +11,7 @@ from safecf.als.solvers import Exact, Subspace
 from safecf.als.state import State
 from safecf.als.sweeps import Cyclic, blocks
 from safecf.backends import find_backend, registered
-from tests.agreement.placed import TWIN, fix, gram, losses, placed_rows, solve
+from tests.agreement.placed import TWIN, fix, gram, losses, placed_rows, solve, with_threads
 from tests.agreement.test_backends import LENGTHS, weights_of
 from tests.problems import LOSSES, matrix_of, problem_of
 
@@ -132,6 +132,6 @@ def test_columns_of_the_gramian(native, count):
 def test_threads_do_not_change_a_bit(native):
     results = []
     for threads in (1, 2, 5):
-        *arrays, _ = sweep(type(native)(threads), *make_case(), 16)
+        *arrays, _ = sweep(with_threads(native, threads), *make_case(), 16)
         results.append(b"".join(array.tobytes() for array in arrays))
     assert len(set(results)) == 1

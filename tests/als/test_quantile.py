@@ -180,7 +180,8 @@ def test_a_step_takes_the_largest_gamma_that_satisfies_armijo(kernel, armijo, mo
         assert enough(gamma)
         assert gamma == pytest.approx(1) or not enough(2 * gamma)
         gammas.add(round(np.log2(gamma)))
-    assert {-1, 0} <= gammas
+    assert 0 in gammas
+    assert kernel.name != "gaussian" or -1 in gammas  # halved steps are seen, too
 
 
 def test_a_step_stays_in_the_bracket():

@@ -19,11 +19,12 @@ class Bare:
 
     name = "bare"
     row_solvers = ("exact",)
+    same_bits = True
 
     def __init__(self, num_threads=0):
         twin = NumpyBackend(num_threads)
         verbs = {each for each in dir(HalfSteps) if not each.startswith("_")} | {"index"}
-        for verb in verbs - {"name", "row_solvers"}:
+        for verb in verbs - {"name", "row_solvers", "same_bits"}:
             setattr(self, verb, getattr(twin, verb))
 
 

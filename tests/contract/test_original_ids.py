@@ -119,7 +119,7 @@ def test_unknown_ids_are_named(make, data):
         model.recommend_frame(user_items=few)
     with pytest.raises(TypeError, match="NoneType, not Interactions; pass what the users already"):
         model.recommend_frame()
-    with pytest.raises(safecf.NotFittedError):
+    with pytest.raises(safecf.NotFittedError, match="is not fitted; call fit first"):
         make().recommend_frame(**options)
 
 

@@ -15,7 +15,7 @@ from safecf.evaluation import METRICS, Evaluation, evaluate
 from safecf.models import ERMMF, IALS, SAFER2
 from tests.problems import user_losses
 
-NAMES = ("recall", "ndcg", "precision", "map", "mrr", "hit")
+NAMES = tuple(METRICS)
 
 
 @pytest.fixture(scope="module")

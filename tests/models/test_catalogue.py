@@ -43,13 +43,13 @@ def test_cvar_mf(name, optimizer):
     )
     parts = Loss(0.5), Ridge(0.02), CVaR(0.2), Gradient(0.7, optimizer)
     assert model.compose() == parts
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'solver'"):
         CVaRMF(solver="exact")
 
 
 def test_safer2_cg_is_the_papers():
     assert SAFER2CG().compose().solver == CG(max_iterations=5, tolerance=1e-4)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'solver'"):
         SAFER2CG(solver="exact")
 
 

@@ -35,7 +35,7 @@ def test_missing_files(tmp_path):
         safecf.load(tmp_path / "model")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         good_model().save(tmp_path / "nowhere" / "model")
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(IsADirectoryError, match="is a folder; give the path of a file"):
         good_model().save(tmp_path.rename(tmp_path.with_suffix(".safetensors")))
 
 

@@ -38,8 +38,8 @@ def test_a_folded_in_user_minimises_the_users_own_objective(model):
 
     def objective(x):
         scores = x @ y.T
-        missed = (confidence * (1 - scores) ** 2).sum(axis=1)
-        losses = pair_weight / 2 * missed + b / 2 * (scores**2).sum(axis=1)
+        error = (confidence * (1 - scores) ** 2).sum(axis=1)
+        losses = pair_weight / 2 * error + b / 2 * (scores**2).sum(axis=1)
         return (losses + ridge / 2 * (x**2).sum(axis=1)).sum()
 
     factors = model.fold_in(new).astype(np.float64)
@@ -60,9 +60,9 @@ def test_a_recalculated_item_minimises_the_weighted_objective(model):
     def objective(y):
         scores = x @ y.T
         pairs = (weight * pair_weight)[:, None] * confidence
-        missed = (pairs * (1 - scores) ** 2).sum() / 2
+        error = (pairs * (1 - scores) ** 2).sum() / 2
         unobserved = b / 2 * (weight[:, None] * scores**2).sum()
-        return missed + unobserved + (ridge / 2 * (y**2).sum(axis=1)).sum()
+        return error + unobserved + (ridge / 2 * (y**2).sum(axis=1)).sum()
 
     factors = model.recalculate_item(np.arange(20), matrix.T.tocsr()).astype(np.float64)
     assert np.abs(factors).max() > 0.1

@@ -102,6 +102,6 @@ def test_all_ids_come_back(ids):
 def test_lone_surrogates_are_refused_before_anything_is_written(tmp_path):
     model = make()
     model.user_ids = np.array(["\ud800", *USERS[1:]], dtype=object)
-    with pytest.raises(UnicodeEncodeError):
+    with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
         model.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())

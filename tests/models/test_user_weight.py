@@ -143,9 +143,9 @@ def test_a_recalculated_item_minimises_the_weighted_objective(data, name):
 
     def objective(y):
         scores = x @ y.T
-        missed = ((weight * pairs)[:, None] * confidence * (1 - scores) ** 2).sum() / 2
+        error = ((weight * pairs)[:, None] * confidence * (1 - scores) ** 2).sum() / 2
         unobserved = b / 2 * ((counts * weight)[:, None] * scores**2).sum()
-        return missed + unobserved + (ridge / 2 * (y**2).sum(axis=1)).sum()
+        return error + unobserved + (ridge / 2 * (y**2).sum(axis=1)).sum()
 
     np.testing.assert_array_equal(model.user_counts, counts)
     assert weight[[30, 31]].tolist() == [parts.risk.tail] * 2

@@ -89,21 +89,24 @@ class HostReport:
 
 @runtime_checkable
 class HalfSteps(Protocol):
-    """Training by half-steps. All verbs give the same bits for every number of threads.
+    """Training by half-steps. All verbs give the same bits when they are run again.
 
-    A half-step may be about a part of the rows: `Rows` says which. Solutions do not depend on how
-    the rows are cut, Gramians and reports of parts add up, and errors name the row of the whole;
-    `als.parts` does it. `place` and `fetch` take Gramians, too.
+    It is made with the number of threads, 0 for all cores, which it may ignore. A half-step may be
+    about a part of the rows: `Rows` says which. Solutions depend on how the rows are cut by
+    rounding at most, Gramians and reports of parts add up, and errors name the row of the whole;
+    `als.parts` does it. A Gramian can be added, multiplied by a number, cut by columns, placed and
+    fetched. Losses and weights are NumPy vectors on the host.
     """
 
     name: str
     row_solvers: Collection[str]  # the names of the `RowSolver`s that it has
+    same_bits: bool  # whether a row has the same bits however the rows are cut, and a query, too
 
     def place_matrix(self, matrix: "Csr") -> Matrix:
         """Bring interactions to where the backend works."""
 
     def place(self, factors: NDArray[Any]) -> Factors:
-        """Bring factors to where the backend works, in its own type of numbers."""
+        """Bring factors, which may be read-only, to where the backend works, in its own type."""
 
     def fetch(self, factors: Factors) -> NDArray[Any]:
         """Return factors as a NumPy array, without a copy if they are one."""
@@ -216,8 +219,8 @@ class Index(Protocol):
 
         Ties rank by index. `exclude` lists rows to leave out per query, `exclude_all` for every
         query. Where fewer than k are left, ids are padded with -1 and scores with -FLT_MAX. A
-        score of NaN or minus infinity is never returned. A query has the same bits whether it is
-        asked alone or with others.
+        score of NaN or minus infinity is never returned. If the backend has `same_bits`, a query
+        has the same scores alone and among others.
         """
 
 

@@ -50,7 +50,7 @@ class Smoothing(NamedTuple):
 
 
 class LossSums(Protocol):
-    """Reductions over losses that the quantile step needs."""
+    """Reductions over losses, on the host, that the quantile step needs."""
 
     def totals(self, losses: Floats, counts: Floats | None) -> Totals:
         """Return the totals of the losses."""

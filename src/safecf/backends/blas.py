@@ -57,10 +57,7 @@ def single_threaded_blas() -> Iterator[None]:
 def eigenbasis(gram: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the eigenvalues of G, none of them negative, and its eigenvectors in columns."""
     if not np.isfinite(gram).all():
-        raise SolveError(
-            "the Gramian is beyond float32: lower init_std or unobserved_weight, or scale the "
-            "weights of the interactions"
-        )
+        raise SolveError.of_gramian()
     with single_threaded_blas():
         values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
     return np.maximum(values, 0), basis

@@ -23,6 +23,7 @@ class HostBackend:
     name: str
     dtype: np.dtype[Any]
     num_threads: int
+    same_bits = True
 
     def __init__(self, num_threads: int = 0) -> None:
         self.num_threads = num_threads

@@ -74,7 +74,8 @@ class ALSModel(MatrixFactorization):
     num_threads
         0 means all cores. The results do not depend on it.
     backend
-        "cpu", which is "auto", or "numpy", its slow and readable twin in float64.
+        One of `safecf.backends.BACKENDS`: "cpu", which is "auto", or "numpy", its slow and readable
+        twin in float64.
 
     Attributes
     ----------

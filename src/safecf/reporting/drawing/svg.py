@@ -50,9 +50,9 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     >>> ticks(0, 1, 5)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     """
-    rough = (high - low) / max(count, 1)
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * 0.999)
+    least = (high - low) / max(count, 1)
+    power = 10.0 ** math.floor(math.log10(least))
+    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= least * 0.999)
     digits = max(0, 1 - math.floor(math.log10(step)))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(multiple * step, digits) + 0.0 for multiple in range(first, last + 1)]
