@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,9 @@ from safecf.als.solvers import Solver
 from safecf.backends import BACKENDS
 from safecf.data.matrices.csr import Csr
 from safecf.models import stored
-from safecf.models.factorization import Factors32, MatrixFactorization, grown
+from safecf.models.callbacks import Callback, check_callback
+from safecf.models.factor_arrays import Factors32, grown
+from safecf.models.factorization import MatrixFactorization
 from safecf.models.files import Arrays
 from safecf.models.options import (
     NONNEGATIVE,
@@ -29,18 +31,8 @@ from safecf.models.options import (
     option,
 )
 from safecf.models.queries import check_new_ids
-from safecf.models.recommender import Callback, check_callback
-from safecf.models.training import FOLD_IN, Path, Plan, Watcher, make_plan
+from safecf.models.training import FOLD_IN, Parts, Path, Plan, Watcher, make_plan
 from safecf.progress import epoch_bar
-
-
-class Parts(NamedTuple):
-    """What a named model is composed of."""
-
-    loss: Loss
-    ridge: Ridge
-    risk: Risk
-    solver: Solver
 
 
 @dataclass(eq=False, repr=False)

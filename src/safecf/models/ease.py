@@ -13,6 +13,7 @@ from safecf.data.matrices.interactions import Interactions
 from safecf.errors import NotFittedError, SolveError
 from safecf.free_memory import available_bytes
 from safecf.models import files
+from safecf.models.callbacks import Callback, check_callback
 from safecf.models.inverse import blocks, invert
 from safecf.models.options import NONNEGATIVE, Integer, check_options, option
 from safecf.models.queries import (
@@ -23,7 +24,7 @@ from safecf.models.queries import (
     columns_among,
 )
 from safecf.models.ranking import Ids, Scores, padded, search, shaped_like
-from safecf.models.recommender import Callback, Recommender, check_callback, register
+from safecf.models.recommender import Recommender, register
 from safecf.progress import epoch_bar
 
 BYTES_PER_PAIR = 8 + 4  # P in float64 and B in float32

@@ -12,7 +12,9 @@ from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
 from safecf.errors import FileFormatError, NotFittedError
 from safecf.models import files
-from safecf.models.factorization import Factors32, MatrixFactorization
+from safecf.models.callbacks import Callback, check_callback, stop_requested
+from safecf.models.factor_arrays import Factors32
+from safecf.models.factorization import MatrixFactorization
 from safecf.models.history import pack_history, unpack_history
 from safecf.models.options import (
     NONNEGATIVE,
@@ -26,7 +28,7 @@ from safecf.models.options import (
     draw_seed,
     option,
 )
-from safecf.models.recommender import Callback, check_callback, register, stop_requested
+from safecf.models.recommender import register
 from safecf.models.vae.encoder import Encoder
 from safecf.models.vae.epochs import Found, VAEEpoch, run_epoch
 from safecf.models.validation import Validation, make_validation

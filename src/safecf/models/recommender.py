@@ -3,7 +3,7 @@
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Self, TypeVar
 
@@ -15,11 +15,11 @@ from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.errors import FileFormatError
 from safecf.models import by_ids, files
+from safecf.models.callbacks import Callback
 from safecf.models.derived import Derived
 from safecf.models.options import check_options
 from safecf.models.ranking import Ids, Scores
 
-Callback = Callable[[int, float, float], object]
 File = str | os.PathLike[str] | IO[bytes]
 
 
@@ -281,17 +281,6 @@ class Recommender(ABC):
             model = kind(**options)
             model._unpack(files.field(header, "fitted", dict), arrays)
         return model
-
-
-def stop_requested(answers: Iterable[object]) -> bool:
-    """Whether a callback returned True itself, and not only something truthy."""
-    return any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers)
-
-
-def check_callback(callback: object) -> None:
-    """Raise unless it is None or callable."""
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback={callback!r} cannot be called; give a function, or None")
 
 
 MODELS: dict[str, type[Recommender]] = {}

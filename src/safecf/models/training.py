@@ -4,25 +4,26 @@ import numbers
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
 from safecf.als.capabilities import Search
 from safecf.als.loop import Epoch, Training
+from safecf.als.loss import Loss, Ridge
 from safecf.als.risk import GroupCVaR, Risk
 from safecf.als.rows import Problem
-from safecf.als.solvers import Exact
+from safecf.als.solvers import Exact, Solver
 from safecf.als.state import State
 from safecf.als.sweeps import capability_for, row_solvers_for
 from safecf.backends import make_backend
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.models import files
+from safecf.models.callbacks import stop_requested
 from safecf.models.checkpoint import Run, fingerprints, read_checkpoint, write_checkpoint
 from safecf.models.options import check_options, draw_seed
 from safecf.models.per_user import check_user_groups, check_user_weight
-from safecf.models.recommender import stop_requested
 
 if TYPE_CHECKING:
     from safecf.models.als import ALSModel
@@ -31,6 +32,15 @@ FOLD_IN = Exact()  # how users and items are folded in, whatever training uses
 
 Path = str | os.PathLike[str]
 Watcher = Callable[[Epoch], object]
+
+
+class Parts(NamedTuple):
+    """What a named model is composed of."""
+
+    loss: Loss
+    ridge: Ridge
+    risk: Risk
+    solver: Solver
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,55 @@
+"""Helpers on arrays of factors, one row per user or item."""
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safecf.data.matrices.csr import Csr
+from safecf.models.queries import Indices
+
+Factors32 = NDArray[np.float32]
+Value = TypeVar("Value", bound=np.generic)
+
+
+def directions(factors: Factors32) -> tuple[Factors32, Indices]:
+    """Return x / |x| for every row x; zero for rows without a direction, and their indices."""
+    squares = np.einsum("ij,ij->i", factors, factors, dtype=np.float64)
+    usable = (squares > 0) & np.isfinite(squares)
+    length = np.sqrt(squares, where=usable, out=np.ones_like(squares))
+    unit = np.zeros_like(factors)
+    np.divide(factors, length[:, None], out=unit, where=usable[:, None], casting="same_kind")
+    return unit, np.flatnonzero(~usable)
+
+
+def positions(own: Indices, only: Indices | None, without: Indices) -> Indices:
+    """Return each id's position among the candidates, -1 if it is not a candidate."""
+    if only is None:
+        place = own.copy()
+    else:
+        place = np.searchsorted(only, own)
+        place[np.append(only, -1)[place] != own] = -1
+    place[np.isin(place, without)] = -1
+    return place
+
+
+def one_each(place: Indices, columns: int) -> Csr:
+    """Return a matrix with one entry per row, in the given column; -1 means no entry."""
+    indptr = np.append(0, np.cumsum(place >= 0))
+    return Csr(indptr, place[place >= 0].astype(np.int32), None, (place.size, columns))
+
+
+def grown(array: NDArray[Value], size: int) -> NDArray[Value]:
+    """Pad the array with zeros to `size` rows; one that is long enough is copied if read-only."""
+    if size <= len(array):
+        return np.require(array, requirements="W")  # a copy if somebody else's is read-only
+    longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def with_rows(array: NDArray[Value], ids: Indices, rows: NDArray[Value]) -> NDArray[Value]:
+    """Set array[ids] = rows, in place, or in a longer copy where ids lie beyond its end."""
+    array = grown(array, int(ids.max(initial=-1)) + 1)
+    array[ids] = rows
+    return array
