@@ -1,5 +1,6 @@
 // The parallel loop and its thread pool.
 #include <dirent.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -220,6 +221,29 @@ void test_a_fork_inside_a_loop_is_an_error_in_the_child() {
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+#ifdef SAFECF_DEBUG
+void test_debug_builds_stop_at_a_wrong_index() {
+  constexpr int kAborted = 128 + SIGABRT;
+  static int numbers[6] = {};
+  const View<int> view(numbers, 3);
+  const MatrixView<int> matrix(numbers, 2, 3);
+  std::fclose(stderr);  // the messages are not for the reader of this test
+  CHECK(exit_code_of([&] { return view[2]; }) == 0);
+  CHECK(exit_code_of([&] { return view[3]; }) == kAborted);
+  CHECK(exit_code_of([&] { return view[-1]; }) == kAborted);
+  CHECK(exit_code_of([&] { return view.slice(2, 2)[0]; }) == kAborted);
+  CHECK(exit_code_of([&] { return matrix(0, 3); }) == kAborted);
+  CHECK(exit_code_of([&] { return matrix.rows_from(1, 2)(0, 0); }) == kAborted);
+  CHECK(exit_code_of([&] {
+          parallel_for(1, scratch<float>(100), on(1), [](int64_t, Arena arena) {
+            arena.take<float>(90);
+            arena.take<float>(20);
+          });
+          return 0;
+        }) == kAborted);
+}
+#endif
+
 }  // namespace
 
 int main() {
@@ -234,6 +258,9 @@ int main() {
     test_a_forked_child_has_a_pool_of_its_own();
     test_a_fork_while_others_are_in_loops();
     test_a_fork_inside_a_loop_is_an_error_in_the_child();
+#ifdef SAFECF_DEBUG
+    test_debug_builds_stop_at_a_wrong_index();
+#endif
   }
   std::puts("all tests of the parallel loop passed");
 }
