@@ -54,6 +54,9 @@ def test_solvers_agree(native, solver, loss, risk, factors, weighted):
         scale = np.abs(expected).max()
         np.testing.assert_allclose(actual, expected, rtol=0, atol=CLOSE[solver.name] * scale)
         assert found.change() == pytest.approx(wanted.change(), rel=1e-4)
+        assert found.change() == pytest.approx(np.sum((actual - start) ** 2), rel=1e-4)
+        norms = [found.penalty(row) for row in np.eye(len(start))]
+        np.testing.assert_allclose(norms, np.sum(actual**2, axis=1), rtol=1e-4, atol=1e-10)
         ridge, count = rng.random(len(start)), rng.integers(0, 3, len(start)).astype(float)
         assert found.penalty(ridge) == pytest.approx(wanted.penalty(ridge), rel=1e-4)
         assert found.largest() == pytest.approx(wanted.largest(), rel=1e-4)
@@ -118,7 +121,7 @@ def test_gramians_agree(native, factors, count):
     for w in (None, weight):
         expected, actual = gram(TWIN, floats(rows), w), gram(native, rows, w)
         np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
-        np.testing.assert_allclose(actual, actual.T, atol=1e-6 * np.abs(expected).max())
+        assert_same(native, actual, actual.T)
 
 
 def test_a_very_long_row_keeps_its_accuracy(native):

@@ -21,7 +21,8 @@ def population(size, *, counted, seed=0):
     return losses, rng.uniform(0.2, 3, size) if counted else None
 
 
-def test_the_kernels_of_the_core_are_registered():
+def test_the_core_has_the_papers_kernels_and_more():
+    assert set(_core.kernels) == {"gaussian", "epanechnikov", "logistic", "uniform", "triangular"}
     assert set(_core.kernels) <= set(KERNELS)
 
 

@@ -379,11 +379,14 @@ def test_a_callback_cannot_change_the_training(make, data):
         with pytest.raises(ValueError, match="read-only"):
             model.item_factors[:] = 0
         model.partial_fit_items([0], data.T.tocsr()[[1]])
+        model.partial_fit_users([0, 4, 30], data[[1, 2, 3]])
 
     model, alone = make(), fitted(make(), data)
     model.fit(data, show_progress=False, callback=meddle)
     np.testing.assert_array_equal(model.item_factors, alone.item_factors)
     np.testing.assert_array_equal(model.user_factors, alone.user_factors)
+    np.testing.assert_array_equal(model.user_weights, alone.user_weights)
+    assert model.history == alone.history
 
 
 @only(ALSModel)

@@ -159,16 +159,21 @@ class Problem:
         return Population(losses[self.active_users], counts, sums)
 
     @cached_property
+    def user_mass(self) -> Vector:
+        """m_u = sum_i c_ui."""
+        return self.interactions.users.row_mass()
+
+    @cached_property
     def pair_weight(self) -> Vector:
         """a_u."""
-        return self.loss.pair_weight(self.interactions.users.row_mass())
+        return self.loss.pair_weight(self.user_mass)
 
     @cached_property
     def unit_user_rows(self) -> Rows:
         """The users' half-step with w = 1: what the fold-in of the training users solves."""
         users = self.interactions.users
         unit, items = np.ones(users.num_rows), (users.num_columns, self.num_items)
-        return user_rows(self.users, users.row_mass(), unit, self.loss, self.ridge, items)
+        return user_rows(self.users, self.user_mass, unit, self.loss, self.ridge, items)
 
     @cached_property
     def unit_item_rows(self) -> Rows:

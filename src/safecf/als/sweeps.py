@@ -247,8 +247,8 @@ class Simultaneous:
     @cached_property
     def _loss_of_zero(self) -> float:
         """The mean of loss_u = a_u/2 m_u, that of x_u = 0."""
-        mass = self.problem.interactions.users.row_mass()
-        return self.problem.population(self.problem.pair_weight * mass / 2).mean_loss
+        problem = self.problem
+        return problem.population(problem.pair_weight * problem.user_mass / 2).mean_loss
 
     def _diverges(self, what: str) -> DivergenceError:
         remedy = f"lower step_size, e.g. step_size={self.solver.step_size / 2:g}, or init_std"

@@ -200,24 +200,24 @@ class ALSModel(MatrixFactorization):
         return ask
 
     def _adopt(self, plan: Plan) -> None:
-        """Store what fold-in, partial fits and files need of the data."""
+        """Store what training does not change: sizes and ids of the data, the seed."""
         problem = plan.training.problem
         interactions = problem.interactions
         self.history, self.seed = plan.history, plan.run.seed
         self.shape = (interactions.num_users, interactions.num_items)
         self.num_users, self.num_items = problem.num_users, problem.num_items
         self.user_ids, self.item_ids = interactions.user_ids, interactions.item_ids
-        self.user_mass = interactions.users.row_mass()
-        self.user_counts = problem.counted(np.ones(interactions.num_users))
 
     def _publish(self, plan: Plan) -> None:
-        """Make the factors of the training state the model's."""
-        state, fetch = plan.state, plan.training.backend.fetch
+        """Make the factors of the training state the model's, with all that is kept per user."""
+        state, fetch, problem = plan.state, plan.training.backend.fetch, plan.training.problem
         self.user_factors, self.item_factors = (
             np.ascontiguousarray(fetch(side), dtype=np.float32).view()
             for side in (state.users, state.items)
         )
-        self.user_weights, self.group_weights = state.weights, plan.group_weights()
+        self.user_weights, self.group_weights = state.weights.copy(), plan.group_weights()
+        self.user_mass = problem.user_mass.copy()
+        self.user_counts = problem.counted(np.ones(len(state.weights)))
         self.derived.clear()
 
     def user_losses(self, history: Csr, factors: Factors32) -> Vector:
