@@ -120,3 +120,15 @@ def test_a_kernel_of_ones_own_is_not_taken_for_one_of_the_same_name(native):
         weights = passes.weights(values, smoothing, 0.5)
         np.testing.assert_allclose(weights, Wider().cdf((values - 0.5) / 0.1))
         assert passes.sums(values, None, smoothing, 0.5).weight == pytest.approx(weights.sum())
+
+
+def test_a_part_may_be_empty(native):
+    rng = np.random.default_rng(9)
+    rows, fixed, shared, start = next(half_steps("normalised", "cvar", 16, False, rng))
+    none = placed_rows(native, rows.part(rows.matrix.part(0, 0), 0, 0))
+    side, solver = fix(native, fixed, shared), SOLVERS[0]
+    found, sums = solve_part(native, none, side, start[:0], solver, np.ones(0))
+    assert found.shape == (0, 16)
+    whole = solve_part(native, placed_rows(native, rows), side, start, solver)[1]
+    assert merge([whole, sums]).largest == whole.largest
+    assert merge([sums, whole]).penalty == whole.penalty

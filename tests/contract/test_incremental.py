@@ -1,5 +1,7 @@
 """fold_in, recalculated users and items, and partial fits."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -185,3 +187,16 @@ def check_bad_partial_fits(fit, rows, side):
         fit([0], rows[:1].toarray())
     with pytest.raises(ValueError, match="nan"):
         fit([0], rows[:1] * np.nan)
+
+
+@only(ALSModel)
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_an_unpickled_model_can_be_changed_after_a_search(model, data, protocol):
+    other = pickle.loads(pickle.dumps(model, protocol))
+    other.recommend(0, data[0])
+    other.similar_users(0)
+    other.partial_fit_items([0], data.T.tocsr()[[1]])
+    other.partial_fit_users([0], data[[1]])
+    np.testing.assert_allclose(
+        other.item_factors[0], model.recalculate_item(0, data.T.tocsr()[[1]])
+    )

@@ -77,7 +77,7 @@ class HostReport:
 
     def largest(self) -> float:
         """max_r |x_new|^2."""
-        return float(self.norms.max())
+        return float(self.norms.max(initial=0))
 
     def below(self, bound: float, count: Vector) -> float:
         """sum_r count_r 1{|x_new|^2 <= bound}."""

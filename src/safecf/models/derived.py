@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,4 +47,5 @@ class Derived:
             held, self._held = self._held, {}
             for each in held.values():
                 if each.frozen:
-                    each.source.flags.writeable = True
+                    with suppress(ValueError):  # an unpickled array stays read-only, and is copied
+                        each.source.flags.writeable = True

@@ -9,6 +9,8 @@ from safecf.als.kernels import KERNELS, Kernel
 from safecf.als.loss import Vector
 from safecf.als.population import NUMPY, Smoothing, Sums, Totals
 
+NATIVE = [KERNELS[name] for name in _core.kernels]
+
 
 @dataclass(frozen=True)
 class NativeSums:
@@ -41,4 +43,4 @@ class NativeSums:
 
 def _is_native(kernel: Kernel) -> bool:
     """Whether C++ has this kernel, and not only another one of the same name."""
-    return kernel.name in _core.kernels and KERNELS.get(kernel.name) == kernel
+    return kernel in NATIVE
