@@ -39,15 +39,18 @@ def report():
 CALLS = {
     "solve_rows": ((rows(), fixed(), ones(ROWS, FACTORS), report(), *EXACT), [2]),
     "gradients": ((rows(), fixed(), ones(ROWS, FACTORS), ones(ROWS, FACTORS), EXECUTION), [3]),
-    "losses": ((matrix(), ones(ROWS), fixed(), ones(ROWS, FACTORS), ones(ROWS), EXECUTION), [4]),
+    "losses": (
+        (matrix(), ones(ROWS), None, fixed(), ones(ROWS, FACTORS), ones(ROWS), EXECUTION),
+        [5],
+    ),
     "update_block": (
         (rows(), fixed(), ones(5, FACTORS), 1, ones(ROWS, 5), report(), ones(3), None, EXECUTION),
         [4, 6],
     ),
     "scores": ((matrix(), ones(ROWS, 16), ones(OTHERS, 16), ones(3), EXECUTION), [3]),
     "scored_losses": (
-        (matrix(), ones(ROWS), ones(3), ones(ROWS, 16), ones(2, 2), ones(ROWS), EXECUTION),
-        [5],
+        (matrix(), ones(ROWS), None, ones(3), ones(ROWS, 16), ones(2, 2), ones(ROWS), EXECUTION),
+        [6],
     ),
     "gram": ((ones(ROWS, FACTORS), None, ones(FACTORS, FACTORS), EXECUTION), [2]),
     "gram_block": ((ones(ROWS, FACTORS), None, 1, ones(FACTORS, 1), EXECUTION), [3]),

@@ -3,9 +3,9 @@
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO, Any, Self, TypeVar
+from typing import IO, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from safecf.errors import FileFormatError
 from safecf.models import by_ids, files
 from safecf.models.callbacks import Callback
 from safecf.models.derived import Derived
-from safecf.models.options import check_options
+from safecf.models.options import AUTO, check_options
 from safecf.models.ranking import Ids, Scores
 
 File = str | os.PathLike[str] | IO[bytes]
@@ -36,6 +36,12 @@ class Recommender(ABC):
     shape: tuple[int, int] = (0, 0)
     user_ids: IdArray | None = None
     item_ids: IdArray | None = None
+
+    # the values that a fit has found for options that are "auto", by name
+    resolved: Mapping[str, float] = {}
+
+    # what options that are missing in older files had been
+    earlier_options: ClassVar[Mapping[str, Any]] = {}
 
     # whether the model stores nothing of the users, so that it has to be shown their histories
     needs_histories = False
@@ -197,11 +203,16 @@ class Recommender(ABC):
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
-        shown = (
+        shown = [
             f"{name}={value!r}"
             for name, value in self.get_params().items()
             if repr(value) != repr(defaults[name].default)
-        )
+        ]
+        shown += [
+            f"{name}='auto: {value:.3g}'"
+            for name, value in self.resolved.items()
+            if getattr(self, name) == AUTO
+        ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     @property
@@ -268,7 +279,7 @@ class Recommender(ABC):
                     f"it holds a {kind.__name__}, not a {cls.__name__}; "
                     f"try {kind.__name__}.load, or safecf.load"
                 )
-            options = files.field(header, "options", dict)
+            options = {**kind.earlier_options, **files.field(header, "options", dict)}
             unknown = options.keys() - inspect.signature(kind).parameters.keys()
             if unknown:
                 raise FileFormatError(

@@ -155,8 +155,15 @@ class NumpyBackend(HostGradients, HostBackend):
                 gradients[row] = system.multiply(x) - system.right_hand_side()
         return gradients
 
-    def losses(self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: Fixed) -> Vector:
-        """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx, row by row."""
+    def losses(
+        self,
+        matrix: Csr,
+        pair_weight: Vector,
+        factors: Factors,
+        fixed: Fixed,
+        ridge: Vector | None = None,
+    ) -> Vector:
+        """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx + ridge/2 |x|^2, row by row."""
         others, gram = fixed
         losses = np.zeros(len(factors))
         with single_threaded_blas():
@@ -164,7 +171,7 @@ class NumpyBackend(HostGradients, HostBackend):
                 columns, confidence = matrix.row(row)
                 error = confidence @ (1 - others[columns] @ x) ** 2
                 losses[row] = pair_weight[row] / 2 * error + x @ gram @ x / 2
-        return losses
+        return losses + _penalties(factors, ridge)
 
     def positions(self, matrix: Csr) -> Positions:
         """Sort the entries by column, and by row within each."""
@@ -179,16 +186,22 @@ class NumpyBackend(HostGradients, HostBackend):
         return scores
 
     def scored_losses(
-        self, matrix: Csr, pair_weight: Vector, scores: Factors, factors: Factors, gram: Factors
+        self,
+        matrix: Csr,
+        pair_weight: Vector,
+        scores: Factors,
+        factors: Factors,
+        gram: Factors,
+        ridge: Vector | None = None,
     ) -> Vector:
-        """a/2 sum_j c_j (1 - s_j)^2 + 1/2 x'Gx, row by row."""
+        """a/2 sum_j c_j (1 - s_j)^2 + 1/2 x'Gx + ridge/2 |x|^2, row by row."""
         losses = np.zeros(len(factors))
         with single_threaded_blas():
             for row, x in enumerate(factors):
                 own = scores[matrix.indptr[row] : matrix.indptr[row + 1]]
                 error = matrix.row(row)[1] @ (1 - own) ** 2
                 losses[row] = pair_weight[row] / 2 * error + x @ gram @ x / 2
-        return losses
+        return losses + _penalties(factors, ridge)
 
     def update_block(
         self,
@@ -272,3 +285,10 @@ def _solved(rows: Rows, row: int, solve: Callable[..., Vector], *arguments: Any)
     if not np.isfinite(found).all():
         raise SolveError.at(rows.first + row, rows.ridge[row])
     return found
+
+
+def _penalties(factors: Factors, ridge: Vector | None) -> Vector | float:
+    """ridge_r/2 |x_r|^2."""
+    return (
+        0.0 if ridge is None else ridge / 2 * np.sum(np.square(factors, dtype=np.float64), axis=1)
+    )
