@@ -76,9 +76,9 @@ def dense_ranks(
             ordered = np.sort(-values)  # NaN comes last
             above = np.searchsorted(ordered, -own, side="left")
             tied = np.searchsorted(ordered, -own, side="right") - above > 1
-            above[tied] += [
-                np.count_nonzero(values[:column] == values[column]) for column in columns[tied]
-            ]
+            for place in np.flatnonzero(tied):
+                column = columns[place]
+                above[place] += np.count_nonzero(values[:column] == values[column])
             entries = slice(target.indptr[row], target.indptr[row + 1])
             ranks[entries] = np.where(own > -np.inf, 1 + above, 0)
     return ranks
