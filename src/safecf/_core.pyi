@@ -102,6 +102,11 @@ class Catalogue:
         `exclude` lists columns to leave out per row, ascending, `exclude_all` for every row. One query and a batch give the same bits.
         """
 
+    def ranks(self, queries: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], targets: Matrix, exclude: Matrix | None, exclude_all: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, ranks: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], execution: Execution) -> None:
+        """
+        Write the rank of every entry of `targets`, a row per query: its place, from 1 on, in a search of all columns, or 0 if no search finds it.
+        """
+
 kernels: tuple = ...
 
 def loss_summary(losses: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, execution: Execution) -> tuple[float, float, float, float]:

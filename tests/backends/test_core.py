@@ -165,6 +165,26 @@ def test_a_search_needs_arrays_of_its_size():
         catalogue.search(ones(2, FACTORS), matrix(), None, ids[:2], scores[:2], EXECUTION)
 
 
+def test_ranks_need_arrays_of_their_size():
+    catalogue, queries = _core.Catalogue(ones(OTHERS, FACTORS), EXECUTION), ones(ROWS, FACTORS)
+    ranks = np.zeros(len(INDICES), np.int32)
+    catalogue.ranks(queries, matrix(), None, None, ranks, EXECUTION)
+    with pytest.raises(ValueError, match="differ in width"):
+        catalogue.ranks(ones(ROWS, 3), matrix(), None, None, ranks, EXECUTION)
+    with pytest.raises(ValueError, match="targets needs one row per query"):
+        catalogue.ranks(ones(1, FACTORS), matrix(), None, None, ranks, EXECUTION)
+    empty = _core.Matrix(np.zeros(1, np.int64), INDICES[:0])
+    with pytest.raises(ValueError, match="exclude needs one row per query"):
+        catalogue.ranks(queries, matrix(), empty, None, ranks, EXECUTION)
+    with pytest.raises(ValueError, match="one rank per target"):
+        catalogue.ranks(queries, matrix(), None, None, ranks[:1], EXECUTION)
+    few = _core.Catalogue(ones(1, FACTORS), EXECUTION)
+    with pytest.raises(ValueError, match="not among the factors"):
+        few.ranks(queries, matrix(), None, None, ranks, EXECUTION)
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        catalogue.ranks(queries, matrix(), None, None, ranks.astype(np.int64), EXECUTION)
+
+
 def test_records_keep_their_arrays_alive():
     systems, side = rows(), fixed()  # whose arrays nobody else holds
     catalogue = _core.Catalogue(np.full((OTHERS, FACTORS), 2, np.float32), EXECUTION)

@@ -236,6 +236,18 @@ class Index(Protocol):
         has the same scores alone and among others.
         """
 
+    def ranks(
+        self,
+        queries: NDArray[np.float32],
+        targets: "Csr",
+        exclude: "Csr | None" = None,
+        exclude_all: Ids | None = None,
+    ) -> Ids:
+        """Return the rank of every entry of `targets`, which has one row per query.
+
+        It is the entry's place, from 1 on, in a search of all rows; 0 if no search returns it.
+        """
+
 
 @runtime_checkable
 class Search(Protocol):

@@ -26,7 +26,7 @@ class RunOptions:
     seed: Annotated[int, typer.Option(help="Seed of the models.")] = 0
     metric: Annotated[
         str | None,
-        typer.Option(help="Metric to show, such as recall or ndcg@10.", show_default=METRIC),
+        typer.Option(help="Metric to show, such as recall, ndcg@10, or auc.", show_default=METRIC),
     ] = None
     k: Annotated[
         list[int] | None,

@@ -16,7 +16,15 @@ from safecf.atomic import replace_file
 from safecf.data.splits.held_out import Split
 from safecf.defaults import CONFIDENCE, CUTOFFS, TAILS
 from safecf.errors import choose
-from safecf.evaluation import METRICS, Comparison, Evaluation, compare, evaluate
+from safecf.evaluation import (
+    METRICS,
+    RANK_METRICS,
+    Comparison,
+    Evaluation,
+    compare,
+    evaluate,
+    find_floor,
+)
 from safecf.measures.tails import check_level, level_name
 from safecf.models.recommender import Recommender
 from safecf.reporting import report
@@ -47,17 +55,19 @@ class Output:
 
 
 def choose_metric(metric: str | None, k: Sequence[int] | None) -> tuple[str, tuple[int, ...]]:
-    """Return the metric to show with its cutoff, and all cutoffs.
+    """Return the metric to show, with its cutoff if it has one, and all cutoffs.
 
-    >>> choose_metric("ndcg@10", None), choose_metric("ndcg", [5])
-    (('ndcg@10', (10, 20, 50, 100)), ('ndcg@5', (5,)))
+    >>> choose_metric("ndcg@10", None), choose_metric("recall", [5]), choose_metric("ndcg", [5])
+    (('ndcg@10', (10, 20, 50, 100)), ('recall@5', (5,)), ('ndcg', (5,)))
     """
     cutoffs = list(k or CUTOFFS)
     for cutoff in cutoffs:
         if cutoff < 1:
             raise ValueError(f"--k {cutoff} has to be at least 1; try --k 20")
     name, sign, text = (metric or "recall").partition("@")
-    choose("metric", name, METRICS)
+    choose("metric", name, dict.fromkeys(METRICS if sign else (*METRICS, *RANK_METRICS)))
+    if not sign and name in RANK_METRICS:
+        return name, tuple(cutoffs)
     if not sign:
         return f"{name}@{cutoffs[0]}", tuple(cutoffs)
     if not text.isdecimal() or int(text) < 1:
@@ -122,21 +132,29 @@ def show_results(
 def _print(
     console: Console, evaluations: list[Evaluation], metric: str, level: float
 ) -> Comparison | Evaluation:
-    """Print mean and tail with their intervals, and compare the other models with the first."""
+    """Print mean and tail with their intervals, and compare the other models with the first.
+
+    Where the tail is zero with every model, it says so, and shows another metric beside it.
+    """
     users = len(evaluations[0].users.target_count) - evaluations[0].unscored
     table = Table(title=f"{metric} of {users:,} test users, {100 * CONFIDENCE:g} % intervals")
     table.add_column("model")
-    headings = {each: level_name(each) for each in (1.0, level)}
-    for heading in headings.values():
+    columns = {(metric, share): level_name(share) for share in (1.0, level)}
+    floor = find_floor(evaluations, metric, level)
+    if floor is not None and floor.beside is not None:
+        columns[floor.beside, level] = f"{floor.beside}, {level_name(level)}"
+    for heading in columns.values():
         table.add_column(heading, justify="right")
     for each in evaluations:
         cells = []
-        for share in headings:
-            low, high = each.interval(metric, share)
-            cells.append(f"{each.tail(metric, share):.4f}  [{low:.4f}, {high:.4f}]")
+        for name, share in columns:
+            low, high = each.interval(name, share)
+            cells.append(f"{each.tail(name, share):.4f}  [{low:.4f}, {high:.4f}]")
         table.add_row(each.model, *cells)
     console.print(table)
     if len(evaluations) == 1:
+        if floor is not None:
+            console.print(str(floor), highlight=False)
         return evaluations[0]
     comparison = compare(evaluations)
     console.print(comparison.summary(metric, level), highlight=False)

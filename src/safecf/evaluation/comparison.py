@@ -9,6 +9,7 @@ import numpy as np
 from safecf.defaults import CONFIDENCE, LEVEL, RESAMPLES, SEED
 from safecf.errors import choose
 from safecf.evaluation.difference import Difference, paired_differences, verdict
+from safecf.evaluation.floors import Floor, find_floor
 from safecf.evaluation.json_records import COMPARISON, Record, check_format, to_json
 from safecf.evaluation.result import Evaluation
 from safecf.measures.bootstrap import Draws
@@ -86,21 +87,38 @@ class Comparison:
     def verdict(self, other: Key, metric: str | None = None, level: float = LEVEL) -> str:
         """Write one sentence on what the other model does for the worst-off, and on average.
 
-        The metric is the first one by default.
+        The metric is the first one by default. Where its tail is at a `floor`, the worst-off are
+        compared by the metric that is shown beside it.
         """
         name, metric = self._find(other).model, self.metrics[0] if metric is None else metric
-        tail, mean = (self.difference(other, metric, each) for each in (level, 1.0))
+        floor = self.floor(metric, level)
+        measured = metric if floor is None else floor.beside or metric
+        tail, mean = self.difference(other, measured, level), self.difference(other, metric, 1.0)
         return verdict(name, self.baseline.model, tail, mean)
 
+    def floor(self, metric: str | None = None, level: float = LEVEL) -> Floor | None:
+        """Return the `Floor` if the tail of the metric is zero with every model, else None."""
+        chosen = self.metrics[0] if metric is None else metric
+        return find_floor([self.baseline, *self.others], chosen, level)
+
     def summary(self, metric: str | None = None, level: float = LEVEL) -> str:
-        """Return the verdicts on all other models, one per line."""
-        return "\n".join(self.verdict(other, metric, level) for other in self.others)
+        """Return the verdicts on all other models, one per line, below the floor if there is one.
+
+        >>> print(comparison.summary("recall@20", 0.3))
+        recall@20 is 0 for all of the worst-off 30 %, whatever the model; ndcg, over the whole
+        ranking, is shown beside it
+        SAFER2 lifts the worst-off 30 % by 4.0 % [2.9, 5.2] (ndcg) and the average by 1.1 % [0.2,
+        2.0] (recall@20, compared with IALS)
+        """
+        floor = self.floor(metric, level)
+        verdicts = [self.verdict(other, metric, level) for other in self.others]
+        return "\n".join([*([] if floor is None else [str(floor)]), *verdicts])
 
     def to_dict(self, metrics: Sequence[str] | None = None, level: float = LEVEL) -> dict[str, Any]:
         """Return everything as JSON values, with all numbers that a report shows.
 
         `differences` has all metrics, or those given, at the levels of `tails`, at `level`, and at
-        those of the lift's curve; `verdicts` are at `level`.
+        those of the lift's curve; `verdicts` and `floors` are at `level`.
         """
         chosen = self.metrics if metrics is None else metrics
         levels = curve_levels(self.baseline.tails, level)
@@ -121,6 +139,7 @@ class Comparison:
                     other.model: {m: self.verdict(other, m, level) for m in chosen}
                     for other in self.others
                 },
+                "floors": {m: str(floor) for m in chosen if (floor := self.floor(m, level))},
             }
         )
         return found

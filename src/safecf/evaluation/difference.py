@@ -129,7 +129,7 @@ def verdict(model: str, baseline: str, tail: Difference, mean: Difference) -> st
     """Write one sentence on what the model does for the tail and for the mean.
 
     It claims a rise or a fall only if the interval excludes zero. The change is in percent, or in
-    units of the metric if the baseline is zero.
+    units of the metric if the baseline is zero. Tail and mean may be of different metrics.
 
     >>> verdict("SAFER2", "iALS", tail, mean)
     'SAFER2 lifts the worst-off 30 % by 8.6 % [5.1, 12.0] and the average by 1.9 % [0.4, 3.3]
@@ -138,8 +138,10 @@ def verdict(model: str, baseline: str, tail: Difference, mean: Difference) -> st
     who = "the average" if tail.level == 1 else whom(tail.level)
     said = f"{model} {VERBS[tail.outcome]} {who}{_amount(tail)}"
     if tail.level != 1:
+        said += "" if tail.metric == mean.metric else f" ({tail.metric})"
         said += f"{_link(tail.outcome, mean.outcome)} the average{_amount(mean)}"
-    return f"{said} ({tail.metric}, compared with {baseline})"
+    measured = tail.metric if tail.level == 1 else mean.metric
+    return f"{said} ({measured}, compared with {baseline})"
 
 
 def _link(tail: str, mean: str) -> str:

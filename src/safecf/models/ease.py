@@ -23,7 +23,7 @@ from safecf.models.queries import (
     check_selection,
     columns_among,
 )
-from safecf.models.ranking import Ids, Scores, padded, search, shaped_like
+from safecf.models.ranking import Ids, Scores, dense_ranks, padded, search, shaped_like
 from safecf.models.recommender import Recommender, register
 from safecf.progress import epoch_bar
 
@@ -133,6 +133,19 @@ class EASE(Recommender):
         found = search(scores, asked.size, candidates.shape[1], count, without, liked)
         return shaped_like(asked, padded(found, count, only))
 
+    def ranks(self, user_items: Any, target: Any, filter_items: ArrayLike | None = None) -> Ids:
+        """Return the ranks of the items in `target` by x_u B; see `Recommender.ranks`."""
+        weights = self._weights()
+        _, without = check_selection(None, filter_items, len(weights), "items")
+        history = self._check_user_items(user_items, None)
+        wanted = self._check_user_items(target, history.num_rows)
+        rows = history.to_scipy()
+
+        def scores(part: slice) -> Scores:
+            return np.asarray(rows[part] @ weights)
+
+        return dense_ranks(scores, wanted, without, history)
+
     def similar_items(
         self,
         itemid: ArrayLike,
@@ -197,7 +210,7 @@ class EASE(Recommender):
         """Return the numbers of users and items in training."""
         return self.shape[0], len(self._weights())
 
-    def _check_user_items(self, user_items: Any, count: int) -> Csr:
+    def _check_user_items(self, user_items: Any, count: int | None) -> Csr:
         size = len(self._weights())
         return check_rows(user_items, count, "user", "item", range(size, size + 1))
 

@@ -108,6 +108,34 @@ class Recommender(ABC):
         """
 
     @abstractmethod
+    def ranks(self, user_items: Any, target: Any, filter_items: ArrayLike | None = None) -> Ids:
+        """Return the rank of every item in `target`, among all that the user does not have yet.
+
+        rank_ui = 1 + |{j not in user_items_u : score_uj > score_ui, or equal and j < i}|
+
+        It is the item's place in the list that `recommend` would return for a user who is computed
+        from `user_items`, if N were the number of items.
+
+        Parameters
+        ----------
+        user_items
+            Sparse matrix with one row per user: what the user already has, which is not ranked.
+        target
+            Sparse matrix with one row per user: the items whose ranks are wanted.
+        filter_items
+            Items that are not ranked for anybody.
+
+        Returns
+        -------
+        ranks
+            One per entry of `target`, row by row, items ascending; 0 for an item that is not
+            ranked.
+
+        >>> model.ranks(history, target)  # of two users who have two and one held-out items
+        array([12,  3, 40], dtype=int32)
+        """
+
+    @abstractmethod
     def similar_items(
         self,
         itemid: ArrayLike,

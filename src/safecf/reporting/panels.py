@@ -13,6 +13,7 @@ from safecf.evaluation.result import Evaluation
 from safecf.measures.bootstrap import Estimate
 from safecf.measures.tails import Floats
 from safecf.reporting.content import (
+    AtFloor,
     Bin,
     Chart,
     Gains,
@@ -62,6 +63,27 @@ def panel(source: Source, metric: str) -> Panel:
         # The shares of the groups are in their table.
         profiles={model: replace(each, groups={}) for model, each in profiles.items()},
         groups=_group_table(source, metric, profiles),
+        floor=_at_floor(source, metric),
+    )
+
+
+def _at_floor(source: Source, metric: str) -> AtFloor | None:
+    """The tails of the metric that is shown beside this one, if this one's are all zero."""
+    if (floor := source.floor(metric)) is None:
+        return None
+    if floor.beside is None:
+        return AtFloor(str(floor), "", {}, {})
+    beside, level, comparison = floor.beside, source.level, source.comparison
+    others = [] if comparison is None else comparison.others
+    return AtFloor(
+        sentence=str(floor),
+        metric=beside,
+        tails={each.model: source.estimate(each, beside, level) for each in source.evaluations},
+        differences={
+            each.model: comparison.difference(each, beside, level)
+            for each in others
+            if comparison is not None
+        },
     )
 
 

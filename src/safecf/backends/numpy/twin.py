@@ -3,7 +3,7 @@
 It specifies what the other backends compute and is not meant to be fast.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -256,6 +256,30 @@ class NumpyIndex:
         """Sort all scores."""
         ids = np.full((len(queries), k), -1, dtype=np.int32)
         best = np.full((len(queries), k), -np.finfo(np.float32).max, dtype=np.float32)
+        for row, (order, scores) in enumerate(self._ranked(queries, exclude, exclude_all)):
+            first = order[:k]
+            ids[row, : len(first)], best[row, : len(first)] = first, scores[first]
+        return ids, best
+
+    def ranks(
+        self,
+        queries: Factors,
+        targets: Csr,
+        exclude: Csr | None = None,
+        exclude_all: Ids | None = None,
+    ) -> Ids:
+        """Sort all scores, and find the targets."""
+        ranks = np.zeros(targets.nnz, dtype=np.int32)
+        for row, (order, _) in enumerate(self._ranked(queries, exclude, exclude_all)):
+            place = np.zeros(len(self._factors), dtype=np.int32)
+            place[order] = 1 + np.arange(len(order))
+            ranks[targets.indptr[row] : targets.indptr[row + 1]] = place[targets.row(row)[0]]
+        return ranks
+
+    def _ranked(
+        self, queries: Factors, exclude: Csr | None, exclude_all: Ids | None
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Yield, per query, the rows that are left, best first, and the scores of all rows."""
         for row, query in enumerate(queries):
             keep = np.ones(len(self._factors), dtype=bool)
             if exclude is not None:
@@ -265,9 +289,7 @@ class NumpyIndex:
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
                 scores = np.asarray(self._factors @ query, dtype=np.float32)
             candidates = np.flatnonzero(keep & (scores > -np.inf))
-            order = candidates[np.argsort(-scores[candidates], kind="stable")][:k]
-            ids[row, : len(order)], best[row, : len(order)] = order, scores[order]
-        return ids, best
+            yield candidates[np.argsort(-scores[candidates], kind="stable")], scores
 
 
 def _system(rows: Rows, row: int, others: Matrix, gram: Matrix) -> System:
