@@ -5,7 +5,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any, Self, TypeVar
+from typing import IO, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,8 @@ class Recommender(ABC):
 
     # whether the model stores nothing of the users, so that it has to be shown their histories
     needs_histories = False
+    # values of options that are not in files from before these options were added
+    options_of_old_files: ClassVar[dict[str, Any]] = {}
 
     @property
     def is_fitted(self) -> bool:
@@ -278,7 +280,7 @@ class Recommender(ABC):
                 check_options(options, kind)
             except (TypeError, ValueError) as problem:
                 raise FileFormatError(f"an option is damaged: {problem}") from problem
-            model = kind(**options)
+            model = kind(**{**kind.options_of_old_files, **options})
             model._unpack(files.field(header, "fitted", dict), arrays)
         return model
 
