@@ -5,6 +5,7 @@ from safecf.evaluation.difference import Difference
 from safecf.evaluation.evaluator import evaluate
 from safecf.evaluation.groups import Groups, GroupScore
 from safecf.evaluation.profile import TailProfile, UserProfile, tail_profile
+from safecf.evaluation.repeated import over_splits
 from safecf.evaluation.result import Evaluation
 from safecf.measures.metrics import METRICS
 from safecf.measures.tails import tail_mean, value_at_risk
@@ -20,6 +21,7 @@ __all__ = [
     "UserProfile",
     "compare",
     "evaluate",
+    "over_splits",
     "tail_mean",
     "tail_profile",
     "value_at_risk",
