@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -150,10 +151,10 @@ def _print(
 
 def _of_whom(evaluation: Evaluation) -> str:
     """Return whose mean is shown: ` of 1,000 test users`, or the splits if there are several."""
+    users = np.unique(evaluation.user_numbers[evaluation.users.target_count > 0]).size
     if evaluation.splits is None:
-        return f" of {len(evaluation.users.target_count) - evaluation.unscored:,} test users"
-    users = f"{evaluation.num_users:,} distinct test users"
-    return f", mean over {evaluation.num_splits} splits with {users}"
+        return f" of {users:,} test users"
+    return f", mean over {evaluation.num_splits} splits ({users:,} users)"
 
 
 def _splits_won(comparison: Comparison, other: Evaluation, metric: str, level: float) -> str:

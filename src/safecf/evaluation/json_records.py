@@ -179,7 +179,8 @@ def _splits(record: Record, size: int) -> Counts | None:
     if record.values.get("splits") is None:
         return None
     found = record.counts("splits", size)
-    if not np.array_equal(np.unique(found), np.arange(found.max(initial=-1) + 1)):
+    numbers = np.unique(found)
+    if not numbers.size or numbers[-1] != numbers.size - 1:
         raise record.error("'splits' does not number the splits 0, 1, ...")
     if record.record("users").values.get("ids") is None:
         raise record.error("it has 'splits', but no 'ids' of the users")
