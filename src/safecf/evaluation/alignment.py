@@ -76,8 +76,9 @@ def held_out_ids(split: Any, on: str) -> NDArray[Any] | None:
     if ids is None:
         return None
     begin, size = split.train.shape[0], getattr(split, on).target.shape[0]
-    if on == "test" and split.validation is not None:
-        begin += split.validation.target.shape[0]
+    validation = getattr(split, "validation", None)
+    if on == "test" and validation is not None:
+        begin += validation.target.shape[0]
     found = np.asarray(ids[begin : begin + size])
     return found if found.size == size else None
 
