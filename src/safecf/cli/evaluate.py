@@ -103,7 +103,7 @@ def _run(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
     evaluations = [over_splits(each) for each in zip(*found, strict=True)]
     summary = facts[0]
     if split.repeats > 1:
-        summary["numbers of"] = f"the first of {split.repeats} splits"
+        summary["counted in"] = f"the first of {split.repeats} splits"
     console = Console()
     for file in results.show_results(console, evaluations, output, summary):
         console.print(f"written: {file}", highlight=False)
