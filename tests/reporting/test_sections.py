@@ -13,7 +13,7 @@ from safecf.evaluation import Comparison, Evaluation, compare
 from safecf.reporting.content import Chart, Series
 from safecf.reporting.drawing.charts import beyond, level_chart
 from safecf.reporting.markup import MINUS, MISSING, SPACE, typeset
-from tests.reporting.evaluations import GROUPS, METRICS, history, make, pair
+from tests.reporting.evaluations import GROUPS, METRICS, history, make, pair, repeated
 from tests.reporting.reader import Reader, read
 
 
@@ -134,6 +134,31 @@ def test_zero_beside_zero_has_no_lift_but_a_difference(tmp_path: Path) -> None:
     row = section(page, "recall@20 at every level", "Worst-off 30 %").partition("Worst-off 10 %")[2]
     assert "0.0 %" not in row
     assert f"{MISSING}+0.0000 [+0.0000, +0.0000]" in row
+
+
+# The splits
+
+
+def test_several_splits_are_shown_one_by_one(tmp_path: Path) -> None:
+    comparison = repeated(users=100)
+    page = read(comparison, tmp_path)
+    assert "200 users · 3 splits" in page.shown
+    assert "show all 300 appearances of the users" in page.shown
+    words = section(page, "Split by split", "Who gains")
+    change = comparison.difference("SAFER2", "recall@20", 0.3)
+    lifts = [f"{each:+.1f} %" for each in change.split_lifts]
+    assert f"SAFER2worst-off 30 %{change.splits_won} of 3" in words
+    for number, lift in enumerate(lifts, start=1):
+        assert f"{number}{lift}" in words
+    assert "each with all appearances" in section(page, "All numbers", "Every metric")
+    alone = read(pair(), tmp_path)
+    assert "Split by split" not in alone.shown
+    assert "appearances" not in alone.shown
+
+
+def test_few_users_on_many_splits_are_few(tmp_path: Path) -> None:
+    words = read(repeated(splits=4, users=10), tmp_path).shown
+    assert "25 users were measured; it takes 30" in words
 
 
 # The users

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -25,7 +26,7 @@ from safecf.evaluation import (
     evaluate,
     find_floor,
 )
-from safecf.measures.tails import check_level, level_name
+from safecf.measures.tails import check_level, level_name, whom
 from safecf.models.recommender import Recommender
 from safecf.reporting import report
 
@@ -89,13 +90,16 @@ def check_writable(path: Path) -> None:
 
 
 def train_and_evaluate(
-    models: Mapping[str, Recommender], split: Split, output: Output
+    models: Mapping[str, Recommender], split: Split, output: Output, *, again: bool = False
 ) -> list[Evaluation]:
-    """Fit the models that are not fitted yet, and evaluate all of them on the test users."""
+    """Fit the models, and evaluate all of them on the test users.
+
+    Those that are fitted already are left as they are, unless all are to be fitted `again`.
+    """
     training = split.training
     found = []
     for name, model in models.items():
-        if not model.is_fitted:
+        if again or not model.is_fitted:
             model.fit(training, show_progress=not output.quiet)
         found.append(
             evaluate(model, split, output.k, output.tails, name=name, settings=output.settings)
@@ -136,8 +140,7 @@ def _print(
 
     Where the tail is zero with every model, it says so, and shows another metric beside it.
     """
-    users = len(evaluations[0].users.target_count) - evaluations[0].unscored
-    table = Table(title=f"{metric} of {users:,} test users, {100 * CONFIDENCE:g} % intervals")
+    table = Table(title=f"{metric}{_of_whom(evaluations[0])}, {100 * CONFIDENCE:g} % intervals")
     table.add_column("model")
     columns = {(metric, share): level_name(share) for share in (1.0, level)}
     floor = find_floor(evaluations, metric, level)
@@ -158,7 +161,27 @@ def _print(
         return evaluations[0]
     comparison = compare(evaluations)
     console.print(comparison.summary(metric, level), highlight=False)
+    if evaluations[0].splits is not None:
+        for other in comparison.others:
+            console.print(_splits_won(comparison, other, metric, level), highlight=False)
     return comparison
+
+
+def _of_whom(evaluation: Evaluation) -> str:
+    """Return whose mean is shown: ` of 1,000 test users`, or the splits if there are several."""
+    users = np.unique(evaluation.user_numbers[evaluation.users.target_count > 0]).size
+    if evaluation.splits is None:
+        return f" of {users:,} test users"
+    return f", mean over {evaluation.num_splits} splits ({users:,} users)"
+
+
+def _splits_won(comparison: Comparison, other: Evaluation, metric: str, level: float) -> str:
+    """Return on how many splits the other model is better."""
+    said = [
+        f"{comparison.difference(other, metric, each).splits_won} for {whom(each)}"
+        for each in sorted({level, 1.0})
+    ]
+    return f"Of {other.num_splits} splits, {other.model} is better on {' and '.join(said)}"
 
 
 def describe(split: Split, data: str) -> dict[str, object]:

@@ -6,6 +6,7 @@ from safecf.evaluation.evaluator import evaluate
 from safecf.evaluation.floors import Floor, find_floor
 from safecf.evaluation.groups import Groups, GroupScore
 from safecf.evaluation.profile import TailProfile, UserProfile, tail_profile
+from safecf.evaluation.repeated import over_splits
 from safecf.evaluation.result import Evaluation
 from safecf.measures.metrics import METRICS
 from safecf.measures.ranks import RANK_METRICS
@@ -25,6 +26,7 @@ __all__ = [
     "compare",
     "evaluate",
     "find_floor",
+    "over_splits",
     "tail_mean",
     "tail_profile",
     "value_at_risk",

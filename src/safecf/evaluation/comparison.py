@@ -11,6 +11,7 @@ from safecf.errors import choose
 from safecf.evaluation.difference import Difference, paired_differences, verdict
 from safecf.evaluation.floors import Floor, find_floor
 from safecf.evaluation.json_records import COMPARISON, Record, check_format, to_json
+from safecf.evaluation.repeated import over_splits
 from safecf.evaluation.result import Evaluation
 from safecf.measures.bootstrap import Draws
 from safecf.measures.tails import Floats
@@ -31,8 +32,9 @@ class Comparison:
     """Models beside a baseline, with paired bootstrap intervals; made by `compare`.
 
     Every interval comes from `resamples` draws of users with replacement, the same users for both
-    models, and holds the middle share `confidence` of the draws. It covers the choice of users,
-    not the randomness of training: for that, train with several seeds.
+    models, and holds the middle share `confidence` of the draws. Over several splits, a user is
+    drawn with all appearances. It covers the choice of users, not the randomness of training: for
+    that, train with several seeds.
     """
 
     baseline: Evaluation
@@ -172,7 +174,7 @@ class Comparison:
 
 
 def compare(
-    evaluations: Sequence[Evaluation],
+    evaluations: Sequence[Evaluation | Sequence[Evaluation]],
     baseline: int | str = 0,
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
@@ -180,13 +182,17 @@ def compare(
 ) -> Comparison:
     """Compare evaluations of the same users with one of them, given by position or by name.
 
+    Several evaluations of a model, one per split, are put together by `over_splits`.
+
     >>> comparison = compare([evaluate(ials, split), evaluate(safer2, split)])
     >>> print(comparison.verdict("SAFER2"))
+    >>> compare([[evaluate(model.fit(each.training), each) for each in splits] for model in models])
     """
     Draws(resamples, confidence, seed)  # raises if they make no sense
-    if len(evaluations) < 2:
-        raise ValueError(f"there are {len(evaluations)} evaluations; give at least 2 to compare")
-    names = [each.model for each in evaluations]
+    models = [e if isinstance(e, Evaluation) else over_splits(e) for e in evaluations]
+    if len(models) < 2:
+        raise ValueError(f"there are {len(models)} evaluations; give at least 2 to compare")
+    names = [each.model for each in models]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"two evaluations are called {name!r}; give evaluate a name for each")
@@ -195,8 +201,8 @@ def compare(
         baseline = names.index(baseline)
     elif not -len(names) <= baseline < len(names):
         raise ValueError(f"baseline is {baseline}, but there are {len(names)} evaluations")
-    chosen = evaluations[baseline]
-    others = [each for each in evaluations if each is not chosen]
+    chosen = models[baseline]
+    others = [each for each in models if each is not chosen]
     for other in others:
         if other.data != chosen.data or not np.array_equal(
             other.users.target_count, chosen.users.target_count

@@ -13,7 +13,7 @@ from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.defaults import CUTOFFS, TAILS
 from safecf.errors import choose
-from safecf.evaluation.alignment import align, warn_of_known_users
+from safecf.evaluation.alignment import align, held_out_ids, warn_of_known_users
 from safecf.evaluation.answers import answers, training_record, training_weights
 from safecf.evaluation.profile import describe_users
 from safecf.evaluation.result import Evaluation
@@ -115,7 +115,9 @@ def evaluate(
         scores={key: np.concatenate(parts) for key, parts in scores.items()},
         k=cutoffs,
         tails=tuple(float(level) for level in tails),
-        users=describe_users(train, history, target, getattr(heldout, "groups", None)),
+        users=describe_users(
+            train, history, target, getattr(heldout, "groups", None), held_out_ids(split, on)
+        ),
         catalogue={
             f"{measure}@{cutoff}": formula(exposure[cutoff])
             for measure, formula in EXPOSURE.items()

@@ -40,7 +40,7 @@ class Recommender(ABC):
     # the values that a fit has found for options that are "auto", by name
     resolved: Mapping[str, float] = {}
 
-    # what options that are missing in older files had been
+    # values of options that are not in files from before these options were added
     earlier_options: ClassVar[Mapping[str, Any]] = {}
 
     # whether the model stores nothing of the users, so that it has to be shown their histories

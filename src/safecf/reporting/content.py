@@ -184,6 +184,8 @@ class Content:
     data: dict[str, str]
     settings: dict[str, str]
     fingerprint: str
+    splits: int  # number of them
+    distinct: int  # users, each of whom may appear in several splits
 
     @property
     def others(self) -> list[str]:

@@ -18,13 +18,22 @@ from safecf.reporting.collect import collect
 from safecf.reporting.content import Content, compact
 from safecf.reporting.drawing.svg import marker_shapes
 from safecf.reporting.markup import escape, tag, to_json
-from safecf.reporting.sections import curves, headline, reference, tables, user_groups, users
+from safecf.reporting.sections import (
+    curves,
+    headline,
+    reference,
+    splits,
+    tables,
+    user_groups,
+    users,
+)
 from safecf.reporting.sections.elements import HIDDEN
 from safecf.reporting.source import source
 
 SECTIONS = {
     "verdict": ("Verdict", headline.verdict),
     "levels": ("Levels", curves.levels),
+    "splits": ("Splits", splits.splits),
     "gains": ("Who gains", users.gains),
     "tail": ("Worst-off", users.tail),
     "groups": ("Groups", user_groups.groups),

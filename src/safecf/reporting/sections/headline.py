@@ -24,7 +24,9 @@ SIGNS = {BETTER: "▲", WORSE: "▼", UNCLEAR: "●"}
 def header(content: Content) -> str:
     """Title, and the numbers of users, metrics and models."""
     metrics = len(content.panels)
-    facts = [f"{count(content.users)} {'user' if content.users == 1 else 'users'}"]
+    facts = [f"{count(content.distinct)} {'user' if content.distinct == 1 else 'users'}"]
+    if content.splits > 1:
+        facts.append(f"{count(content.splits)} splits")
     facts.append(f"{metrics} {'metric' if metrics == 1 else 'metrics'}")
     if content.baseline is not None:
         facts.append(f"{len(content.styles)} models, baseline {name(content.baseline)}")
@@ -36,9 +38,22 @@ def header(content: Content) -> str:
         tag("div", brand + toggle, class_="brand")
         + tag("h1", tag("bdi", typeset(content.title, content.styles)))
         + tag("p", " · ".join(facts), class_="about")
+        + _splits(content)
         + _differences(content),
         class_="top",
     )
+
+
+def _splits(content: Content) -> str:
+    """Say what is averaged over the splits, and what is not, if there are several."""
+    if content.splits == 1:
+        return ""
+    said = (
+        f"Every model was trained on {count(content.splits)} splits. Means and lifts are averages "
+        f"over the splits; charts and tables of users show all {count(content.users)} appearances "
+        "of the users; curves of training are those of the first split."
+    )
+    return tag("p", said, class_="about")
 
 
 def _differences(content: Content) -> str:
@@ -69,7 +84,8 @@ def _verdict(content: Content, panel: Panel) -> str:
         return _alone(content, panel)
     others = content.others
     first = _tail_change(content, panel, content.headline)
-    few = panel.users < ENOUGH
+    users = min(panel.users, content.distinct)
+    few = users < ENOUGH
     state = UNCLEAR if few else first.outcome
     said = {
         BETTER: f"Better for {whom(content.level)}",
@@ -78,7 +94,7 @@ def _verdict(content: Content, panel: Panel) -> str:
     }[state]
     sentence = typeset(f"{panel.verdicts[content.headline]}.", content.styles)
     if few:
-        who = "1 user was" if panel.users == 1 else f"{count(panel.users)} users were"
+        who = "1 user was" if users == 1 else f"{count(users)} users were"
         said = "Too few users to tell"
         sentence = f"{who} measured; it takes {ENOUGH} before a difference means anything."
     parts = [
