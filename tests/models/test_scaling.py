@@ -1,0 +1,164 @@
+"""Options that scale themselves: what "auto" becomes, and where it is kept."""
+
+import io
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import safecf
+from safecf import ERMMF, IALS, SAFER2, SAFER2CG, SAFER2PP
+from safecf.errors import FileFormatError, NotFittedError
+from safecf.models.scaling import RELATIVE_BANDWIDTH, UNOBSERVED
+from tests.models.saved import load, with_header
+from tests.problems import rotation_free
+
+OPTIONS = {"factors": 6, "iterations": 5, "random_state": 0}
+
+
+def interactions(weighted=True):
+    """Users 3 and 7 and item 5 have no interactions."""
+    rng = np.random.default_rng(0)
+    matrix = scipy.sparse.random(50, 30, 0.2, format="lil", random_state=1)
+    matrix[[3, 7]] = 0
+    matrix[:, 5] = 0
+    matrix = matrix.tocsr()
+    matrix.eliminate_zeros()
+    matrix.data = rng.uniform(0.5, 4.0, matrix.nnz) if weighted else np.ones(matrix.nnz)
+    return matrix.astype(np.float32)
+
+
+def fitted(model, matrix, **options):
+    return model.fit(matrix, show_progress=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "rho"),
+    [(IALS(**OPTIONS), 0), (ERMMF(**OPTIONS), 1), (SAFER2(normalisation=0.4, **OPTIONS), 0.4)],
+    ids=["plain", "normalised", "in between"],
+)
+@pytest.mark.parametrize("counted", [False, True])
+def test_the_unobserved_pairs_of_an_average_user_weigh_a_constant(model, rho, counted):
+    matrix = interactions()
+    counts = np.arange(50) % 4 if counted else np.ones(50)
+    fitted(model, matrix, user_weight=counts if counted else None)
+    mass = np.asarray(matrix.sum(axis=1)).ravel()
+    counts = np.where(mass > 0, counts, 0)
+    observed = np.average(mass ** (1 - rho), weights=counts)
+    items = np.count_nonzero(matrix[counts > 0].getnnz(axis=0))
+    assert model.resolved["unobserved_weight"] * items == pytest.approx(UNOBSERVED * observed)
+
+
+@pytest.mark.parametrize("kind", [IALS, ERMMF, SAFER2, SAFER2CG, SAFER2PP])
+def test_the_unit_of_confidences_does_not_matter(kind):
+    """Hours or minutes: the losses of iALS grow by a constant, and nothing else changes."""
+    hours = interactions()
+    once, again = (fitted(kind(**OPTIONS), scale * hours) for scale in (1, 60))
+    found, expected = (
+        rotation_free(each.user_factors, each.item_factors) for each in (again, once)
+    )
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+    assert np.abs(expected).max() > 0.1
+
+
+@pytest.mark.parametrize("kind", [IALS, SAFER2])
+def test_numbers_stay_what_they_are(kind):
+    matrix = interactions()
+    auto = fitted(kind(**OPTIONS), matrix)
+    b = auto.resolved["unobserved_weight"]
+    given = fitted(kind(unobserved_weight=b, **OPTIONS), matrix)
+    assert "unobserved_weight" not in given.resolved
+    np.testing.assert_array_equal(given.item_factors, auto.item_factors)
+    assert given.unobserved_weight == b
+    assert auto.unobserved_weight == "auto"
+
+
+@pytest.mark.parametrize("kind", [SAFER2, SAFER2CG, SAFER2PP])
+def test_the_bandwidth_follows_the_spread_of_the_losses(kind):
+    matrix = interactions()
+    model = fitted(kind(**OPTIONS), matrix)
+    users = safecf.Interactions.from_csr(matrix).users
+    seen = []
+
+    def look(epoch, seconds, objective):
+        losses = model.user_losses(users, model.user_factors)[users.row_mass() > 0]
+        seen.append(RELATIVE_BANDWIDTH * losses.std())
+
+    model.fit(matrix, show_progress=False, callback=look)
+    assert [record.bandwidth for record in model.history] == pytest.approx(seen, rel=1e-3)
+    assert model.resolved["bandwidth"] == model.history[-1].bandwidth
+    assert "bandwidth" not in fitted(kind(bandwidth=0.1, **OPTIONS), matrix).resolved
+
+
+def test_the_first_epoch_has_equal_weights():
+    model = fitted(SAFER2(factors=6, iterations=1, random_state=0), interactions())
+    assert set(model.user_weights.tolist()) == {0.0, model.tail}
+
+
+def test_values_are_shown_saved_loaded_and_pickled():
+    matrix = interactions()
+    model = fitted(SAFER2(**OPTIONS), matrix)
+    assert repr(SAFER2()) == "SAFER2()"
+    b, h = model.resolved["unobserved_weight"], model.resolved["bandwidth"]
+    assert f"unobserved_weight='auto: {b:.3g}', bandwidth='auto: {h:.3g}'" in repr(model)
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    for same in (safecf.load(file), pickle.loads(pickle.dumps(model))):
+        assert same.resolved == model.resolved
+        assert same.bandwidth == "auto"
+        np.testing.assert_array_equal(same.fold_in(matrix), model.fold_in(matrix))
+        losses = np.linspace(0, 1, 7)
+        np.testing.assert_array_equal(same.training_weights(losses), model.training_weights(losses))
+    model.bandwidth = 0.2
+    assert "bandwidth='auto" not in repr(model)
+    assert "bandwidth=0.2" in repr(model)
+
+
+def test_a_failing_fit_leaves_them():
+    model = fitted(SAFER2(**OPTIONS), interactions())
+    before = dict(model.resolved)
+
+    def fail(epoch, seconds, objective):
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        model.fit(interactions(weighted=False), show_progress=False, callback=fail)
+    assert model.resolved == before
+
+
+def test_training_goes_on_with_the_same_bits(tmp_path):
+    matrix, file = interactions(), tmp_path / "run"
+    whole = fitted(SAFER2(factors=6, iterations=6, random_state=0), matrix)
+    fitted(SAFER2(factors=6, iterations=3, random_state=0), matrix, checkpoint=file)
+    rest = fitted(SAFER2(factors=6, iterations=6, random_state=0), matrix, resume=file)
+    assert rest.resolved == whole.resolved
+    assert rest.history == whole.history
+    np.testing.assert_array_equal(rest.item_factors, whole.item_factors)
+
+
+def test_groups_have_a_bandwidth_of_their_own():
+    matrix = interactions()
+    labels = np.arange(50) % 5
+    model = fitted(SAFER2(**OPTIONS), matrix, user_groups=labels)
+    losses = model.user_losses(safecf.Interactions.from_csr(matrix).users, model.user_factors)
+    active = matrix.getnnz(axis=1) > 0
+    means = [losses[active & (labels == each)].mean() for each in range(5)]
+    assert model.resolved["bandwidth"] == pytest.approx(RELATIVE_BANDWIDTH * np.std(means), rel=0.2)
+
+
+def test_an_unfitted_model_has_no_value():
+    with pytest.raises(NotFittedError, match='unobserved_weight is "auto".*call fit'):
+        SAFER2().compose()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"unobserved_weight": -1.0}, {"bandwidth": "wide"}, {"width": 1.0}, {}, 3],
+    ids=str,
+)
+def test_damaged_values_are_refused(values):
+    damaged = with_header(lambda header: header["fitted"].update(resolved=values))
+    with pytest.raises(FileFormatError, match="resolved|option|bandwidth|width"):
+        load(damaged)
