@@ -37,6 +37,9 @@ class Recommender(ABC):
     user_ids: IdArray | None = None
     item_ids: IdArray | None = None
 
+    # how the options were found, as `tune` tells; saved with the model, forgotten by `fit`
+    provenance: dict[str, Any] | None = None
+
     # whether the model stores nothing of the users, so that it has to be shown their histories
     needs_histories = False
 
@@ -217,6 +220,7 @@ class Recommender(ABC):
     def _restored_on_error(self) -> Iterator[None]:
         """Restore the model's attributes if the block raises."""
         before = dict(vars(self))
+        self.provenance = None
         try:
             yield
         except BaseException:
@@ -246,7 +250,10 @@ class Recommender(ABC):
         check_options(options, type(self))
         if not isinstance(options.get("random_state"), int | np.integer | None):
             options["random_state"] = fitted["seed"]
-        header = {"class": type(self).__name__, "options": options, "fitted": fitted}
+        header: dict[str, Any] = {"class": type(self).__name__, "options": options}
+        header["fitted"] = fitted
+        if self.provenance is not None:
+            header["provenance"] = self.provenance
         files.write(file, files.MODEL, header, arrays)
 
     @classmethod
@@ -280,6 +287,8 @@ class Recommender(ABC):
                 raise FileFormatError(f"an option is damaged: {problem}") from problem
             model = kind(**options)
             model._unpack(files.field(header, "fitted", dict), arrays)
+            if "provenance" in header:
+                model.provenance = files.field(header, "provenance", dict)
         return model
 
 
