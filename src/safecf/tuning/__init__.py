@@ -18,7 +18,7 @@ from safecf.tuning.space import (
     parse_range,
 )
 from safecf.tuning.trials import Trial, pareto_front
-from safecf.tuning.tune import Tuning, TuningInterrupted, tune
+from safecf.tuning.tuner import Tuning, TuningInterrupted, tune
 
 __all__ = [
     "Around",

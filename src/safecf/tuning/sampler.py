@@ -6,12 +6,11 @@ as if it had not been.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from safecf.tuning.space import Space
-
 
 STARTUP = 10  # trials at random, before TPE proposes
 UNPRUNED = 5  # complete trials before the first one may be pruned
@@ -91,9 +90,7 @@ def median_rule(complete: Sequence[Curve], warmup: int) -> Callable[[Curve], boo
 
     def is_hopeless(curve: Curve) -> bool:
         running = optuna.trial.TrialState.RUNNING
-        trial: optuna.trial.FrozenTrial = optuna.create_trial(
-            state=running, intermediate_values=dict(curve)
-        )
+        trial = optuna.create_trial(state=running, intermediate_values=dict(curve))
         return bool(pruner.prune(study, trial))
 
     return is_hopeless

@@ -32,6 +32,7 @@ from safecf.tuning.trials import (
     pareto_front,
 )
 
+EDGE = 0.05  # how near to an end of its range a value is marked
 PICKS = ("objective", "mean", "tail")
 NOT_SEARCHED = {
     "iterations": "it is the best epoch of every trial; set the most epochs in the model itself",
@@ -159,6 +160,11 @@ class Search:
         if how == "objective":
             return max(self.trials, key=self.gain)
         return self.front[-1 if how == "mean" else 0]
+
+    def edges(self, trial: Trial) -> list[str]:
+        """Return the options with values in the first or the last 5 % of their ranges."""
+        places = {name: each.place(trial.options[name]) for name, each in self.space.items()}
+        return [n for n, at in places.items() if at is not None and not EDGE <= at <= 1 - EDGE]
 
     def make(self, trial: Trial, *, whole: bool = False) -> Recommender:
         """Return a model with the options of a trial, up to its best epoch, or with all epochs."""

@@ -54,10 +54,15 @@ class Tuning:
     models: list[Recommender]
     evaluations: list[Evaluation]
 
+    @cached_property
+    def picked(self) -> list[Trial]:
+        """The trial that was picked, of each search."""
+        return [search.pick(_pick_of(search, self.searches, self.pick)) for search in self.searches]
+
     @property
     def best(self) -> Trial:
         """The trial that was picked."""
-        return self.searches[0].pick(self.pick)
+        return self.picked[0]
 
     @property
     def best_model(self) -> Recommender:
@@ -95,11 +100,11 @@ class Tuning:
                     "model": type(each.model).__name__,
                     "seed": each.seed,
                     "ranges": {name: str(one) for name, one in each.space.items()},
-                    "best": each.pick(_pick_of(each, self.searches, self.pick)).number,
+                    "best": best.number,
                     "front": [trial.number for trial in each.front],
                     "trials": [trial.to_dict() for trial in each.trials],
                 }
-                for each in self.searches
+                for each, best in zip(self.searches, self.picked, strict=True)
             ],
         }
 
