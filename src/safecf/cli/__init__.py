@@ -28,6 +28,7 @@ app.command()(tune)
 app.add_typer(data, name="data")
 
 OPTIONS = [field.name for record in (DataOptions, SplitOptions) for field in fields(record)]
+OPTIONS += ["trials", "minutes", "study", "pick"]  # of `tune`; its others are options of models too
 # errors that the user can correct: shown as one line, without a traceback
 USER_ERRORS = (
     ValueError,

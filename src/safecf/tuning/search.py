@@ -72,7 +72,7 @@ class Budget:
         return self.share(trials) >= 1
 
     def share(self, trials: Sequence[Trial]) -> float:
-        """Return how much of the budget these trials took; of the first, nothing is minutes."""
+        """Return how much of the budget these trials took."""
         by_number = 0.0 if self.trials is None else len(trials) / self.trials
         by_time = 0.0 if self.minutes is None else seconds(trials) / (60 * self.minutes)
         return max(by_number, by_time)
@@ -128,8 +128,8 @@ class Search:
             known = isinstance(value, int | float) and 0 < value < math.inf
             if isinstance(each, Around) and not known:
                 raise ValueError(
-                    f"{name}={value!r} is no centre of a range; give one, as in "
-                    f"space={{{name!r}: LogUniform(0.01, 1.0)}}, or None to leave it as it is"
+                    f"{name}={value!r} is no centre of a range; give the range itself, such as "
+                    "0.01 to 1"
                 )
         return {name: each.at(centres[name]) for name, each in self.ranges.items()}
 
@@ -166,17 +166,22 @@ class Search:
         places = {name: each.place(trial.options[name]) for name, each in self.space.items()}
         return [n for n, at in places.items() if at is not None and not EDGE <= at <= 1 - EDGE]
 
-    def make(self, trial: Trial, *, whole: bool = False) -> Recommender:
-        """Return a model with the options of a trial, up to its best epoch, or with all epochs."""
-        options = self.model.get_params()
-        options |= {} if trial.number == 0 else trial.options
-        if "iterations" in options and not whole:
+    def make(self, trial: Trial) -> Recommender:
+        """Return a model, not fitted yet, with the options of a trial up to its best epoch."""
+        options = {} if trial.number == 0 else dict(trial.options)
+        if "iterations" in self.model.get_params():
             options["iterations"] = trial.epochs
-        return type(self.model)(**options)
+        return self.make_default(**options)
+
+    def make_default(self, **options: Any) -> Recommender:
+        """Return the model, not fitted yet; `options` replace its own."""
+        return type(self.model)(**(self.model.get_params() | options))
 
     def run(self, *, show_progress: bool) -> None:
         """Run trials until the budget is spent, after those that the study has already."""
         self.trials = self.budget.within(self.study.trials)
+        if self.trials:
+            self.study.check_space(self.space)
         columns = (TextColumn("{task.fields[numbers]}"),)
         with progress_bar(self.name, 0, 1000, *columns, show=show_progress, numbers="") as draw:
             while not self.budget.is_spent(self.trials):
@@ -191,14 +196,13 @@ class Search:
                 self.trials.append(trial)
                 self.study.append(trial, self.space)
                 if number == 0:
+                    self.study.check_space(self.space)
                     self._warn_of_zeros()
-                self.study.check_space(self.space)
             draw(1000, numbers=f"{len(self.trials)} trials  {self._best()}")
-        self.study.check_space(self.space)
 
     def _first(self, show: Any) -> Trial:
         """Run the defaults; an error is the caller's."""
-        model = type(self.model)(**self.model.get_params())
+        model = self.make_default()
         begin = time.perf_counter()
         curve, _ = self.task.run(model, _showing(show, lambda curve: False))
         default = list(curve.values())[-1]
@@ -218,7 +222,7 @@ class Search:
         complete = [self._gains(each.curve) for each in scored if each.state == COMPLETE]
         rule = median_rule(complete, warmup)
         is_hopeless = _showing(show, lambda curve: rule(self._gains(curve)))
-        model = type(self.model)(**(self.model.get_params() | options))
+        model = self.make_default(**options)
         return self.task.try_options(number, options, model, self.default, is_hopeless)
 
     def _gains(self, curve: Curve) -> dict[int, float]:
@@ -231,8 +235,8 @@ class Search:
         if objective.kind != "mean" and self.default.tail == 0:
             warn(
                 f"{objective.metric} is 0 for {whom(objective.level)} of the validation users with "
-                f"the default {self.name}, so that the tail may tell nothing; try a larger level, "
-                "or a metric with a larger cutoff",
+                f"the default {self.name}, so that the tail may tell nothing; try a larger tail, "
+                "or a larger cutoff",
                 ParameterWarning,
             )
 
@@ -298,7 +302,7 @@ def searched_ranges(
     chosen = {name: each for name, each in found.items() if each is not None}
     if not chosen:
         raise ValueError(
-            f"there is nothing to search for {kind.__name__}, as all options are fixed; give a "
-            "range, as in space={'regularization': LogUniform(0.001, 0.01)}"
+            f"there is nothing to search for {kind.__name__}, as all options are fixed; fix fewer, "
+            "or give a range"
         )
     return chosen

@@ -88,9 +88,9 @@ class Study:
             self._stored.set_user_attr(key, wanted)
         elif found != wanted:
             names = [name for name in {**found, **wanted} if found.get(name) != wanted.get(name)]
-            told = "; ".join(f"{n} {found.get(n)!r}, here {wanted.get(n)!r}" for n in names)
+            told = "; ".join(f"{n} {found.get(n)} there, {wanted.get(n)} here" for n in names)
             raise ValueError(
-                f"{self.path} is the study of another search: {told}. Name another file with "
+                f"{self.path} is the study of another search: {told}. Give another file with "
                 "study=, or delete this one"
             )
 
@@ -136,7 +136,7 @@ def _file_errors(path: Path | None) -> Iterator[None]:
 
 
 def fingerprint(split: Split) -> str:
-    """Return a checksum of what trials see: training data and validation users."""
+    """Return a checksum of what trials see: the training data and the validation users."""
     found = hashlib.sha256()
     matrices: tuple[csr_matrix, ...] = (
         split.train,
@@ -147,7 +147,7 @@ def fingerprint(split: Split) -> str:
         found.update(np.array(matrix.shape, dtype="<i8").tobytes())
         for array, kind in ((matrix.indptr, "<i8"), (matrix.indices, "<i8"), (matrix.data, "<f4")):
             found.update(np.ascontiguousarray(array, dtype=kind).tobytes())
-    return found.hexdigest()
+    return found.hexdigest()[:16]
 
 
 def study_path(study: str | os.PathLike[str] | None) -> Path | None:

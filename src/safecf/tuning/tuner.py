@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,9 @@ class Tuning:
     searches
         One per model, the tuned one first, then those of `against`.
     pick
-        How the best trial is chosen.
+        How the best trial was chosen.
+    picked
+        The best trial of each search.
     models
         The best model of each search, fitted again on the training data up to its best epoch.
     evaluations
@@ -51,13 +52,9 @@ class Tuning:
 
     searches: list[Search]
     pick: str | int
+    picked: list[Trial]
     models: list[Recommender]
     evaluations: list[Evaluation]
-
-    @cached_property
-    def picked(self) -> list[Trial]:
-        """The trial that was picked, of each search."""
-        return [search.pick(_pick_of(search, self.searches, self.pick)) for search in self.searches]
 
     @property
     def best(self) -> Trial:
@@ -84,7 +81,7 @@ class Tuning:
         """One record per trial of the tuned model: `pandas.DataFrame(tuning.trials)`."""
         return [_row(each) for each in self.searches[0].trials]
 
-    @cached_property
+    @property
     def objective(self) -> Objective:
         """What was maximised."""
         return self.searches[0].task.objective
@@ -197,11 +194,11 @@ def tune(
     try:
         for search in searches:
             search.run(show_progress=show_progress)
+        return _finish(searches, pick, source, settings or {}, show_progress)
     except KeyboardInterrupt:
         told = "\n".join(search.summary() for search in searches if search.trials)
         kept_in = "" if path is None else f"\n{path} has all finished trials: start again to go on"
         raise TuningInterrupted((told or "no trial is finished") + kept_in) from None
-    return _finish(searches, pick, source, settings or {}, show_progress)
 
 
 def _finish(
@@ -213,22 +210,16 @@ def _finish(
 ) -> Tuning:
     """Fit the best models, and evaluate them and the first model's defaults on the test users."""
     first = searches[0]
-    whole = first.make(first.trials[0], whole=True)
-    named = {f"{first.name}, defaults": whole}
-    models = []
-    for search in searches:
-        trial = search.pick(_pick_of(search, searches, pick))
-        made = search.make(trial)
-        named[f"{search.name}, tuned"] = made
-        models.append(made)
+    picked = [search.pick(_pick_of(search, searches, pick)) for search in searches]
+    models = [search.make(trial) for search, trial in zip(searches, picked, strict=True)]
+    names = [f"{first.name}, defaults", *(f"{search.name}, tuned" for search in searches)]
     evaluations = []
-    for name, each in named.items():
-        each.fit(first.task.training, show_progress=show_progress)
-        evaluations.append(_evaluated(each, first.task, name, settings))
-    for search, made in zip(searches, models, strict=True):
-        trial = search.pick(_pick_of(search, searches, pick))
-        made.provenance = _provenance(search, trial, source)
-    return Tuning(searches, pick, models, evaluations)
+    for name, model in zip(names, [first.make_default(), *models], strict=True):
+        model.fit(first.task.training, show_progress=show_progress)
+        evaluations.append(_evaluated(model, first.task, name, settings))
+    for search, trial, model in zip(searches, picked, models, strict=True):
+        model.provenance = _provenance(search, trial, source)
+    return Tuning(searches, pick, picked, models, evaluations)
 
 
 def _evaluated(
@@ -267,16 +258,17 @@ def _study_settings(
     model: Recommender, given: Given, objective: Objective, seed: int, source: str
 ) -> dict[str, Any]:
     """Return everything that the trials of a study depend on, but for the ranges of defaults."""
-    options = {name: repr(value) for name, value in model.get_params().items()}
+    options = {name: str(value) for name, value in model.get_params().items()}
+    ranges = {f"range of {name}": str(each) for name, each in given.items()}
     return {
         "model": type(model).__name__,
-        "options": {n: text for n, text in options.items() if n not in FREE_OPTIONS},
-        "given ranges": {name: str(each) for name, each in given.items() if each is not None},
-        "left as they are": sorted(name for name, each in given.items() if each is None),
+        **{name: text for name, text in options.items() if name not in FREE_OPTIONS},
+        **{name: text for name, text in ranges.items() if text != "None"},
+        "searched options": ", ".join(searched_ranges(model, given)),
         "metric": objective.metric,
         "objective": objective.kind,
-        "level": objective.level,
-        "seed": seed,
+        "share of worst-off users": objective.level,
+        "seed of the search": seed,
         "data": source,
     }
 
