@@ -1,8 +1,10 @@
 """Studies on disk: a killed search goes on as if nothing had happened; others are refused."""
 
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import optuna
 import pytest
@@ -43,12 +45,23 @@ def records(tuning):
     ]
 
 
+def stored_trials(study):
+    """Return the number of trials by the name of the study."""
+    with closing(sqlite3.connect(study)) as file:
+        return dict(
+            file.execute("SELECT study_name, COUNT(*) FROM trials NATURAL JOIN studies GROUP BY 1")
+        )
+
+
 def test_a_killed_search_goes_on_to_the_same_trials_and_the_same_best(split, tmp_path):
     study = tmp_path / "killed.sqlite"
     models = {"model": SAFER2(8, iterations=12), "against": [IALS(8, iterations=12)]}
-    for deadly in (40, 50):  # once in the first model, once in the second
+    for deadly in (40, 50):
         command = [sys.executable, "-c", KILLED, str(study), str(deadly)]
         assert subprocess.run(command, check=False, timeout=120).returncode == -signal.SIGKILL
+    counts = stored_trials(study)
+    assert counts["SAFER2"] == 14  # killed once in the first model, once in the second
+    assert 0 < counts["IALS"] < 14
     resumed = tune(data=split, trials=14, study=study, show_progress=False, **models)
     whole = tune(data=split, trials=14, show_progress=False, **models)
     assert records(resumed) == records(whole)

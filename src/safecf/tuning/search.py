@@ -266,7 +266,8 @@ class Search:
             return f"{self.name}: no trial is finished"
         best = self.pick()
         options = ", ".join(f"{name}={value!r}" for name, value in best.options.items())
-        return f"{self.name}: {len(self.trials)} trials, {self._best()}: {options}"
+        count = f"{len(self.trials)} trial{'s' * (len(self.trials) != 1)}"
+        return f"{self.name}: {count}, {self._best()}: {options}"
 
 
 def _showing(show: Any, rule: IsHopeless) -> IsHopeless:

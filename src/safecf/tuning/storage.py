@@ -90,8 +90,8 @@ class Study:
             names = [name for name in {**found, **wanted} if found.get(name) != wanted.get(name)]
             told = "; ".join(f"{n} {found.get(n)} there, {wanted.get(n)} here" for n in names)
             raise ValueError(
-                f"{self.path} is the study of another search: {told}. Give another file with "
-                "study=, or delete this one"
+                f"{self.path} is the study of another search: {told}. Give another file, as "
+                "in study='another.sqlite', or delete this one"
             )
 
 

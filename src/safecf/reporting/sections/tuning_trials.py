@@ -50,7 +50,7 @@ def _figure(tuned: Tuned) -> str:
             f"{count(outside)} of {count(len(trials))} trials score less than the chart shows."
         )
     if failed:
-        notes.append(f"The training of {count(failed)} trials failed.")
+        notes.append(f"{count(failed)} of {count(len(trials))} trainings failed.")
     below = tag("p", " ".join(notes), class_="fine") if notes else ""
     below += folded("Show all trials", "".join(_all(each) for each in tuned.models))
     legend = tag("div", tag("ul", entries), class_="readout")
