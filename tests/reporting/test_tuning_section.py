@@ -62,7 +62,7 @@ def test_the_table_has_the_front_and_the_defaults():
     table = page.partition("the front")[2]
     numbers = re.findall(r'<th scope="row" class="wrap">(\d+)', table)
     assert numbers == ["3", "2", "1", "0"]
-    assert "0.200†" in table
+    assert "0.2†" in table
     assert "is near an end of its range" in table
     assert "SAFER2</bdi>: the best trials" in written(tuned("tail"))
 

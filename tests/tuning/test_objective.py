@@ -24,7 +24,11 @@ def test_the_gain_is_relative_and_averaged():
 
 
 def test_a_gain_over_nothing_or_below_zero_has_its_sign():
-    assert Objective(kind="tail").gain(Scores(0.3, 0.02), Scores(0.3, 0.0)) == 0.02
+    tail = Objective(kind="tail")
+    for before in (0.0, 0.001):  # both are compared with a tenth of the mean
+        gain = tail.gain(Scores(0.3, 0.03 + before), Scores(0.3, before))
+        assert gain == pytest.approx(1.0)
+    assert tail.gain(Scores(0.0, 0.5), Scores(0.0, 0.0)) == 0.5
     assert Objective(kind="mean").gain(Scores(-4.0, 0), Scores(-5.0, 0)) == pytest.approx(0.2)
 
 

@@ -220,7 +220,7 @@ class Recommender(ABC):
     def _restored_on_error(self) -> Iterator[None]:
         """Restore the model's attributes if the block raises."""
         before = dict(vars(self))
-        self.provenance = None
+        vars(self).pop("provenance", None)
         try:
             yield
         except BaseException:

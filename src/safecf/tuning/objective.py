@@ -12,6 +12,7 @@ from safecf.errors import choose
 from safecf.measures.tails import check_level, tail_mean, whom
 
 OBJECTIVES = ("mean", "tail", "both")
+LEAST = 0.1  # of the default's mean: a gain is not relative to less
 
 
 class Scores(NamedTuple):
@@ -57,15 +58,18 @@ class Objective:
         return {"mean": found[:1], "tail": found[1:], "both": tuple(found)}[self.kind]
 
     def gain(self, found: Scores, default: Scores) -> float:
-        """Mean of (v - v_0) / |v_0| over the values v that are maximised; v_0 are the default's.
+        """Mean of (v - v_0) / max(|v_0|, m_0 / 10) over the values v that are maximised.
 
-        Where v_0 is 0, it is v - v_0. One number, even for both: it ranks trials and epochs.
+        v_0 are the default model's values, and m_0 is its mean, so that a tail of nearly zero does
+        not decide alone. One number, even for both: it ranks trials and epochs.
 
         >>> Objective().gain(Scores(0.33, 0.11), default=Scores(0.30, 0.10))
         0.1
         """
+        least = LEAST * abs(default.mean) or 1.0
         pairs = zip(self.values(found), self.values(default), strict=True)
-        return float(np.mean([(value - before) / (abs(before) or 1.0) for value, before in pairs]))
+        gains = [(value - before) / max(abs(before), least) for value, before in pairs]
+        return float(np.mean(gains))
 
     def __str__(self) -> str:
         users = " and ".join(f"of {whom(level)}" for level in self.levels)

@@ -10,6 +10,7 @@ from safecf.reporting.drawing.charts import Frame
 from safecf.reporting.drawing.svg import Scale
 from safecf.reporting.markup import escape, number, tag, whom
 
+LINE = 15  # between the names of two points
 QUARTER = 0.25  # of the trials of a model, the lowest may lie outside of the chart
 
 
@@ -29,8 +30,7 @@ def front_chart(tuned: Tuned, *, label: str, narrow: bool) -> str:
         y_count=6,
     )
     drawn = "".join(_model(each, x, y, inside(each, low)) for each in reversed(tuned.models))
-    labels = "".join(_labels(each, x, y) for each in tuned.models)
-    return frame.draw(axes + drawn + labels)
+    return frame.draw(axes + drawn + _labels(tuned.models, x, y))
 
 
 def bounds(tuned: Tuned) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -77,17 +77,16 @@ def _model(model: TunedModel, x: Scale, y: Scale, trials: list[TrialPoint]) -> s
     return tag("g", "".join(parts), class_=f"s{model.style % 8}")
 
 
-def _labels(model: TunedModel, x: Scale, y: Scale) -> str:
-    """Circle the trial that was picked, and name it."""
-    best = model.trials[model.best]
-    at, above = x.at(best.mean), y.at(best.tail)
-    ring = tag("circle", cx=svg.place(at), cy=svg.place(above), r="8", class_="picked")
-    left = at > (x.start + x.end) / 2
-    text = svg.text(
-        at + (-13 if left else 13),
-        above + 4,
-        f"{model.model}, trial {best.number}",
-        "note halo",
-        "end" if left else "start",
-    )
-    return ring + text
+def _labels(models: list[TunedModel], x: Scale, y: Scale) -> str:
+    """Circle the trials that were picked, and name them, below each other where they are close."""
+    best = sorted(((m, m.trials[m.best]) for m in models), key=lambda pair: -pair[1].tail)
+    parts, last = [], -math.inf
+    for model, trial in best:
+        at, above = x.at(trial.mean), y.at(trial.tail)
+        ring = tag("circle", cx=svg.place(at), cy=svg.place(above), r="8", class_="picked")
+        left = at > (x.start + x.end) / 2
+        last = max(above + 4, last + LINE)
+        shift, anchor = (-13, "end") if left else (13, "start")
+        text = f"{model.model}, trial {trial.number}"
+        parts.append(ring + svg.text(at + shift, last, text, "note halo", anchor))
+    return "".join(parts)

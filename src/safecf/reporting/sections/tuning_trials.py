@@ -2,7 +2,7 @@
 
 from safecf.reporting.content import Content, TrialPoint, Tuned, TunedModel
 from safecf.reporting.drawing.front_chart import bounds, front_chart, inside
-from safecf.reporting.markup import FORMATS, count, escape, name, number, tag, whom
+from safecf.reporting.markup import count, escape, name, number, tag, whom
 from safecf.reporting.sections.elements import figure, folded, section, swatch, table
 
 SHOWN = 10  # rows of a table
@@ -106,6 +106,5 @@ def _rows(model: TunedModel, trials: list[TrialPoint]) -> str:
 
 def _option(model: TunedModel, trial: TrialPoint, key: str) -> str:
     value = trial.options[key]
-    known = isinstance(value, float)
-    written = FORMATS["short"](value) if known else escape(value)
+    written = f"{value:.3g}" if isinstance(value, float) else escape(value)
     return written + (EDGE if trial.number == model.best and key in model.edges else "")
