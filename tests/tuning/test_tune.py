@@ -221,6 +221,7 @@ def test_the_provenance_is_saved_with_the_model_and_forgotten_by_fit(tuned, spli
         ({"minutes": 0}, "minutes=0 has to be above 0"),
         ({"metric": "recal@20"}, "did you mean 'recall'"),
         ({"metric": "recall@x"}, "'x' is no cutoff; try metric='recall@20'"),
+        ({"metric": "recall"}, "metric='recall' has no cutoff; try metric='recall@20'"),
         ({"objective": "worst"}, "unknown objective 'worst'"),
         ({"level": 0}, "level is 0"),
         ({"pick": "best"}, "unknown pick 'best'"),
@@ -233,7 +234,7 @@ def test_the_provenance_is_saved_with_the_model_and_forgotten_by_fit(tuned, spli
         ),
     ],
 )
-def test_bad_arguments_are_refused_before_any_work(split, model, options, message):
+def test_bad_arguments_are_refused(split, model, options, message):
     with pytest.raises(ValueError, match=message):
         tune(model, split, show_progress=False, **options)
 

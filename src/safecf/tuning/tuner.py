@@ -1,5 +1,6 @@
 """`tune`: find options on the validation users, and compare the best models on the test users."""
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
 from safecf.defaults import CUTOFFS, LEVEL, METRIC, TAILS
 from safecf.errors import choose
-from safecf.evaluation import METRICS, Evaluation, evaluate
+from safecf.evaluation import Evaluation, evaluate
 from safecf.models.recommender import MODELS, Recommender
 from safecf.tuning.objective import Objective
 from safecf.tuning.sampler import load_optuna
@@ -295,7 +296,7 @@ def _new_name(name: str, searches: list[Search]) -> str:
 
 def _check_metric(metric: str) -> None:
     name, sign, cutoff = metric.partition("@")
-    choose("metric", name, METRICS)
+    choose("metric", name, dict.fromkeys(inspect.signature(evaluate).parameters["metrics"].default))
     if sign and not (cutoff.isdecimal() and int(cutoff) > 0):
         raise ValueError(f"metric={metric!r}: {cutoff!r} is no cutoff; try metric='{name}@20'")
 
