@@ -5,6 +5,7 @@
 """
 
 from safecf.tuning.objective import Objective, Scores
+from safecf.tuning.result import Tuning
 from safecf.tuning.sampler import suggest
 from safecf.tuning.space import (
     Around,
@@ -18,7 +19,7 @@ from safecf.tuning.space import (
     parse_range,
 )
 from safecf.tuning.trials import Trial, pareto_front
-from safecf.tuning.tuner import Tuning, TuningInterrupted, tune
+from safecf.tuning.tuner import TuningInterrupted, tune
 
 __all__ = [
     "Around",

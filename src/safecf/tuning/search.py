@@ -1,8 +1,8 @@
-"""`Search`: the trials of one model, within a budget."""
+"""`Search`: the trials of one model."""
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from safecf.measures.tails import whom
 from safecf.models.options import check_options
 from safecf.models.recommender import Recommender
 from safecf.progress import progress_bar
+from safecf.tuning.budget import Budget, seconds
 from safecf.tuning.objective import Scores
 from safecf.tuning.sampler import median_rule, suggest
 from safecf.tuning.space import DEFAULT_RANGES, Around, Range, Space
@@ -38,49 +39,6 @@ NOT_SEARCHED = {
     "iterations": "it is the best epoch of every trial; set the most epochs in the model itself",
     "random_state": "all trials start from the same seed",
 }
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How many trials, or for how many minutes of trials; None means any number.
-
-    No trial begins after the minutes are over. Those of an earlier run of the same study count.
-    """
-
-    trials: int | None = None
-    minutes: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.trials is None and self.minutes is None:
-            raise ValueError("the search has no end; give trials=, minutes= or both")
-        if self.trials is not None and self.trials < 1:
-            raise ValueError(f"trials={self.trials} has to be at least 1; try trials=50")
-        if self.minutes is not None and not 0 < self.minutes < math.inf:
-            raise ValueError(f"minutes={self.minutes} has to be above 0; try minutes=10")
-
-    def within(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Return the first trials, as many as the budget allows for."""
-        found: list[Trial] = []
-        for each in trials[: self.trials]:
-            if self.is_spent(found):
-                break
-            found.append(each)
-        return found
-
-    def is_spent(self, trials: Sequence[Trial]) -> bool:
-        """Whether no trial may begin after these."""
-        return self.share(trials) >= 1
-
-    def share(self, trials: Sequence[Trial]) -> float:
-        """Return how much of the budget these trials took."""
-        by_number = 0.0 if self.trials is None else len(trials) / self.trials
-        by_time = 0.0 if self.minutes is None else seconds(trials) / (60 * self.minutes)
-        return max(by_number, by_time)
-
-    def __str__(self) -> str:
-        parts = [] if self.trials is None else [f"{self.trials} trials"]
-        parts += [] if self.minutes is None else [f"{self.minutes:g} minutes"]
-        return " or ".join(parts)
 
 
 @dataclass(eq=False)
@@ -163,8 +121,13 @@ class Search:
 
     def edges(self, trial: Trial) -> list[str]:
         """Return the options with values in the first or the last 5 % of their ranges."""
-        places = {name: each.place(trial.options[name]) for name, each in self.space.items()}
-        return [n for n, at in places.items() if at is not None and not EDGE <= at <= 1 - EDGE]
+        found = []
+        for name, each in self.space.items():
+            value = trial.options[name]
+            place = each.place(value) if each.contains(value) else None
+            if place is not None and not EDGE <= place <= 1 - EDGE:
+                found.append(name)
+        return found
 
     def make(self, trial: Trial) -> Recommender:
         """Return a model, not fitted yet, with the options of a trial up to its best epoch."""
@@ -278,11 +241,6 @@ def _showing(show: Any, rule: IsHopeless) -> IsHopeless:
         return rule(curve)
 
     return is_hopeless
-
-
-def seconds(trials: Sequence[Trial]) -> float:
-    """Return how long the trials took."""
-    return sum(each.seconds for each in trials)
 
 
 def searched_ranges(

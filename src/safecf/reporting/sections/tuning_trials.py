@@ -2,7 +2,7 @@
 
 from safecf.reporting.content import Content, TrialPoint, Tuned, TunedModel
 from safecf.reporting.drawing.front_chart import bounds, front_chart, inside
-from safecf.reporting.markup import count, escape, name, number, tag, whom
+from safecf.reporting.markup import count, escape, level_name, name, number, tag, whom
 from safecf.reporting.sections.elements import figure, folded, section, swatch, table
 
 SHOWN = 10  # rows of a table
@@ -52,7 +52,7 @@ def _figure(tuned: Tuned) -> str:
     if failed:
         notes.append(f"{count(failed)} of {count(len(trials))} trainings failed.")
     below = tag("p", " ".join(notes), class_="fine") if notes else ""
-    below += folded("Show all trials", "".join(_all(each) for each in tuned.models))
+    below += folded("Show all trials", "".join(_all(tuned, each) for each in tuned.models))
     legend = tag("div", tag("ul", entries), class_="readout")
     title = f"{escape(tuned.metric)} of the validation users, by trial"
     return figure(title, drawing, above=legend, below=below)
@@ -84,22 +84,23 @@ def _table(tuned: Tuned, model: TunedModel) -> str:
             "range may have a better one."
         )
     said = tag("p", escape(note), class_="fine")
-    return tag("div", tag("h3", title) + _rows(model, rows) + said, class_="keep")
+    return tag("div", tag("h3", title) + _rows(tuned, model, rows) + said, class_="keep")
 
 
-def _all(model: TunedModel) -> str:
-    return tag("h3", name(model.model)) + _rows(model, model.trials)
+def _all(tuned: Tuned, model: TunedModel) -> str:
+    return tag("h3", name(model.model)) + _rows(tuned, model, model.trials)
 
 
-def _rows(model: TunedModel, trials: list[TrialPoint]) -> str:
-    head = ["Trial", *map(escape, model.ranges), "epochs", "mean", "tail", "state"]
+def _rows(tuned: Tuned, model: TunedModel, trials: list[TrialPoint]) -> str:
+    scores = [level_name(level).capitalize() for level in (1.0, tuned.level)]
+    head = ["Trial", *scores, "", "epochs", *map(escape, model.ranges)]
     lines, marks = [], []
     for each in trials:
         label = f"{each.number}, the defaults" if each.number == 0 else str(each.number)
         options = [_option(model, each, key) for key in model.ranges]
         state = "picked" if each.number == model.best else each.state
         scores = [number(each.mean), number(each.tail)]
-        lines.append([label, *options, count(each.epochs), *scores, state])
+        lines.append([label, *scores, state, count(each.epochs), *options])
         marks.append({"class_": "chosen"} if each.number == model.best else {})
     return table(head, lines, label=f"Trials of {model.model}", marks=marks)
 
