@@ -251,3 +251,16 @@ def test_what_cannot_be_tuned_is_refused(split, model):
 def test_optuna_is_imported_only_when_it_is_needed():
     code = "import sys, safecf; safecf.tune; sys.exit('optuna' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_ranges_are_around_what_a_fit_has_resolved(split):
+    class Scaled(SAFER2):
+        def fit(self, *arguments, **more):
+            super().fit(*arguments, **more)
+            self.resolved = {"bandwidth": 0.3}
+            return self
+
+    found = tune(Scaled(8, iterations=2), split, trials=2, show_progress=False)
+    search = found.searches[0]
+    assert search.trials[0].options["bandwidth"] == 0.3
+    assert search.space["bandwidth"] == LogUniform(0.06, 1.5)

@@ -162,14 +162,15 @@ def print_trials(console: Any, tuning: Any) -> None:
         rows = {each.number: each for each in (search.trials[0], best, *chosen)}
         title = f"{search.name}: {objective.metric} of the validation users"
         table = Table(title=f"{title}, {len(search.trials)} trials")
-        headings = [*search.space, "epochs", level_name(1.0), level_name(objective.level), ""]
-        for place, heading in enumerate(["trial", *headings]):
-            table.add_column(heading, justify="left" if place == len(headings) else "right")
+        levels = [level_name(level) for level in (1.0, objective.level)]
+        for heading in ("trial", *levels, "", "epochs", *search.space):
+            table.add_column(heading, justify="right" if heading else "left")
         for each in sorted(rows.values(), key=lambda each: each.scores or (0.0, 0.0)):
             options = [_short(each.options[name]) for name in search.space]
             scores = [f"{score:.4f}" for score in each.scores or ()]
             notes = ["defaults"] * (each.number == 0) + ["picked"] * (each.number == best.number)
-            table.add_row(str(each.number), *options, str(each.epochs), *scores, ", ".join(notes))
+            told = ", ".join(notes)
+            table.add_row(str(each.number), *scores, told, str(each.epochs), *options)
         console.print(table)
         for name in search.edges(best):
             told = f"{name} is near an end of its range, {search.space[name]}"

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
@@ -219,9 +220,11 @@ class Search:
         if self.budget.trials is not None:
             missing = self.budget.trials - len(self.trials)
             left = min(left, missing * spent / len(self.trials))
-        minutes = max(left - (time.perf_counter() - begin), 0) / 60
+        left = max(left - (time.perf_counter() - begin), 0)
         total = "" if self.budget.trials is None else f"/{self.budget.trials}"
-        return f"{len(self.trials)}{total} done  {self._best()}  {minutes:.0f} min left"
+        return (
+            f"{len(self.trials)}{total} done  {self._best()}  {timedelta(seconds=round(left))} left"
+        )
 
     def summary(self) -> str:
         """Say what the best trial so far is."""
