@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -65,6 +66,19 @@ def test_the_table_has_the_front_and_the_defaults():
     assert "0.2†" in table
     assert "is near an end of its range" in table
     assert "SAFER2</bdi>: the best trials" in written(tuned("tail"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "pick", "said"),
+    [
+        ("both", "objective", "with the largest mean relative gain over the defaults"),
+        ("tail", "objective", "the trial with the best tail"),
+        ("both", "mean", "the trial with the best mean"),
+        ("both", "2", "trial 2, which was chosen"),
+    ],
+)
+def test_the_section_says_how_a_trial_was_picked(kind, pick, said):
+    assert said in written(replace(tuned(kind), pick=pick))
 
 
 def test_names_and_options_are_escaped():

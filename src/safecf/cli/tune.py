@@ -3,12 +3,17 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from safecf.cli.command_options import MODELS, DataOptions, SplitOptions, with_records
 from safecf.defaults import LEVEL, METRIC
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from safecf.tuning import Tuning
 
 INTERRUPTED = 130  # exit code
 
@@ -150,7 +155,7 @@ def default_study(data: str, model: str) -> str:
     return f"{stem}-{model.partition(':')[0].lower()}.study.sqlite"
 
 
-def print_trials(console: Any, tuning: Any) -> None:
+def print_trials(console: "Console", tuning: "Tuning") -> None:
     """Print the front of every model, or its best trial, beside its defaults."""
     from rich.table import Table  # noqa: PLC0415
 

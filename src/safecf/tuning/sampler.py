@@ -49,9 +49,9 @@ def suggest(
 ) -> list[dict[str, Any]]:
     """Return options to try next: at random, and by TPE once enough have been tried.
 
-    All of them are proposed at once, for which TPE takes those proposed before for bad ones, so
-    that they differ. Trials with options outside of the space are left out. A longer list begins
-    with the shorter one of the same seed.
+    They are proposed one after the other, before any of them is scored; TPE counts those as bad
+    (constant liar), so that they differ. Trials with options outside of the space are left out. A
+    longer list begins with the shorter one of the same seed.
 
     Reference: Watanabe, Tree-Structured Parzen Estimator, arXiv:2304.11127.
 

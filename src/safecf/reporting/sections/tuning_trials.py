@@ -23,11 +23,21 @@ def tuning(content: Content) -> str:
         f"Options were searched for {goal}, on {count(found.users)} validation users. The rest of "
         "this page is about the test set, which played no part in it. Each dot is a trial, hollow "
         "if it was ended early; a cross marks a model's defaults. On the line, one of the two "
-        "scores can only be raised by lowering the other. The best of many trials is partly the "
-        "best by chance, so that its scores here are too good."
+        f"scores can only be raised by lowering the other. A ring marks {_picked(found)}. The best "
+        "of many trials is partly the best by chance, so that its scores here are too good."
     )
     tables = "".join(_table(found, each) for each in found.models)
     return section("tuning", "How the options were found", lede, _figure(found) + tables)
+
+
+def _picked(tuned: Tuned) -> str:
+    """Say how the trial of each model was picked."""
+    if tuned.pick.isdecimal():
+        return f"trial {tuned.pick}, which was chosen"
+    if tuned.pick == "objective" and tuned.kind == "both":
+        return "the trial that was picked, with the largest mean relative gain over the defaults"
+    best = tuned.kind if tuned.pick == "objective" else tuned.pick
+    return f"the trial with the best {best}, which was picked"
 
 
 def _figure(tuned: Tuned) -> str:
