@@ -48,8 +48,8 @@ def test_one_command_tunes_texts_and_writes_everything(run, visits, tmp_path):
     assert model.provenance["trials"] == 4
     numbers = json.loads((tmp_path / "new" / "numbers.json").read_text())
     results = Comparison.from_dict(numbers)
-    assert results.baseline.model == "ERMMF, defaults"
-    assert [each.model for each in results.others] == ["ERMMF, tuned", "IALS, tuned"]
+    assert results.baseline.model == "ERMMF (defaults)"
+    assert [each.model for each in results.others] == ["ERMMF (tuned)", "IALS (tuned)"]
     searches = numbers["tuning"]["searches"]
     assert [len(each["trials"]) for each in searches] == [4, 4]
     assert searches[0]["best"] == model.provenance["trial"]

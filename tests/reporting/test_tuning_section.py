@@ -101,7 +101,7 @@ def tuning():
             split=SimpleNamespace(validation=SimpleNamespace(target=SimpleNamespace(shape=(77, 9))))
         ),
     )
-    evaluations = [make("SAFER2, defaults"), make("SAFER2, tuned", seed=2, gain=0.1)]
+    evaluations = [make("SAFER2 (defaults)"), make("SAFER2 (tuned)", seed=2, gain=0.1)]
     return SimpleNamespace(
         objective=Objective(),
         pick="objective",

@@ -39,6 +39,13 @@ def test_places_are_shares_of_the_range():
     assert Choice((1, 2)).place(1) is None
 
 
+def test_wider_values_are_outside():
+    for each in (LogUniform(0.01, 1.0), Uniform(-1.0, 3.0), LogInteger(1, 64)):
+        below, above = each.wider()
+        assert below < each.low <= each.high < above
+    assert Choice((1, 2)).wider() == []
+
+
 def test_ranges_around_a_default_have_it_in_the_middle():
     found = Around(8).at(0.004)
     assert found.place(0.004) == pytest.approx(0.5)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import safecf
 from safecf import EASE, IALS, SAFER2, Interactions, ParameterWarning, datasets, tune
 from safecf.evaluation import evaluate
-from safecf.tuning import Choice, LogUniform, TuningInterrupted, Uniform, trials
+from safecf.tuning import Choice, LogInteger, LogUniform, TuningInterrupted, Uniform, trials
 from safecf.tuning.space import DEFAULT_RANGES
 from safecf.tuning.trials import COMPLETE, FAILED, PRUNED, Task
 
@@ -65,6 +66,17 @@ def test_ranges_can_be_given_and_options_fixed(split):
     assert "regularization" not in found.best_options
 
 
+def test_values_near_an_end_that_could_be_wider_are_told(split):
+    space = {"normalisation": Uniform(0.0, 1.0), "bandwidth": LogUniform(0.1, 1.0)}
+    space |= {"factors": LogInteger(8, 64), "kernel": Choice(("gaussian", "logistic"))}
+    search = tune(
+        SAFER2(8, iterations=2), split, trials=1, space=space, show_progress=False
+    ).searches[0]
+    ends = {"normalisation": 1.0, "bandwidth": 0.99, "factors": 8, "kernel": "gaussian"}
+    found = search.edges(replace(search.trials[0], options=search.trials[0].options | ends))
+    assert found == ["bandwidth", "factors"]
+
+
 def test_pruning_ends_the_worse_trials_and_spares_the_best(tuned):
     search = tuned.searches[0]
     pruned = [each for each in search.trials if each.state == PRUNED]
@@ -91,9 +103,9 @@ def test_the_refitted_model_has_the_validation_scores_of_its_trial(tuned, split)
 def test_evaluations_are_of_the_test_users(tuned, split):
     defaults, *others = tuned.evaluations
     assert [each.model for each in tuned.evaluations] == [
-        "SAFER2, defaults",
-        "SAFER2, tuned",
-        "IALS, tuned",
+        "SAFER2 (defaults)",
+        "SAFER2 (tuned)",
+        "IALS (tuned)",
     ]
     plain = SAFER2(8, iterations=12, random_state=0).fit(split.training, show_progress=False)
     assert defaults.mean("recall@20") == evaluate(plain, split).mean("recall@20")

@@ -1,5 +1,6 @@
 """`Search`: the trials of one model."""
 
+import contextlib
 import math
 import time
 from collections.abc import Mapping
@@ -121,12 +122,18 @@ class Search:
         return self.front[-1 if how == "mean" else 0]
 
     def edges(self, trial: Trial) -> list[str]:
-        """Return the options with values in the first or the last 5 % of their ranges."""
+        """Return the options with values in the first or the last 5 % of a range.
+
+        Ends beyond which the option has no meaning, such as a share of 1, are left out.
+        """
         found = []
         for name, each in self.space.items():
             value = trial.options[name]
             place = each.place(value) if each.contains(value) else None
-            if place is not None and not EDGE <= place <= 1 - EDGE:
+            if place is None or EDGE <= place <= 1 - EDGE:
+                continue
+            with contextlib.suppress(ValueError):
+                check_options({name: each.wider()[place > 0.5]}, type(self.model))
                 found.append(name)
         return found
 

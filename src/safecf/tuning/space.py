@@ -35,6 +35,9 @@ class Range(Protocol):
     def place(self, value: Any) -> float | None:
         """Return the position of a value in the range, from 0 to 1; None if there is no order."""
 
+    def wider(self) -> list[Any]:
+        """Return a value below the range and one above it; none if there is no order."""
+
     def distribution(self) -> "BaseDistribution":
         """Return the same as a distribution of Optuna."""
 
@@ -65,6 +68,10 @@ class _Interval:
     def rounded(self, value: float) -> float:
         """Round to three significant digits, inside the range."""
         return min(max(float(f"{value:.{DIGITS}g}"), self.low), self.high)
+
+    def wider(self) -> list[Any]:
+        """Return a value below the range and one above it."""
+        return [self.low / 2 if self.low > 0 else self.low - 1, self.high + 1]
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,10 @@ class LogInteger(LogUniform):
     def rounded(self, value: float) -> int:
         """Round to a whole number, inside the range."""
         return min(max(round(value), self.low), self.high)
+
+    def wider(self) -> list[int]:
+        """Return a whole number below the range and one above it."""
+        return [self.low - 1, self.high + 1]
 
     def distribution(self) -> "BaseDistribution":
         """Return an integer distribution in log scale."""
@@ -188,6 +199,10 @@ class Choice:
 
     def place(self, value: Any) -> None:
         """Return None: the values have no order."""
+
+    def wider(self) -> list[Any]:
+        """Return nothing: the values have no order."""
+        return []
 
     def distribution(self) -> "BaseDistribution":
         """Return a categorical distribution."""

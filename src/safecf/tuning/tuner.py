@@ -141,7 +141,7 @@ def _finish(
     first = searches[0]
     picked = [search.pick(_pick_of(search, searches, pick)) for search in searches]
     models = [search.make(trial) for search, trial in zip(searches, picked, strict=True)]
-    names = [f"{first.name}, defaults", *(f"{search.name}, tuned" for search in searches)]
+    names = [f"{first.name} (defaults)", *(f"{search.name} (tuned)" for search in searches)]
     evaluations = []
     for name, model in zip(names, [first.make_default(), *models], strict=True):
         model.fit(first.task.training, show_progress=show_progress)
