@@ -1,4 +1,4 @@
-"""Evaluation of 10,000 users x 20,000 items beside a bare matrix product of that size."""
+"""Evaluation of 10,000 users x 20,000 items, and its parts, beside a bare product of that size."""
 
 import statistics
 import time
@@ -17,9 +17,12 @@ from safecf.data.splits.held_out import HeldOut, Split
 from safecf.defaults import TAILS
 from safecf.evaluation import evaluate
 from safecf.measures.bootstrap import resample
+from safecf.measures.ranks import RANK_METRICS
 from safecf.models import IALS
 
-METRICS = ("recall", "ndcg", "precision", "map", "mrr")
+METRICS = ("recall", "precision", "map", "mrr", "hit")
+PRODUCT, GIVEN = "bare product", "evaluation of given factors"
+WIDTHS = (64, 256)  # factors for which ranks are counted beside the product
 INTERACTIONS = 50  # per user; a fifth of them held out
 
 
@@ -76,31 +79,16 @@ def main(
     product = np.empty((users, items), dtype=np.float32)
     scores = np.random.default_rng(0).random(users)
     steps: dict[str, Callable[[], Any]] = {
-        "bare product": lambda: np.matmul(queries, candidates.T, out=product),
-        "evaluation of given factors": lambda: evaluate(ranker, split, k=k, metrics=METRICS),
+        PRODUCT: lambda: np.matmul(queries, candidates.T, out=product),
+        GIVEN: lambda: evaluate(ranker, split, k=k, metrics=METRICS),
         "evaluation of IALS": lambda: evaluate(model, split, k=k, metrics=METRICS),
+        "and auc, ndcg and log_rank": lambda: evaluate(
+            model, split, k=k, metrics=(*METRICS, *RANK_METRICS)
+        ),
         "bootstrap": lambda: resample(scores, TAILS, 2000, seed=0),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    with threadpoolctl.threadpool_limits(threads, "blas"):
-        for step in steps.values():
-            step()  # loads code and memory
-        for _ in range(repeats):
-            for name, step in steps.items():
-                seconds[name].append(timed(step))
-                print(f"{name}: {seconds[name][-1]:.3f} s", flush=True)
-    median = {name: statistics.median(times) for name, times in seconds.items()}
-    base = median["bare product"]
-    pairs = [
-        ours / bare
-        for bare, ours in zip(
-            seconds["bare product"], seconds["evaluation of given factors"], strict=True
-        )
-    ]
-    rows = []
-    for name, times in seconds.items():
-        spread, ratio = f"{min(times):.3f} to {max(times):.3f}", f"{median[name] / base:.2f}"
-        rows.append([name, f"{median[name]:.3f}", spread, ratio])
+    seconds = alternating(steps, threads, repeats)
+    ratios = pairs(seconds, GIVEN, PRODUCT)
     page = report.write(
         "evaluation",
         f"Evaluation of {users:,} users x {items:,} items",
@@ -110,8 +98,58 @@ def main(
         "and counts the exposure; that of IALS also folds the users in, exactly, and computes "
         "their losses and those of the training users. The bootstrap is "
         f"of {users:,} distinct scores: 2,000 draws, 10 levels.",
-        report.table(["", "seconds, median", "spread", "product = 1"], rows),
-        f"Evaluation of given factors takes {statistics.median(pairs):.2f} times as long as the "
-        f"product (pairs: {min(pairs):.2f} to {max(pairs):.2f}).",
+        table(seconds),
+        f"Evaluation of given factors takes {statistics.median(ratios):.2f} times as long as the "
+        f"product (pairs: {min(ratios):.2f} to {max(ratios):.2f}).",
+        f"The ranks of {split.test.target.nnz / users:.0f} held-out items per user, at most "
+        f"{np.diff(split.test.target.indptr).max()}, counted among the items that are not in the "
+        "history. At most twice the product is the target. Factors are random.",
+        *(rank_table(split, width, threads, repeats) for width in WIDTHS),
     )
     print(page.read_text())
+
+
+def rank_table(split: Split, factors: int, threads: int, repeats: int) -> str:
+    """Time the bare product, the ranks of the held-out items, and the top 100."""
+    rng = np.random.default_rng(0)
+    history, target = (
+        check_matrix(each, allow_empty=True) for each in (split.test.history, split.test.target)
+    )
+    users, items = (rng.normal(size=(size, factors)).astype(np.float32) for size in history.shape)
+    index, product = CpuBackend(threads).index(items), np.empty(history.shape, dtype=np.float32)
+    steps = {
+        PRODUCT: lambda: np.matmul(users, items.T, out=product),
+        f"ranks, d = {factors}": lambda: index.ranks(users, target, history),
+        f"top 100, d = {factors}": lambda: index.search(users, 100, history),
+    }
+    return table(alternating(steps, threads, repeats))
+
+
+def alternating(
+    steps: dict[str, Callable[[], Any]], threads: int, repeats: int
+) -> dict[str, list[float]]:
+    """Return the seconds of every step, one after the other, again and again."""
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    with threadpoolctl.threadpool_limits(threads, "blas"):
+        for step in steps.values():
+            step()  # loads code and memory
+        for _ in range(repeats):
+            for name, step in steps.items():
+                seconds[name].append(timed(step))
+                print(f"{name}: {seconds[name][-1]:.3f} s", flush=True)
+    return seconds
+
+
+def pairs(seconds: dict[str, list[float]], ours: str, theirs: str) -> list[float]:
+    """Return the ratios of two steps of the same repeat."""
+    return [a / b for a, b in zip(seconds[ours], seconds[theirs], strict=True)]
+
+
+def table(seconds: dict[str, list[float]]) -> str:
+    """Write a line per step; ratios are medians over pairs."""
+    rows = []
+    for name, times in seconds.items():
+        spread = f"{min(times):.3f} to {max(times):.3f}"
+        ratio = f"{statistics.median(pairs(seconds, name, PRODUCT)):.2f}"
+        rows.append([name, f"{statistics.median(times):.3f}", spread, ratio])
+    return report.table(["", "seconds, median", "spread", "product = 1"], rows)

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "target_ranks.hpp"
+#include "tiles.hpp"
 #include "top_k.hpp"
 
 namespace safecf {
@@ -15,9 +17,6 @@ namespace {
 
 constexpr int64_t kFewQueries = 6;     // per thread, for which the bfloat16 copy is faster,
 constexpr int64_t kCached = 32 << 20;  // if it has so few bytes that it stays in the caches
-constexpr int64_t kColumns = 1024;     // per tile of scores
-constexpr int64_t kTileRows = 12;      // a multiple of the rows of the kernels' tiles
-constexpr int64_t kMostRows = 96;      // queries per task
 constexpr int64_t kItemsPerBest = 8;   // for which the bfloat16 copy is of use
 
 // A bound on the error of the score x.z of an item y in bfloat16:
@@ -32,13 +31,6 @@ std::optional<float> error_bound(View<const float> query, float largest_square) 
     if (!(each > kSmall && each < kLarge)) return std::nullopt;
   const double share = 0x1p-8 + static_cast<double>(query.size + 16) * 0x1p-22;
   return static_cast<float>(share * std::sqrt(square * largest_square));
-}
-
-// Calls body(first, count) for tiles of columns.
-template <class Body>
-void for_tiles(int64_t columns, const Body& body) {
-  for (int64_t first = 0; first < columns; first += kColumns)
-    body(first, std::min(kColumns, columns - first));
 }
 
 }  // namespace
@@ -66,45 +58,32 @@ class Catalogue::Search {
          const Found& found, const Execution& execution)
       : items_(items),
         queries_(queries),
-        excluded_(excluded),
-        everywhere_(excluded.everywhere.begin(), excluded.everywhere.end()),
+        masks_(excluded),
         found_(found),
         execution_(execution),
-        kernels_(*execution.kernels) {
-    std::sort(everywhere_.begin(), everywhere_.end());
-  }
+        kernels_(*execution.kernels) {}
 
   // Products with the packed items, in tiles of scores.
   void many(const Packed& packed) const {
-    const int64_t share = (queries_.rows + execution_.num_threads() - 1) / execution_.num_threads();
-    const int64_t rows = std::min(round_up(share, kTileRows), kMostRows);
     const int64_t capacity = TopK::capacity(k(), items_.rows);
-    const int64_t needed = scratch<float>(rows * kColumns) + scratch<Query>(rows) +
-                           rows * TopK::bytes(capacity) + scratch<uint64_t>(capacity) +
-                           kernels_.multiply_scratch;
-    parallel_for((queries_.rows + rows - 1) / rows, needed, execution_,
-                 [&](int64_t task, Arena arena) {
-                   const int64_t first_row = task * rows;
-                   const int64_t count = std::min(rows, queries_.rows - first_row);
-                   const auto tile = arena.take<float>(rows, kColumns).rows_from(0, count);
-                   const auto keys = arena.take<uint64_t>(capacity);
-                   const auto searches = arena.take<Query>(rows).slice(0, count);
-                   for (int64_t row = 0; row < count; ++row)
-                     searches[row] = query(first_row + row, capacity, keys, arena);
-                   const auto block = queries_.rows_from(first_row, count);
-                   for_tiles(items_.rows, [&](int64_t first, int64_t wide) {
-                     const auto scores = tile.columns_from(0, wide);
-                     packed.multiply(block, first, scores, kernels_, arena);
-                     for (int64_t row = 0; row < count; ++row)
-                       searches[row].scan(first, scores.row(row));
-                   });
-                   for (int64_t row = 0; row < count; ++row) write(first_row + row, searches[row]);
-                 });
+    scan_tiles(
+        packed, queries_, items_.rows, execution_,
+        [&](int64_t rows) {
+          return scratch<Query>(rows) + rows * TopK::bytes(capacity) + scratch<uint64_t>(capacity);
+        },
+        [&](int64_t first, int64_t count, Arena& arena) {
+          const auto keys = arena.take<uint64_t>(capacity);
+          const auto searches = arena.take<Query>(count);
+          for (int64_t row = 0; row < count; ++row)
+            searches[row] = query(first + row, capacity, keys, arena);
+          return searches;
+        },
+        [&](int64_t row, Query& search) { write(row, search); });
   }
 
   // One query after the other, on the items in bfloat16 if there are any.
   void few(const LowPrecision* low) const {
-    const int64_t wide = low ? items_.rows : std::min(items_.rows, kColumns);
+    const int64_t wide = low ? items_.rows : std::min(items_.rows, kTileColumns);
     const int64_t capacity = low ? items_.rows : TopK::capacity(k(), items_.rows);
     const int64_t needed = scratch<float>(wide) + TopK::bytes(capacity) +
                            scratch<uint64_t>(capacity) +
@@ -130,11 +109,10 @@ class Catalogue::Search {
  private:
   struct Query {
     TopK best;
-    ExcludedColumns own, everywhere;
+    QueryMask excluded;
 
     void scan(int64_t first, View<float> scores) {
-      own.mask(first, scores);
-      everywhere.mask(first, scores);
+      excluded.mask(first, scores);
       best.scan(first, scores);
     }
   };
@@ -142,10 +120,7 @@ class Catalogue::Search {
   int64_t k() const { return found_.ids.columns; }
 
   Query query(int64_t row, int64_t capacity, View<uint64_t> keys, Arena& arena) const {
-    const auto own = excluded_.rows ? excluded_.rows->row_columns(row) : View<const int32_t>();
-    return {TopK(k(), capacity, keys, arena, kernels_),
-            {own.begin(), own.end()},
-            {everywhere_.data(), everywhere_.data() + everywhere_.size()}};
+    return {TopK(k(), capacity, keys, arena, kernels_), masks_.of(row)};
   }
 
   // At least k scores are not below t - bound, t being the k-th best score in bfloat16, so that
@@ -171,8 +146,7 @@ class Catalogue::Search {
   }
 
   const MatrixView<const float> items_, queries_;
-  const Excluded& excluded_;
-  std::vector<int32_t> everywhere_;
+  const QueryMasks masks_;
   const Found& found_;
   const Execution& execution_;
   const Kernels& kernels_;
@@ -185,11 +159,20 @@ const Catalogue::LowPrecision* Catalogue::low_precision(int64_t k, const Executi
       [&] { return std::make_unique<const LowPrecision>(items_, execution); });
 }
 
-void Catalogue::search(MatrixView<const float> queries, const Excluded& excluded,
-                       const Found& found, const Execution& execution) {
+void Catalogue::check_kernels(const Execution& execution) const {
   if (execution.kernels != &kernels_)
     throw std::invalid_argument(std::string("the catalogue was made with the kernels '") +
                                 kernels_.name + "': search with the same ones");
+}
+
+const Packed& Catalogue::packed(const Execution& execution) {
+  return packed_.get(
+      [&] { return std::make_unique<const Packed>(Operand(items_).transposed(), execution); });
+}
+
+void Catalogue::search(MatrixView<const float> queries, const Excluded& excluded,
+                       const Found& found, const Execution& execution) {
+  check_kernels(execution);
   const Search search(items_, queries, excluded, found, execution);
   const int64_t bytes = items_.rows * bfloat16_width(items_.columns) * 2;
   const bool few = queries.rows <= (bytes <= kCached ? kFewQueries * execution.num_threads() : 1);
@@ -197,8 +180,44 @@ void Catalogue::search(MatrixView<const float> queries, const Excluded& excluded
   if (few && (low || !packed_.made()))
     search.few(low);
   else
-    search.many(packed_.get(
-        [&] { return std::make_unique<const Packed>(Operand(items_).transposed(), execution); }));
+    search.many(packed(execution));
+}
+
+void Catalogue::ranks(MatrixView<const float> queries, const Csr& targets, const Excluded& excluded,
+                      View<int32_t> ranks, const Execution& execution) {
+  struct Query {
+    TargetRanks found;
+    QueryMask excluded;
+
+    void scan(int64_t first, View<float> scores) {
+      excluded.mask(first, scores);
+      found.scan(first, scores);
+    }
+  };
+  check_kernels(execution);
+  const QueryMasks masks(excluded);
+  const int64_t longest = targets.longest_row();
+  scan_tiles(
+      packed(execution), queries, items_.rows, execution,
+      [&](int64_t rows) {
+        return 2 * scratch<float>(longest) + scratch<float>(kTileColumns) + scratch<Query>(rows) +
+               rows * TargetRanks::bytes(longest);
+      },
+      [&](int64_t first, int64_t count, Arena& arena) {
+        const auto scores = arena.take<float>(longest), limits = arena.take<float>(longest);
+        const auto spare = arena.take<float>(kTileColumns);
+        const auto scans = arena.take<Query>(count);
+        for (int64_t row = 0; row < count; ++row) {
+          const auto columns = targets.row_columns(first + row);
+          const auto own = scores.slice(0, columns.size);
+          kernels_.score_rows(items_, columns, queries.row(first + row), own);
+          scans[row] = {{columns, own, limits, spare, arena, kernels_}, masks.of(first + row)};
+        }
+        return scans;
+      },
+      [&](int64_t row, const Query& scan) {
+        scan.found.write(ranks.slice(targets.begin(row), targets.length(row)));
+      });
 }
 
 int64_t Catalogue::bytes() const {

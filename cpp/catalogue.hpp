@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "excluded.hpp"
 #include "packed.hpp"
 
 namespace safecf {
@@ -33,12 +34,6 @@ class Lazy {
   std::atomic<const T*> value_{nullptr};
 };
 
-// What to leave out of the results: columns per query, ascending, and columns for all queries.
-struct Excluded {
-  const Csr* rows = nullptr;
-  View<const int32_t> everywhere;
-};
-
 struct Found {
   MatrixView<int32_t> ids;
   MatrixView<float> scores;
@@ -58,8 +53,13 @@ class Catalogue {
   Catalogue(MatrixView<const float> items, const Kernels& kernels)
       : items_(items), kernels_(kernels) {}
 
-  // Throws std::invalid_argument where the kernels differ.
+  // This and `ranks` throw std::invalid_argument where the kernels differ.
   void search(MatrixView<const float> queries, const Excluded&, const Found&, const Execution&);
+
+  // Writes the rank of every target, from 1 on, among the columns that are not excluded: its place
+  // in a search of all columns. It is 0 where no search finds the target.
+  void ranks(MatrixView<const float> queries, const Csr& targets, const Excluded&,
+             View<int32_t> ranks, const Execution&);
 
   // Of the copies made so far.
   int64_t bytes() const;
@@ -77,6 +77,9 @@ class Catalogue {
     }
   };
   class Search;
+
+  void check_kernels(const Execution&) const;
+  const Packed& packed(const Execution&);
 
   // Null where it is of no use.
   const LowPrecision* low_precision(int64_t k, const Execution&);

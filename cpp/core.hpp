@@ -16,8 +16,9 @@ int64_t solve_rows(const Rows&, const Fixed&, const RowSolver&, const SolverOpti
 void gradients(const Rows&, const Fixed&, MatrixView<const float> factors,
                MatrixView<float> gradients, const Execution&);
 
-// losses_r = pair_weight_r/2 sum_j c_rj (1 - x_r.y_j)^2 + 1/2 x_r' G x_r
-void losses(const Csr&, View<const float> pair_weight, const Fixed&,
+// losses_r = pair_weight_r/2 sum_j c_rj (1 - x_r.y_j)^2 + 1/2 x_r' G x_r + ridge_r/2 |x_r|^2
+// An empty ridge means none.
+void losses(const Csr&, View<const float> pair_weight, View<const float> ridge, const Fixed&,
             MatrixView<const float> factors, View<float> losses, const Execution&);
 
 // The fixed side of a block update: the coordinates from `first` on, in the eigenbasis of G's
@@ -46,9 +47,9 @@ void scores(const Csr&, MatrixView<const float> factors, MatrixView<const float>
             View<float> scores, const Execution&);
 
 // The losses, given the scores of the matrix's entries and G; rows of factors are padded.
-void scored_losses(const Csr&, View<const float> pair_weight, View<const float> scores,
-                   MatrixView<const float> factors, MatrixView<const float> gram,
-                   View<float> losses, const Execution&);
+void scored_losses(const Csr&, View<const float> pair_weight, View<const float> ridge,
+                   View<const float> scores, MatrixView<const float> factors,
+                   MatrixView<const float> gram, View<float> losses, const Execution&);
 
 // gram = F' diag(weight) F; without a weight it is ones.
 void gram(MatrixView<const float> factors, View<const float> weight, MatrixView<float> gram,

@@ -158,26 +158,29 @@ void gradients(const Rows& rows, const Fixed& fixed, MatrixView<const float> fac
   for_rows(pass, each, done);
 }
 
-void losses(const Csr& matrix, View<const float> pair_weight, const Fixed& fixed,
-            MatrixView<const float> factors, View<float> losses, const Execution& execution) {
+void losses(const Csr& matrix, View<const float> pair_weight, View<const float> ridge,
+            const Fixed& fixed, MatrixView<const float> factors, View<float> losses,
+            const Execution& execution) {
   const Kernels& kernels = *execution.kernels;
   const int64_t width = fixed.rotated.width();
   const Eigenbasis eigenbasis(fixed, Direction::kForward, execution);
   const std::vector<Block> blocks = row_blocks(matrix);
   const int64_t needed =
-      scratch<float>(kBlockRows * width) + scratch<float>(width) + kernels.multiply_scratch;
+      scratch<float>(kBlockRows * width) + scratch<float>(2 * width) + kernels.multiply_scratch;
 
   const auto block_losses = [&](int64_t task, Arena arena) {
     const Block block = blocks[task];
     const auto rotated = arena.take<float>(kBlockRows, width).rows_from(0, block.rows());
-    const auto values = arena.take<float>(width);
+    const auto values = arena.take<float>(width), with_ridge = arena.take<float>(width);
     copy_padded(fixed.values, values);
     eigenbasis.rotate(factors.rows_from(block.first, block.rows()), rotated, arena);
     for (int64_t row = block.first; row < block.last; ++row) {
       const View<const float> x = rotated.row(row - block.first);
       const float error =
           kernels.squared_error(fixed.rotated, matrix.row_columns(row), matrix.row_weights(row), x);
-      const float unobserved = kernels.dot3(x, x, values);
+      if (ridge)
+        for (int64_t c = 0; c < width; ++c) with_ridge[c] = values[c] + ridge[row];
+      const float unobserved = kernels.dot3(x, x, ridge ? with_ridge : values);
       losses[row] = 0.5f * (pair_weight[row] * error + unobserved);
     }
   };

@@ -123,9 +123,9 @@ void scores(const Csr& matrix, MatrixView<const float> factors, MatrixView<const
   });
 }
 
-void scored_losses(const Csr& matrix, View<const float> pair_weight, View<const float> scores,
-                   MatrixView<const float> factors, MatrixView<const float> gram,
-                   View<float> losses, const Execution& execution) {
+void scored_losses(const Csr& matrix, View<const float> pair_weight, View<const float> ridge,
+                   View<const float> scores, MatrixView<const float> factors,
+                   MatrixView<const float> gram, View<float> losses, const Execution& execution) {
   const Kernels& kernels = *execution.kernels;
   const int64_t d = gram.rows, width = factors.columns;
   const Packed packed(gram, execution);
@@ -147,7 +147,9 @@ void scored_losses(const Csr& matrix, View<const float> pair_weight, View<const 
         const float gap = 1.0f - scores[e];
         error += matrix.weight(e) * gap * gap;
       }
-      const float unobserved = kernels.dot3(factors.row(row), gram_x.row(row - block.first), ones);
+      const View<const float> own = factors.row(row);
+      float unobserved = kernels.dot3(own, gram_x.row(row - block.first), ones);
+      if (ridge) unobserved += ridge[row] * kernels.dot3(own, own, ones);
       losses[row] = 0.5f * (pair_weight[row] * static_cast<float>(error) + unobserved);
     }
   };

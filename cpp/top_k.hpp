@@ -6,25 +6,10 @@
 #include <cfloat>
 #include <cstdint>
 #include <functional>
-#include <limits>
 
-#include "kernels/table.hpp"
+#include "excluded.hpp"
 
 namespace safecf {
-
-constexpr float kNoScore = -std::numeric_limits<float>::infinity();
-
-// Columns to leave out, in ascending order.
-struct ExcludedColumns {
-  const int32_t* next = nullptr;
-  const int32_t* end = nullptr;
-
-  // Takes those in [first, first + scores.size) out of the scores, and goes on behind them.
-  void mask(int64_t first, View<float> scores) {
-    for (; next != end && *next < first + scores.size; ++next)
-      if (*next >= first) scores[*next - first] = kNoScore;
-  }
-};
 
 class TopK {
  public:

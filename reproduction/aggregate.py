@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from reproduction.base import Cell, Result, Results
 from reproduction.published import Column
 from safecf.defaults import RESAMPLES, SEED
-from safecf.measures.bootstrap import percentile_interval, resample
+from safecf.measures.bootstrap import percentile_interval, resample, tail_means_of_counts
 from safecf.measures.tails import tail_mean
 
 Floats = NDArray[np.float64]
@@ -206,26 +206,10 @@ def _clustered(splits: dict[int, list[Result]], counts: Counts, column: Column) 
     metric, level = column
     total = np.zeros(counts.shape[1])
     for results in splits.values():
-        drawn = counts[results[0].record["users"].astype(int)]
-        values = [weighted_tails(each.record[metric], drawn, level) for each in results]
-        total += np.mean(values, axis=0)
+        drawn = counts[results[0].record["users"].astype(int)].T
+        values = [tail_means_of_counts(each.record[metric], drawn, [level]) for each in results]
+        total += np.mean(values, axis=0)[:, 0]
     return np.asarray(total / len(splits))
-
-
-def weighted_tails(scores: Floats, counts: Counts, level: float) -> Floats:
-    """Return `tail_mean` with user u repeated `counts[u, c]` times, for every column c.
-
-    >>> weighted_tails(np.array([0.0, 1.0]), np.array([[1.0], [3.0]]), 0.5)
-    array([0.5])
-    """
-    order = np.argsort(scores, kind="stable")
-    order = order[~np.isnan(scores[order])]
-    each, ordered = counts[order], scores[order]
-    budget = level * each.sum(axis=0)
-    if level < 1:
-        spent = np.cumsum(each, axis=0) - each
-        each = np.clip(budget - spent, 0, each)
-    return np.asarray(ordered @ each / budget)
 
 
 def _interval(draws: Floats) -> tuple[float, float]:

@@ -129,9 +129,25 @@ EASE = Search(
     "EASE",
     "EASE",
     {"regularization": LogUniform(50.0, 2000.0, 12)},
+    {"normalisation": 0.0, "dropout": 0.0},
     epochs=(1,),
     final=(1,),
     objective=BOTH,
+)
+
+WEIGHTED_EASE = Search(
+    "tuned",
+    "EASE, weighted",
+    "EASE",
+    {
+        "regularization": LogUniform(30.0, 1000.0),
+        "normalisation": Uniform(0.0, 1.0),
+        "dropout": Uniform(0.0, 0.8),
+    },
+    epochs=(1,),
+    final=(1,),
+    objective=BOTH,
+    trials=32,
 )
 
 
@@ -201,6 +217,7 @@ SEARCHES = {
         *random_searches(256, (128, 256, 512, 1024), 64, _ML_1M),
         cvar_mf((1e-3, 0.05), 16),
         EASE,
+        WEIGHTED_EASE,
         MULT_VAE,
         *GRIDS,
     ],

@@ -1,6 +1,7 @@
 // The table of kernels of one instruction set: compiled once for each, with SAFECF_ISA its name.
 #include "cg.hpp"
 #include "cholesky.hpp"
+#include "counting.hpp"
 #include "gather.hpp"
 #include "gemm.hpp"
 #include "quantile.hpp"
@@ -66,6 +67,8 @@ constinit const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
     .bfloat16_scores = bfloat16_scores,
     .collect = collect,
     .prune = prune,
+    .count_above = count_above,
+    .count_above_each = count_above_each,
     .loss_summary = loss_summary,
     .quantile_sums = quantile_sums,
     .kernel_weights = kernel_weights,

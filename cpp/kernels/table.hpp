@@ -155,6 +155,14 @@ struct Kernels {
   // aside, and keeps those, in order; returns their number. There are at least k candidates.
   int64_t (*prune)(Candidates candidates, int64_t k, float* threshold);
 
+  // The number of scores above the threshold.
+  int64_t (*count_above)(View<const float> scores, float threshold);
+
+  // counts_j += the number of scores above thresholds_j, which ascend. The scores are overwritten,
+  // as is `spare`, which is as long.
+  void (*count_above_each)(View<float> scores, View<const float> thresholds, View<int32_t> counts,
+                           View<float> spare);
+
   LossSummary (*loss_summary)(const Losses&);
   QuantileSums (*quantile_sums)(const Losses&, const QuantilePoint&);
   // out = K((loss - xi) / h)

@@ -45,16 +45,17 @@ void gradients(const PyRows& rows, const PyFixed& fixed, const In2<float>& facto
       [&] { safecf::gradients(systems, side, view(factors), out_view(gradients), execution); });
 }
 
-void losses(const PyMatrix& matrix, const In1<float>& pair_weight, const PyFixed& fixed,
+void losses(const PyMatrix& matrix, const In1<float>& pair_weight,
+            const std::optional<In1<float>>& ridge, const PyFixed& fixed,
             const In2<float>& factors, const Out1<float>& losses, const Execution& execution) {
   const Csr csr = matrix.csr();
   const Fixed side = fixed.fixed();
   const auto count = static_cast<size_t>(csr.rows());
   require(pair_weight.size() == count && losses.size() == count && factors.shape(0) == count &&
-              static_cast<int64_t>(factors.shape(1)) == side.factors(),
+              (!ridge || ridge->size() == count) && static_cast<int64_t>(factors.shape(1)) == side.factors(),
           "one weight, loss and row of factors per row of the matrix is needed");
   without_gil([&] {
-    safecf::losses(csr, view(pair_weight), side, view(factors), out_view(losses), execution);
+    safecf::losses(csr, view(pair_weight), view(ridge), side, view(factors), out_view(losses), execution);
   });
 }
 
@@ -94,18 +95,19 @@ void scores(const PyMatrix& matrix, const In2<float>& factors, const In2<float>&
       [&] { safecf::scores(csr, view(factors), view(others), out_view(scores), execution); });
 }
 
-void scored_losses(const PyMatrix& matrix, const In1<float>& pair_weight, const In1<float>& scores,
+void scored_losses(const PyMatrix& matrix, const In1<float>& pair_weight,
+                   const std::optional<In1<float>>& ridge, const In1<float>& scores,
                    const In2<float>& factors, const In2<float>& gram, const Out1<float>& losses,
                    const Execution& execution) {
   const Csr csr = matrix.csr();
   const auto count = static_cast<size_t>(csr.rows());
   require(pair_weight.size() == count && losses.size() == count && factors.shape(0) == count &&
-              scores.size() == matrix.indices.size(),
+              (!ridge || ridge->size() == count) && scores.size() == matrix.indices.size(),
           "one weight, loss and row of factors per row of the matrix is needed");
   require(gram.shape(1) == gram.shape(0) && view(factors).columns == padded_width(view(gram).rows),
           "rows are not padded");
   without_gil([&] {
-    safecf::scored_losses(csr, view(pair_weight), view(scores), view(factors), view(gram),
+    safecf::scored_losses(csr, view(pair_weight), view(ridge), view(scores), view(factors), view(gram),
                           out_view(losses), execution);
   });
 }
@@ -118,15 +120,15 @@ void bind_rows(nb::module_& m) {
         "Solve all rows by the solver of this name; the first row that failed, or -1.");
   m.def("gradients", gradients, "rows"_a, "fixed"_a, "factors"_a, "gradients"_a.noconvert(),
         "execution"_a, "Write the gradient of every row's objective.");
-  m.def("losses", losses, "matrix"_a, "pair_weight"_a, "fixed"_a, "factors"_a,
-        "losses"_a.noconvert(), "execution"_a, "Write the loss of every row.");
+  m.def("losses", losses, "matrix"_a, "pair_weight"_a, "ridge"_a.none(), "fixed"_a, "factors"_a,
+        "losses"_a.noconvert(), "execution"_a, "Write the loss of every row, with the ridge if there is one.");
   m.def("update_block", update_block, "rows"_a, "fixed"_a, "gram"_a, "first"_a,
         "factors"_a.noconvert(), "report"_a, "scores"_a.noconvert(), "positions"_a.none(),
         "execution"_a,
         "Solve a block of coordinates of all rows; the first row that failed, or -1.");
   m.def("scores", scores, "matrix"_a, "factors"_a, "others"_a, "scores"_a.noconvert(),
         "execution"_a, "Write the score of every entry of the matrix.");
-  m.def("scored_losses", scored_losses, "matrix"_a, "pair_weight"_a, "scores"_a, "factors"_a,
+  m.def("scored_losses", scored_losses, "matrix"_a, "pair_weight"_a, "ridge"_a.none(), "scores"_a, "factors"_a,
         "gram"_a, "losses"_a.noconvert(), "execution"_a,
         "Write the loss of every row, given the scores of the matrix's entries.");
 }

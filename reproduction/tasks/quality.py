@@ -12,6 +12,7 @@ from reproduction.worker import threads
 from safecf.data.splits.held_out import Split
 from safecf.errors import choose
 from safecf.evaluation import evaluate
+from safecf.evaluation.alignment import held_out_ids
 from safecf.models import MODELS, Recommender
 
 CUTOFFS = (20, 50, 100)
@@ -35,11 +36,7 @@ def quality(settings: Settings) -> Record:
 
 def users_of(split: Split, on: str) -> NDArray[np.int64]:
     """Number the evaluated users by their sorted ids, which are the same in all splits."""
-    numbers = np.unique(split.user_ids, return_inverse=True)[1]
-    begin = split.train.shape[0]
-    if on == "test":
-        begin += split.validation.target.shape[0]
-    return numbers[begin : begin + getattr(split, on).target.shape[0]]
+    return np.searchsorted(np.unique(split.user_ids), np.asarray(held_out_ids(split, on)))
 
 
 def make_model(settings: Settings) -> Recommender:

@@ -48,8 +48,8 @@ def solve_rows(rows: Rows, fixed: Fixed, factors: Annotated[NDArray[numpy.float3
 def gradients(rows: Rows, fixed: Fixed, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], gradients: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], execution: Execution) -> None:
     """Write the gradient of every row's objective."""
 
-def losses(matrix: Matrix, pair_weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], fixed: Fixed, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], losses: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], execution: Execution) -> None:
-    """Write the loss of every row."""
+def losses(matrix: Matrix, pair_weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], ridge: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, fixed: Fixed, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], losses: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], execution: Execution) -> None:
+    """Write the loss of every row, with the ridge if there is one."""
 
 def update_block(rows: Rows, fixed: Fixed, gram: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], first: int, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], report: Report, scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], positions: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, execution: Execution) -> int:
     """
@@ -59,7 +59,7 @@ def update_block(rows: Rows, fixed: Fixed, gram: Annotated[NDArray[numpy.float32
 def scores(matrix: Matrix, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], others: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], execution: Execution) -> None:
     """Write the score of every entry of the matrix."""
 
-def scored_losses(matrix: Matrix, pair_weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], gram: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], losses: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], execution: Execution) -> None:
+def scored_losses(matrix: Matrix, pair_weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], ridge: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], gram: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], losses: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], execution: Execution) -> None:
     """Write the loss of every row, given the scores of the matrix's entries."""
 
 def gram(factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, gram: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], execution: Execution) -> None:
@@ -100,6 +100,11 @@ class Catalogue:
         Write the best columns of queries @ factors.T per row and their scores.
 
         `exclude` lists columns to leave out per row, ascending, `exclude_all` for every row. One query and a batch give the same bits.
+        """
+
+    def ranks(self, queries: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], targets: Matrix, exclude: Matrix | None, exclude_all: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, ranks: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], execution: Execution) -> None:
+        """
+        Write the rank of every entry of `targets`, a row per query: its place, from 1 on, in a search of all columns, or 0 if no search finds it.
         """
 
 kernels: tuple = ...

@@ -39,15 +39,18 @@ def report():
 CALLS = {
     "solve_rows": ((rows(), fixed(), ones(ROWS, FACTORS), report(), *EXACT), [2]),
     "gradients": ((rows(), fixed(), ones(ROWS, FACTORS), ones(ROWS, FACTORS), EXECUTION), [3]),
-    "losses": ((matrix(), ones(ROWS), fixed(), ones(ROWS, FACTORS), ones(ROWS), EXECUTION), [4]),
+    "losses": (
+        (matrix(), ones(ROWS), None, fixed(), ones(ROWS, FACTORS), ones(ROWS), EXECUTION),
+        [5],
+    ),
     "update_block": (
         (rows(), fixed(), ones(5, FACTORS), 1, ones(ROWS, 5), report(), ones(3), None, EXECUTION),
         [4, 6],
     ),
     "scores": ((matrix(), ones(ROWS, 16), ones(OTHERS, 16), ones(3), EXECUTION), [3]),
     "scored_losses": (
-        (matrix(), ones(ROWS), ones(3), ones(ROWS, 16), ones(2, 2), ones(ROWS), EXECUTION),
-        [5],
+        (matrix(), ones(ROWS), None, ones(3), ones(ROWS, 16), ones(2, 2), ones(ROWS), EXECUTION),
+        [6],
     ),
     "gram": ((ones(ROWS, FACTORS), None, ones(FACTORS, FACTORS), EXECUTION), [2]),
     "gram_block": ((ones(ROWS, FACTORS), None, 1, ones(FACTORS, 1), EXECUTION), [3]),
@@ -160,6 +163,26 @@ def test_a_search_needs_arrays_of_its_size():
     catalogue = _core.Catalogue(ones(OTHERS, FACTORS), EXECUTION)
     with pytest.raises(ValueError, match="one row per query"):
         catalogue.search(ones(2, FACTORS), matrix(), None, ids[:2], scores[:2], EXECUTION)
+
+
+def test_ranks_need_arrays_of_their_size():
+    catalogue, queries = _core.Catalogue(ones(OTHERS, FACTORS), EXECUTION), ones(ROWS, FACTORS)
+    ranks = np.zeros(len(INDICES), np.int32)
+    catalogue.ranks(queries, matrix(), None, None, ranks, EXECUTION)
+    with pytest.raises(ValueError, match="differ in width"):
+        catalogue.ranks(ones(ROWS, 3), matrix(), None, None, ranks, EXECUTION)
+    with pytest.raises(ValueError, match="targets needs one row per query"):
+        catalogue.ranks(ones(1, FACTORS), matrix(), None, None, ranks, EXECUTION)
+    empty = _core.Matrix(np.zeros(1, np.int64), INDICES[:0])
+    with pytest.raises(ValueError, match="exclude needs one row per query"):
+        catalogue.ranks(queries, matrix(), empty, None, ranks, EXECUTION)
+    with pytest.raises(ValueError, match="one rank per target"):
+        catalogue.ranks(queries, matrix(), None, None, ranks[:1], EXECUTION)
+    few = _core.Catalogue(ones(1, FACTORS), EXECUTION)
+    with pytest.raises(ValueError, match="not among the factors"):
+        few.ranks(queries, matrix(), None, None, ranks, EXECUTION)
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        catalogue.ranks(queries, matrix(), None, None, ranks.astype(np.int64), EXECUTION)
 
 
 def test_records_keep_their_arrays_alive():

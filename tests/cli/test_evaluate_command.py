@@ -36,6 +36,34 @@ def test_compare_writes_what_it_prints(run, clicks, tmp_path):
     assert "SAFER2" in (tmp_path / "new" / "report.html").read_text()
 
 
+@pytest.mark.parametrize("metric", ["auc", "ndcg", "log_rank"])
+def test_metrics_over_the_whole_ranking_are_shown(run, clicks, tmp_path, metric):
+    models, file = ("-m", f"ials:{SMALL}", "-m", f"ermmf:{SMALL}"), tmp_path / "results.json"
+    common = (*COLUMNS, "--heldout", 50, "-q")
+    code, out, err = run("compare", clicks, *models, *common, "--metric", metric, "--out", file)
+    assert (code, err) == (0, "")
+    for record in json.loads(file.read_text())["evaluations"]:
+        assert f"{Evaluation.from_dict(record).tail(metric, 0.3):.4f}" in out
+    assert f"({metric}, compared with IALS)" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("models", [["ials"], ["ials", "ermmf"]])
+def test_a_tail_of_zeros_is_told(run, clicks, tmp_path, models):
+    """The tail of the first recommendation alone is zero."""
+    given = [part for model in models for part in ("-m", f"{model}:{SMALL}")]
+    command = "evaluate" if len(models) == 1 else "compare"
+    files = "--out", tmp_path / "results.json", "--report", tmp_path / "report.html"
+    common = (*COLUMNS, "--heldout", 50, "-q", "--metric", "hit@1", *files)
+    code, out, err = run(command, clicks, *given, *common)
+    assert (code, err) == (0, "")
+    said = " ".join(out.split())
+    assert "hit@1 is 0 for all of the worst-off 30 %, whatever the model; ndcg, over the" in said
+    record = json.loads((tmp_path / "results.json").read_text())
+    for each in record.get("evaluations", [record]):
+        assert f"{Evaluation.from_dict(each).tail('ndcg', 0.3):.4f}" in out
+    assert "whatever the model; ndcg, over the" in (tmp_path / "report.html").read_text()
+
+
 def test_a_saved_model_is_evaluated_by_item_ids(run, clicks, tmp_path):
     split = datasets.read(clicks, user="visitor", item="page").strong_generalization(heldout=50)
     model = IALS(4, iterations=3, random_state=0).fit(split.training, show_progress=False)
@@ -168,7 +196,11 @@ def test_several_text_files_by_position(run, tmp_path):
 def test_metrics_and_cutoffs():
     assert choose_metric(None, None) == ("recall@20", (20, 50, 100))
     assert choose_metric("ndcg@10", None) == ("ndcg@10", (10, 20, 50, 100))
-    assert choose_metric("ndcg", [5, 10]) == ("ndcg@5", (5, 10))
+    assert choose_metric("recall", [5, 10]) == ("recall@5", (5, 10))
+    assert choose_metric("ndcg", [5, 10]) == ("ndcg", (5, 10))
+    assert choose_metric("auc", None) == ("auc", (20, 50, 100))
+    with pytest.raises(ValueError, match="unknown metric 'auc'"):
+        choose_metric("auc@5", None)
     assert choose_metric("ndcg@20", [5]) == ("ndcg@20", (5, 20))
 
 

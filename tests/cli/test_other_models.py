@@ -23,7 +23,7 @@ def test_compare(run, clicks, tmp_path):
     evaluations = [Evaluation.from_dict(record) for record in results["evaluations"]]
     assert [each.model for each in evaluations] == ["IALS", "EASE", "MultVAE"]
     _, ease, vae = evaluations
-    assert ease.training["params"] == {"regularization": 20, "num_threads": 0}
+    assert ease.training["params"] == EASE(20).get_params()
     assert len(vae.training["history"]) == 3
     for each in (ease, vae):
         assert 0 < each.tail("recall@20", 0.3) < each.tail("recall@20", 1.0) < 1

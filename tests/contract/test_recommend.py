@@ -184,6 +184,28 @@ def test_rank_items_without_histories(model):
     np.testing.assert_allclose(scores, np.take_along_axis(expected, ids, axis=1), atol=1e-6)
 
 
+def test_ranks_are_places_among_all_recommendations(model, data):
+    """Of every item that the user does not have, and 0 of the others and of those left out."""
+    users, (count, num_items) = np.arange(data.shape[0]), data.shape
+    everything = sp.csr_matrix(np.ones(data.shape))
+    for banned in (None, [0, 8]):
+        ids, _ = model.recommend(
+            users, data, N=num_items, recalculate_user=True, filter_items=banned
+        )
+        expected = np.zeros(data.shape, dtype=np.int32)
+        for row, best in enumerate(ids):
+            left = best[best >= 0]
+            expected[row, left] = 1 + np.arange(left.size)
+        found = model.ranks(data, everything, banned)
+        assert found.dtype == np.int32
+        np.testing.assert_array_equal(found.reshape(count, num_items), expected)
+    one = model.ranks(data[3], sp.csr_matrix(np.eye(1, num_items, 9)))
+    assert one.tolist() == [model.ranks(data, everything).reshape(count, num_items)[3, 9]]
+    assert model.ranks(data[:0], everything[:0]).size == 0
+    with pytest.raises(ValueError, match="must contain 1 row for every user"):
+        model.ranks(data, everything[:3])
+
+
 @pytest.mark.parametrize("bad", [24, 1000, -1, [0, 24], [0, -1], 2**40])
 def test_unknown_users_are_refused(model, bad):
     wrong = np.ravel(bad)[-1]

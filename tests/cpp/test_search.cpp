@@ -79,6 +79,40 @@ void test_the_best_columns_are_found(const Execution& run) {
   }
 }
 
+// A rank is the place in a search of all columns, or 0 where a column is excluded.
+void test_ranks_are_places_in_a_search(const Execution& run) {
+  for (const int64_t count : {1, 33, 1025, 2100}) {
+    const int64_t d = 40, num_queries = 100;
+    auto items = random_floats(count * d, 1);
+    for (int64_t i = 0; i < count * d; ++i) items[i] = items[(i / d % 50) * d + i % d];  // ties
+    const auto queries = random_floats(num_queries * d, 2);
+    std::vector<int32_t> wanted, seen;
+    std::vector<int64_t> wanted_offsets{0}, seen_offsets{0};
+    for (int64_t row = 0; row < num_queries; ++row) {
+      for (int32_t item = 0; item < count; item += static_cast<int32_t>(1 + row))
+        wanted.push_back(item);
+      for (int32_t item = 2; item < count; item += static_cast<int32_t>(3 + row))
+        seen.push_back(item);
+      wanted_offsets.push_back(static_cast<int64_t>(wanted.size()));
+      seen_offsets.push_back(static_cast<int64_t>(seen.size()));
+    }
+    const Csr targets{in(wanted_offsets), in(wanted), {}}, own{in(seen_offsets), in(seen), {}};
+    const std::vector<int32_t> everywhere{static_cast<int32_t>(count / 2)};
+    Catalogue catalogue(in(items, d), *run.kernels);
+    const Excluded excluded{&own, in(everywhere)};
+    const Result all = search(catalogue, in(queries, d), count, excluded, run);
+    std::vector<int32_t> ranks(wanted.size(), -1);
+    catalogue.ranks(in(queries, d), targets, excluded, out(ranks), run);
+    for (int64_t row = 0; row < num_queries; ++row) {
+      const auto ids = in(all.ids).slice(row * count, count);
+      for (int64_t at = targets.begin(row); at < targets.begin(row) + targets.length(row); ++at) {
+        const auto* const found = std::find(ids.begin(), ids.end(), wanted[at]);
+        CHECK(ranks[at] == (found == ids.end() ? 0 : found - ids.begin() + 1));
+      }
+    }
+  }
+}
+
 void test_nothing_to_search(const Execution& run) {
   const std::vector<float> items, queries(80, 1.0f);
   Catalogue catalogue({items.data(), 0, 2}, *run.kernels);
@@ -96,6 +130,7 @@ int main() {
       const Execution run{kernels, threads};
       test_one_query_and_a_batch_give_the_same_bits(run);
       test_the_best_columns_are_found(run);
+      test_ranks_are_places_in_a_search(run);
       test_nothing_to_search(run);
     }
   }

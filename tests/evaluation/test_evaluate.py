@@ -11,8 +11,9 @@ from scipy.sparse import csr_matrix
 from safecf.als.population import Population
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.data.splits.held_out import HeldOut
-from safecf.evaluation import METRICS, Evaluation, evaluate
-from safecf.models import ERMMF, IALS, SAFER2
+from safecf.evaluation import METRICS, RANK_METRICS, Evaluation, compare, evaluate
+from safecf.measures.ranks import Ranks
+from safecf.models import EASE, ERMMF, IALS, SAFER2
 from tests.problems import user_losses
 
 NAMES = tuple(METRICS)
@@ -43,7 +44,8 @@ def test_the_scores_are_the_metrics_of_the_recommendations(model, split, evaluat
     history, target = split.test.history, split.test.target
     users = np.arange(history.shape[0])
     ranked, _ = model.recommend(users, history, N=10, recalculate_user=True)
-    assert evaluation.metrics == tuple(f"{name}@{k}" for name in NAMES for k in (5, 10))
+    at_cutoffs = tuple(f"{name}@{k}" for name in NAMES for k in (5, 10))
+    assert evaluation.metrics == (*at_cutoffs, *RANK_METRICS)
     for name in NAMES:
         for k in (5, 10):
             expected = METRICS[name](ranked, target, k)
@@ -54,6 +56,63 @@ def test_the_scores_are_the_metrics_of_the_recommendations(model, split, evaluat
     assert evaluation.k == (5, 10)
     assert evaluation.model == "SAFER2"
     assert evaluate(model, split, name="mine").model == "mine"
+
+
+class Stranger:
+    """A model that can only recommend."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def recommend(self, *args, **options):
+        return self.model.recommend(*args, **options)
+
+
+@pytest.mark.parametrize("kind", [IALS, EASE])
+def test_the_whole_ranking_is_scored_too(kind, split):
+    model = kind(4).fit(split.train, show_progress=False)
+    history, target = split.test.history, split.test.target
+    users, num_items = np.arange(history.shape[0]), history.shape[1]
+    ranked, _ = model.recommend(users, history, N=num_items, recalculate_user=True)
+    ranks = Ranks.from_rankings(ranked, target, num_items - np.diff(history.indptr))
+    found = evaluate(model, split)
+    stranger = evaluate(Stranger(model), split, batch=7)
+    for name, metric in RANK_METRICS.items():
+        np.testing.assert_array_equal(found.scores[name], ranks.scores(metric))
+        np.testing.assert_array_equal(stranger.scores[name], found.scores[name])
+    np.testing.assert_array_equal(stranger.scores["recall@20"], found.scores["recall@20"])
+    assert evaluate(model, split, k=10, metrics=("auc", "recall")).metrics == ("recall@10", "auc")
+
+
+def test_a_short_ranking_leaves_the_others_to_the_end(split):
+    """User 18 has no history and the held-out items 3 and 5."""
+    found = evaluate(Fixed(np.tile([8, 3], (20, 1))), split, k=2)
+    assert split.test.target[18].indices.tolist() == [3, 5]
+    best, ranks, last = np.array([1, 2]), np.array([2, 40]), np.array([39, 40])
+    wrong = np.sum(ranks - best) / np.sum(last - best)
+    assert found.scores["auc"][18] == pytest.approx(1 - wrong)
+    wrong = np.sum(np.log(ranks / best)) / np.sum(np.log(last / best))
+    assert found.scores["log_rank"][18] == pytest.approx(1 - wrong)
+    worst = evaluate(Fixed(np.tile([8, 4], (20, 1))), split, k=2)
+    assert worst.scores["auc"][18] == worst.scores["log_rank"][18] == 0
+    assert worst.scores["ndcg"][18] > 0
+
+
+def test_ranks_that_do_not_fit_are_refused(split):
+    class Wrong(Fixed):
+        def ranks(self, user_items, target):
+            return np.zeros(3)
+
+    with pytest.raises(ValueError, match=r"ranks returned an array of shape \(3,\)"):
+        evaluate(Wrong(np.tile([5, 3], (20, 1))), split, k=2)
+
+
+def test_evaluations_of_before_are_read_and_compared(evaluation):
+    record = evaluation.to_dict()
+    record["scores"] = {name: s for name, s in record["scores"].items() if "@" in name}
+    old = Evaluation.from_dict(json.loads(json.dumps({**record, "model": "old"})))
+    assert "auc" not in old.metrics
+    assert compare([old, evaluation], resamples=20).metrics == old.metrics
 
 
 def test_batches_change_nothing(model, split, evaluation):
@@ -221,7 +280,7 @@ def test_ranks_beyond_the_catalogue_are_misses(model, split):
         (Fixed(np.zeros((20, 3), int)), "item 0 more than once in row 0"),
         (Fixed(np.full((20, 3), 40)), "item 40 in row 0, outside of 0 to 39"),
         (Fixed(np.full((20, 3), -1)), "no item for any of the users 0 to 19"),
-        (Fixed(np.zeros((20, 30), int)), r"ids of shape \(20, 30\) and scores"),
+        (Fixed(np.zeros((20, 50), int)), r"ids of shape \(20, 50\) and scores"),
         (Fixed(np.zeros((20, 3), int), np.zeros((20, 2))), r"scores of shape \(20, 2\)"),
         (Fixed(np.zeros(20, int)), r"ids of shape \(20,\)"),
     ],

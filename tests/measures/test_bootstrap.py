@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safecf.measures import bootstrap
-from safecf.measures.bootstrap import percentile_interval, resample, tail_means
+from safecf.measures.bootstrap import (
+    percentile_interval,
+    resample,
+    resample_clusters,
+    tail_means,
+    tail_means_of_counts,
+)
 from safecf.measures.tails import tail_mean
 
 LEVELS = (0.05, 0.3, 0.5, 1.0)
@@ -51,6 +57,51 @@ def test_users_without_a_score_are_left_out():
     scores = np.random.default_rng(0).random(50)
     some = np.insert(scores, [0, 20, 50], np.nan)
     np.testing.assert_array_equal(resample(some, LEVELS, 9, 0), resample(scores, LEVELS, 9, 0))
+
+
+def test_tail_means_of_counts_are_those_of_repeated_users():
+    rng = np.random.default_rng(0)
+    scores = rng.random(50).round(1)
+    scores[7] = np.nan
+    counts = rng.integers(0, 4, (6, 50))
+    found = tail_means_of_counts(scores, counts, LEVELS)
+    for row, means in zip(counts, found, strict=True):
+        expected = [tail_mean(np.repeat(scores, row), level) for level in LEVELS]
+        np.testing.assert_allclose(means, expected)
+    assert np.isnan(tail_means_of_counts(scores, 0 * counts, LEVELS)).all()
+
+
+def by_hand(scores, users, splits, level, resamples, seed):
+    """Return the means over splits for draws of users, each with all appearances."""
+    people, rng, found = np.unique(users[~np.isnan(scores)]), np.random.default_rng(seed), []
+    for _ in range(resamples):
+        drawn = people[rng.integers(people.size, size=people.size, dtype=np.int32)]
+        rows = np.concatenate([np.flatnonzero(users == user) for user in drawn])
+        parts = [scores[rows[splits[rows] == split]] for split in np.unique(splits)]
+        known = [part[~np.isnan(part)] for part in parts]
+        found.append(np.mean([tail_mean(part, level) for part in known if part.size]))
+    return found
+
+
+@pytest.mark.parametrize("size", [3, 40])
+def test_users_are_drawn_with_all_appearances(size):
+    rng = np.random.default_rng(1)
+    users = np.concatenate([rng.choice(100, size, replace=False) for _ in range(4)])
+    splits = np.repeat(np.arange(4), size)
+    scores = rng.integers(0, 6, users.size) / 5
+    scores[1] = np.nan
+    found = resample_clusters(scores, [0.3, 1.0], users, splits, 60, 5)
+    for column, level in enumerate((0.3, 1.0)):
+        expected = by_hand(scores, users, splits, level, 60, 5)
+        np.testing.assert_allclose(found[:, column], expected)
+
+
+def test_one_appearance_each_is_the_plain_bootstrap():
+    scores = np.random.default_rng(0).random(50)
+    scores[3] = np.nan
+    users, splits = np.arange(50), np.zeros(50, dtype=int)
+    clusters = resample_clusters(scores, LEVELS, users, splits, 30, 2)
+    np.testing.assert_array_equal(clusters, resample(scores, LEVELS, 30, 2))
 
 
 def test_intervals_cover_at_about_the_nominal_rate():

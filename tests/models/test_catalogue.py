@@ -23,7 +23,10 @@ def test_ials():
 
 def test_erm_mf():
     model = ERMMF(unobserved_weight=0.5, regularization=0.02, tail=0.2, tolerance=1e-5)
-    assert model.compose() == (Loss(0.5), Ridge(0.02), Mean(0.2), SpectralCG(1e-5))
+    ridge = Ridge(0.02, in_risk=True)
+    assert model.compose() == (Loss(0.5), ridge, Mean(0.2), SpectralCG(1e-5))
+    model.ridge_in_risk = False
+    assert model.compose().ridge == Ridge(0.02)
 
 
 @pytest.mark.parametrize("kind", [SAFER2, SAFER2CG])
@@ -31,7 +34,7 @@ def test_safer2(kind):
     options = {"kernel": "logistic", "bandwidth": 0.4, "quantile_steps": 7, "quantile_sample": 0.6}
     model = kind(unobserved_weight=0.5, regularization=0.02, tail=0.2, tolerance=1e-5, **options)
     loss, ridge, risk, solver = model.compose()
-    assert (loss, ridge) == (Loss(0.5), Ridge(0.02))
+    assert (loss, ridge) == (Loss(0.5), Ridge(0.02, in_risk=True))
     assert risk == SmoothedCVaR(0.2, KERNELS["logistic"], 0.4, steps=7, sample=0.6)
     assert solver == (SpectralCG(1e-5) if kind is SAFER2 else CG(5, 1e-5))
 
@@ -48,7 +51,7 @@ def test_cvar_mf(name, optimizer):
 
 
 def test_safer2_cg_is_the_papers():
-    assert SAFER2CG().compose().solver == CG(max_iterations=5, tolerance=1e-4)
+    assert SAFER2CG().make_solver() == CG(max_iterations=5, tolerance=1e-4)
     with pytest.raises(TypeError, match="unexpected keyword argument 'solver'"):
         SAFER2CG(solver="exact")
 
@@ -83,7 +86,7 @@ def test_a_plain_tail_is_of_users_with_long_histories():
     matrix = scipy.sparse.csr_matrix(rng.random((200, 60)) < rng.uniform(0.05, 0.5, (200, 1)))
     options = {"iterations": 10, "random_state": 0}
     plain = SAFER2(4, normalisation=0, bandwidth=3, unobserved_weight=0.1, **options)
-    normalised = SAFER2(4, **options)
+    normalised = SAFER2(4, bandwidth=0.15, unobserved_weight=0.004, **options)
     lengths = matrix.getnnz(axis=1)
 
     def follows_length(model):

@@ -58,7 +58,7 @@ MISMATCHES = {
     "model": (lambda: IALS(random_state=1, **OPTIONS), None, "model SAFER2 in the file, IALS here"),
     "factors": (lambda: make(factors=5), None, "factors=4 in the file, 5 here"),
     "tail": (lambda: make(tail=0.5), None, r"tail=0\.3 in the file, 0\.5 here"),
-    "bandwidth": (lambda: make(bandwidth=np.inf), None, r"bandwidth=0\.15 in the file, inf here"),
+    "bandwidth": (lambda: make(bandwidth=np.inf), None, "bandwidth='auto' in the file, inf here"),
     "kernel": (
         lambda: make(kernel="uniform"),
         None,

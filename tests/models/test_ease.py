@@ -1,7 +1,9 @@
 """EASE: the closed form against independent solutions, its rankings, and what it refuses."""
 
 import io
+import itertools
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +15,24 @@ from safecf.models import ease, inverse, ranking
 from tests.models.saved import put_together, saved, taken_apart
 
 REGULARIZATION = 2.5
+CLASSIC = {"normalisation": 0.0, "dropout": 0.0}
+WEIGHTED = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.4), (1.0, 0.3)]  # normalisation, dropout
+
+
+def classic(regularization=REGULARIZATION):
+    return EASE(regularization, **CLASSIC)
 
 
 @pytest.fixture
 def model(data):
-    return fit(EASE(REGULARIZATION), data)
+    return fit(classic(), data)
+
+
+@pytest.fixture
+def confident(data):
+    """Return the data with confidences."""
+    values = np.random.default_rng(5).integers(1, 5, data.nnz).astype(np.float32)
+    return sp.csr_matrix((values, data.indices, data.indptr), shape=data.shape)
 
 
 def fit(model, data, **rest):
@@ -42,21 +57,105 @@ def test_every_column_is_a_ridge_regression_on_the_others(model, data):
 
 def test_items_of_nobody_change_nothing_for_the_others(data, model):
     wider = sp.hstack([data, sp.csr_matrix((data.shape[0], 2))]).tocsr()
-    weights = fit(EASE(REGULARIZATION), wider).item_weights
+    weights = fit(classic(), wider).item_weights
     assert not weights[-2:].any()
     assert not weights[:, -2:].any()
     np.testing.assert_allclose(weights[:-2, :-2], model.item_weights, atol=1e-7)
 
 
-def test_the_callback_hears_of_one_epoch_and_its_objective(data, model):
+def weights_of(x, normalisation):
+    """Return w_u = c n_u^-rho, such that interactions weigh 1 on average."""
+    lengths = x.sum(axis=1)
+    found = np.where(lengths > 0, lengths, 1) ** -normalisation
+    return found * lengths.sum() / np.sum(found * lengths)
+
+
+def objective(x, weights, normalisation, dropout):
+    """Return sum_u w_u |x_u - x_u B|^2 + sum_i (lambda + p/(1-p) G_ii) |B_i|^2."""
+    w = weights_of(x, normalisation)
+    fitted = np.sum(w * np.sum((x - x @ weights) ** 2, axis=1))
+    ridge = REGULARIZATION + dropout / (1 - dropout) * (w @ x**2)
+    return fitted + np.sum(ridge * np.sum(weights**2, axis=1))
+
+
+@pytest.mark.parametrize(("normalisation", "dropout"), WEIGHTED)
+def test_the_callback_hears_of_one_epoch_and_its_objective(confident, normalisation, dropout):
     calls = []
-    fit(EASE(REGULARIZATION), data, callback=lambda *call: calls.append(call))
-    x, weights = data.toarray().astype(np.float64), model.item_weights.astype(np.float64)
-    expected = np.sum((x - x @ weights) ** 2) + REGULARIZATION * np.sum(weights**2)
-    [(epoch, seconds, objective)] = calls
+    model = EASE(REGULARIZATION, normalisation=normalisation, dropout=dropout)
+    fit(model, confident, callback=lambda *call: calls.append(call))
+    x, weights = confident.toarray().astype(np.float64), model.item_weights.astype(np.float64)
+    [(epoch, seconds, found)] = calls
     assert epoch == 0
     assert seconds > 0
-    assert objective == pytest.approx(expected, rel=1e-6)
+    assert found == pytest.approx(objective(x, weights, normalisation, dropout), rel=1e-6)
+
+
+@pytest.mark.parametrize(("normalisation", "dropout"), WEIGHTED)
+def test_the_objective_is_flat_at_the_weights(confident, normalisation, dropout):
+    """Its numeric gradient is zero for every B_ij with i != j; diag(B) = 0."""
+    x = confident.toarray().astype(np.float64)[:, :6]
+    model = EASE(REGULARIZATION, normalisation=normalisation, dropout=dropout)
+    weights = fit(model, sp.csr_matrix(x)).item_weights.astype(np.float64)
+    assert not weights.diagonal().any()
+    step, scale = 1e-3, np.abs(x.T @ x).max()
+    for place in itertools.permutations(range(6), 2):
+        sides = []
+        for sign in (1, -1):
+            moved = weights.copy()
+            moved[place] += sign * step
+            sides.append(objective(x, moved, normalisation, dropout))
+        assert abs(sides[0] - sides[1]) / (2 * step) < 1e-5 * scale
+        assert min(sides) > objective(x, weights, normalisation, dropout)
+
+
+def test_dropout_is_the_mean_over_all_dropped_inputs():
+    """E |x - d(x) B|^2 over all ways to drop items has the same minimum as the closed form."""
+    x, dropout = np.array([[1.0, 1, 0], [1, 1, 1], [0, 2, 1], [1, 0, 0]]), 0.3
+    weights = fit(EASE(0.7, normalisation=0, dropout=dropout), sp.csr_matrix(x)).item_weights
+    gram, moment = np.zeros((3, 3)), np.zeros((3, 3))  # E d'd and E d'x
+    for kept in itertools.product((0, 1), repeat=3):
+        chance = np.prod([1 - dropout if each else dropout for each in kept])
+        noisy = x * kept / (1 - dropout)
+        gram += chance * noisy.T @ noisy
+        moment += chance * noisy.T @ x
+    for item in range(3):
+        others = np.delete(np.arange(3), item)
+        left = gram[np.ix_(others, others)] + 0.7 * np.eye(2)
+        expected = np.linalg.solve(left, moment[others, item])
+        np.testing.assert_allclose(weights[others, item], expected, rtol=1e-5)
+
+
+def test_interactions_weigh_one_on_average(confident):
+    mass = np.append(np.asarray(confident.sum(axis=1)).ravel(), 0)
+    for normalisation in (0.0, 0.3, 1.0):
+        found = ease.user_weights(mass, normalisation)
+        assert found @ mass == pytest.approx(mass.sum())
+        np.testing.assert_allclose(found[:-1] / found[-1], mass[:-1] ** -normalisation)
+    assert (ease.user_weights(mass, 0) == 1).all()
+
+
+def test_the_classic_model_has_the_bits_of_its_formula(confident, monkeypatch):
+    monkeypatch.setattr(inverse, "BLOCK", 6)
+    x = confident.astype(np.float64)
+    expected = (x.T @ x).toarray() + REGULARIZATION * np.eye(x.shape[1])
+    inverse.invert(expected, 1, lambda done: None)
+    expected = (expected / -expected.diagonal()).astype(np.float32)
+    np.fill_diagonal(expected, 0)
+    np.testing.assert_array_equal(fit(classic(), confident).item_weights, expected)
+
+
+def test_the_options_are_kept_and_old_files_are_classic(data):
+    model = fit(EASE(7, normalisation=0.2, dropout=0.1), data)
+    assert safecf.load(io.BytesIO(saved(model))).get_params() == model.get_params()
+    old = safecf.load(Path(__file__).parent / "v0_1" / "EASE")
+    assert (old.normalisation, old.dropout) == (0, 0)
+
+
+@pytest.mark.parametrize("options", [{"normalisation": 1.1}, {"dropout": 1}, {"dropout": -0.1}])
+def test_options_out_of_range(data, options):
+    [(name, value)] = options.items()
+    with pytest.raises(ValueError, match=rf"{name}={value} has to be in \[0, 1[\])]"):
+        fit(EASE(**options), data)
 
 
 def test_the_callback_can_use_the_model_and_its_errors_leave_no_trace(data, model):
@@ -107,13 +206,13 @@ def test_several_blocks_have_the_same_bits_on_any_number_of_threads(data, monkey
 def test_what_cannot_be_inverted_is_refused(data, model):
     before = model.item_weights
     twins = sp.hstack([data, data]).tocsr()
-    model.regularization = 0
+    model.regularization = 0  # as well as no dropout
     with pytest.raises(SolveError, match="regularization=0; raise regularization"):
         fit(model, twins)
     assert model.item_weights is before
     wild = sp.csr_matrix([[1e-25, 1e25], [0, 1]])
     with pytest.raises(SolveError, match="scale the weights"):
-        fit(EASE(1e-60), wild)
+        fit(classic(1e-60), wild)
 
 
 def test_too_many_items_are_refused_before_any_work(data, monkeypatch):

@@ -32,7 +32,7 @@ def split(data):
     return SimpleNamespace(train=data[:20], validation=heldout, test=heldout)
 
 
-@pytest.mark.parametrize(("metric", "level"), [("ndcg@5", 1.0), ("recall@3", 0.4)])
+@pytest.mark.parametrize(("metric", "level"), [("ndcg@5", 1.0), ("recall@3", 0.4), ("auc", 0.4)])
 def test_the_best_epoch_is_kept(split, metric, level):
     states = []
     model = make(iterations=12)
@@ -70,7 +70,7 @@ def test_validation_changes_nothing_in_training(split):
     ("how", "error", "message"),
     [
         ({"validation": 3}, TypeError, "validation is of type int .* try split.validation"),
-        ({"metric": "ndcg"}, ValueError, "metric='ndcg' has no cutoff"),
+        ({"metric": "recall"}, ValueError, "metric='recall' has no cutoff"),
         ({"metric": "ndcg@0"}, ValueError, "metric='ndcg@0'"),
         ({"metric": "ndgc@10"}, ValueError, "did you mean 'ndcg'"),
         ({"metric": None}, ValueError, "metric=None"),

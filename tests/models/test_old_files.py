@@ -50,7 +50,8 @@ def test_groups_and_history_are_there():
 
 
 def test_a_checkpoint_is_gone_on_from():
-    model = SAFER2(3, bandwidth=0.3, random_state=0, iterations=4)
+    model = SAFER2(3, bandwidth=0.3, random_state=0, iterations=4, ridge_in_risk=False)
+    model.regularization = model.unobserved_weight = 0.004  # the defaults of version 0.1
     model.fit(named(data()), show_progress=False, resume=FILES / "checkpoint")
     assert [record.epoch for record in model.history] == [1, 2, 3, 4]
     scores = model.user_factors @ model.item_factors.T

@@ -1,5 +1,6 @@
 """Evaluations made up for the report's tests."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,21 @@ def make(
         losses=noise.gamma(4, 0.07, users) if losses else None,
         versions={"safecf": "0.0.0"},
     )
+
+
+def repeated(splits: int = 3, users: int = 200, **options: Any) -> Comparison:
+    """iALS and SAFER2 on several splits, each with some users of the others."""
+
+    def on_splits(model: str, seed: int, gain: float) -> list[Evaluation]:
+        found = []
+        for split in range(splits):
+            each = make(model, seed=seed + 10 * split, gain=gain, users=users, **options)
+            ids = np.arange(users) + users // 2 * split
+            group = None if each.users.group is None else each.users.group[ids % users]
+            found.append(replace(each, users=replace(each.users, ids=ids, group=group)))
+        return found
+
+    return compare([on_splits("iALS", 1, 0.0), on_splits("SAFER2", 2, 0.15)], resamples=60)
 
 
 def pair(**options: Any) -> Comparison:

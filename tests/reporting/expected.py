@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from safecf.evaluation import Comparison, Evaluation, tail_profile
+from safecf.measures.tails import in_tail
 from safecf.reporting.markup import FORMATS
 from safecf.reporting.sections.elements import STATS
 
@@ -45,10 +46,11 @@ def _group(evaluation: Evaluation, stat: str, metric: str, group: str, resamples
     means["all users"] = evaluation.mean(metric)
     risks["all users"] = profile.inside / (profile.inside + profile.outside)
     if groups.smaller is not None:
-        small = {f"group {each.label}": each.users for each in groups.scores if not each.enough}
-        inside = sum(risks[key] * users for key, users in small.items())
-        means[groups.smaller.label] = groups.smaller.mean
-        risks[groups.smaller.label] = inside / sum(small.values())
+        few = np.isin(
+            evaluation.users.group, [each.label for each in groups.scores if not each.enough]
+        )
+        means[groups.smaller.label] = evaluation.scores[metric][few].mean()
+        risks[groups.smaller.label] = in_tail(evaluation.scores[metric], LEVEL)[few].mean()
     if stat == "worst group":
         assert groups.worst is not None
         return groups.worst.mean

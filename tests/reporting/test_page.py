@@ -11,13 +11,14 @@ import pytest
 
 from safecf.evaluation import Comparison, Evaluation, compare
 from safecf.reporting import report
-from tests.reporting.evaluations import GROUPS, HOSTILE, METRICS, TAILS, make, pair
+from tests.reporting.evaluations import GROUPS, HOSTILE, METRICS, TAILS, make, pair, repeated
 from tests.reporting.expected import expected, written
 from tests.reporting.reader import Reader, read
 
 
-def test_numbers_on_the_page_are_those_of_the_data(tmp_path: Path) -> None:
-    comparison = pair(groups=GROUPS)
+@pytest.mark.parametrize("make_results", [pair, repeated])
+def test_numbers_on_the_page_are_those_of_the_data(tmp_path: Path, make_results: Any) -> None:
+    comparison = make_results(groups=GROUPS)
     page = read(comparison, tmp_path)
     seen = set()
     for found, text in page.numbers:
@@ -178,6 +179,12 @@ def zeros(*, everywhere: bool) -> list[Evaluation]:
     return [dataclasses.replace(first, scores=scores), second]
 
 
+def zeros_on_splits() -> Comparison:
+    found = repeated()
+    scores = {metric: np.zeros_like(values) for metric, values in found.baseline.scores.items()}
+    return compare([dataclasses.replace(found.baseline, scores=scores), *found.others], resamples=9)
+
+
 CASES: dict[str, Any] = {
     "single": lambda: make("SAFER2"),
     "list of one": lambda: [make("SAFER2")],
@@ -186,6 +193,10 @@ CASES: dict[str, Any] = {
     "two users": lambda: pair(users=2),
     "no history": lambda: pair(epochs=0),
     "one epoch": lambda: pair(epochs=1),
+    "several splits": repeated,
+    "several splits, one user": lambda: repeated(users=1),
+    "several splits, zeros": zeros_on_splits,
+    "one model on several splits": lambda: repeated().baseline,
     "many epochs": lambda: pair(epochs=3000),
     "no losses": lambda: pair(losses=False),
     "a metric without scores": lambda: without_scores(("recall@50",)),

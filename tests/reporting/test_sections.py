@@ -13,7 +13,7 @@ from safecf.evaluation import Comparison, Evaluation, compare
 from safecf.reporting.content import Chart, Series
 from safecf.reporting.drawing.charts import beyond, level_chart
 from safecf.reporting.markup import MINUS, MISSING, SPACE, typeset
-from tests.reporting.evaluations import GROUPS, METRICS, history, make, pair
+from tests.reporting.evaluations import GROUPS, METRICS, history, make, pair, repeated
 from tests.reporting.reader import Reader, read
 
 
@@ -45,6 +45,42 @@ def test_models_of_one_kind_are_told_apart(tmp_path: Path) -> None:
     ]
     page = read(compare(models, resamples=20), tmp_path)
     assert "IALS 1: factors=32 · IALS 2: factors=64" in page.shown
+
+
+def at_floor(name: str, shift: float) -> Evaluation:
+    """Return an evaluation in which half of the users have no hit, and all have ranks."""
+    recall = np.r_[np.zeros(100), np.linspace(0.1, 0.9, 100)]
+    scores = {"recall@20": recall, "ndcg": np.linspace(0.1, 0.5, 200) + shift}
+    return dataclasses.replace(make(name), scores=scores)
+
+
+def test_a_tail_of_zeros_is_told_and_another_metric_shown(tmp_path: Path) -> None:
+    models = [at_floor("iALS", 0), at_floor("ERM-MF", 0.01), at_floor("SAFER2", 0.05)]
+    comparison = compare(models, resamples=50)
+    page = read(comparison, tmp_path)
+    verdict = section(page, "Verdict", "Who is lifted")
+    assert f"{comparison.floor('recall@20', 0.3)}." in verdict
+    assert "Better for the worst-off 30 %" in verdict
+    assert "SAFER2 is shown first because it has the highest ndcg of 2 models" in verdict
+    lift = comparison.difference("SAFER2", "ndcg", 0.3).relative[0]
+    cards = [
+        float(found["value"] or "nan")
+        for found, _ in page.numbers
+        if (found.get("data-metric"), found["data-stat"]) == ("ndcg", "relative")
+    ]
+    assert cards[0] == pytest.approx(lift, rel=1e-5)
+    alone = section(read(models[2], tmp_path), "Verdict", "From the worst-off to everybody")
+    assert "Worst-off 30 %, ndcg" in alone
+    assert f"{models[2].tail('ndcg', 0.3):.4f}" in alone
+    assert "whatever the model" not in section(read(pair(), tmp_path), "Verdict", "Who is lifted")
+
+
+def test_metrics_over_the_whole_ranking_are_explained(tmp_path: Path) -> None:
+    scores = dict.fromkeys(("ndcg@20", "ndcg", "auc", "log_rank"), np.linspace(0, 1, 200))
+    page = read(dataclasses.replace(make("iALS"), scores=scores), tmp_path)
+    words = section(page, "In plain words", "Made by safecf")
+    assert "among the first 20 recommendations" in words
+    assert words.lower().count("over the whole ranking") == 3
 
 
 # The levels
@@ -98,6 +134,31 @@ def test_zero_beside_zero_has_no_lift_but_a_difference(tmp_path: Path) -> None:
     row = section(page, "recall@20 at every level", "Worst-off 30 %").partition("Worst-off 10 %")[2]
     assert "0.0 %" not in row
     assert f"{MISSING}+0.0000 [+0.0000, +0.0000]" in row
+
+
+# The splits
+
+
+def test_several_splits_are_shown_one_by_one(tmp_path: Path) -> None:
+    comparison = repeated(users=100)
+    page = read(comparison, tmp_path)
+    assert "200 users · 3 splits" in page.shown
+    assert "show all 300 appearances of the users" in page.shown
+    words = section(page, "Split by split", "Who gains")
+    change = comparison.difference("SAFER2", "recall@20", 0.3)
+    lifts = [f"{each:+.1f} %" for each in change.split_lifts]
+    assert f"SAFER2worst-off 30 %{change.splits_won} of 3" in words
+    for number, lift in enumerate(lifts, start=1):
+        assert f"{number}{lift}" in words
+    assert "each with all appearances" in section(page, "All numbers", "Every metric")
+    alone = read(pair(), tmp_path)
+    assert "Split by split" not in alone.shown
+    assert "appearances" not in alone.shown
+
+
+def test_few_users_on_many_splits_are_few(tmp_path: Path) -> None:
+    words = read(repeated(splits=4, users=10), tmp_path).shown
+    assert "25 users were measured; it takes 30" in words
 
 
 # The users

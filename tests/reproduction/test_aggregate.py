@@ -10,7 +10,6 @@ from reproduction.aggregate import (
     lifts,
     over_splits,
     samples,
-    weighted_tails,
     without_users,
 )
 from reproduction.aggregate import gain as gain_of
@@ -45,17 +44,6 @@ def random_results(rng, lift_by, splits=6, users=40):
         before.append(result(scores, split, users=chosen))
         after.append(result(better, split, users=chosen))
     return before, after
-
-
-def test_weighted_tails_are_those_of_repeated_users():
-    rng = np.random.default_rng(0)
-    scores = rng.random(50).round(1)
-    scores[7] = np.nan
-    counts = rng.integers(0, 4, (6, 50))
-    for level in (0.1, 0.3, 1.0):
-        expected = [tail_mean(np.repeat(scores, row), level) for row in counts]
-        found = weighted_tails(scores, counts.T.astype(np.float64), level)
-        np.testing.assert_allclose(found, expected)
 
 
 def test_means_over_starts_and_splits():

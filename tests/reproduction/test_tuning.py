@@ -16,7 +16,7 @@ def found(cell):
     """Return a recall, the same for all users, that falls with the distance from `BEST`."""
     options, rng = cell.settings["options"], np.random.default_rng(cell.settings["seed"])
     distance = sum(
-        abs(np.log(options[name] / best)) for name, best in BEST.items() if name in options
+        abs(np.log(options[name] / best)) for name, best in BEST.items() if options.get(name)
     )
     size = 0.01 * (options.get("factors") == 512)
     rows = [

@@ -144,8 +144,15 @@ class HalfSteps(Protocol):
         cannot be solved.
         """
 
-    def losses(self, matrix: Matrix, pair_weight: Vector, factors: Factors, fixed: Fixed) -> Vector:
-        """Return a_r/2 sum_j c_rj (1 - x_r.y_j)^2 + 1/2 x_r' G x_r for every row."""
+    def losses(
+        self,
+        matrix: Matrix,
+        pair_weight: Vector,
+        factors: Factors,
+        fixed: Fixed,
+        ridge: Vector | None = None,
+    ) -> Vector:
+        """Return a_r/2 sum_j c_rj (1 - x_r.y_j)^2 + 1/2 x_r' G x_r + ridge_r/2 |x_r|^2."""
 
     @property
     def loss_sums(self) -> "LossSums":
@@ -163,7 +170,13 @@ class Blocks(HalfSteps, Protocol):
         """Return x_r.y_j for every entry (r, j) of the matrix, in its order."""
 
     def scored_losses(
-        self, matrix: Matrix, pair_weight: Vector, scores: PairScores, factors: Factors, gram: Gram
+        self,
+        matrix: Matrix,
+        pair_weight: Vector,
+        scores: PairScores,
+        factors: Factors,
+        gram: Gram,
+        ridge: Vector | None = None,
     ) -> Vector:
         """Return the losses, given the scores x_r.y_j of the matrix's entries, and G."""
 
@@ -221,6 +234,18 @@ class Index(Protocol):
         query. Where fewer than k are left, ids are padded with -1 and scores with -FLT_MAX. A
         score of NaN or minus infinity is never returned. If the backend has `same_bits`, a query
         has the same scores alone and among others.
+        """
+
+    def ranks(
+        self,
+        queries: NDArray[np.float32],
+        targets: "Csr",
+        exclude: "Csr | None" = None,
+        exclude_all: Ids | None = None,
+    ) -> Ids:
+        """Return the rank of every entry of `targets`, which has one row per query.
+
+        It is the entry's place, from 1 on, in a search of all rows; 0 if no search returns it.
         """
 
 

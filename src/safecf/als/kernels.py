@@ -19,6 +19,7 @@ class Kernel(ABC):
     """
 
     name: ClassVar[str]
+    deviation: ClassVar[float]  # the standard deviation of k
 
     @abstractmethod
     def density(self, t: Floats) -> Floats:
@@ -46,6 +47,7 @@ class Gaussian(Kernel):
     """The standard normal density."""
 
     name = "gaussian"
+    deviation = 1.0
 
     def density(self, t: Floats) -> Floats:
         """k(t) = exp(-t^2 / 2) / sqrt(2 pi), which is zero in float64 beyond |t| = 39."""
@@ -70,6 +72,7 @@ class Logistic(Kernel):
     """The standard logistic density."""
 
     name = "logistic"
+    deviation = math.pi / math.sqrt(3)
 
     def density(self, t: Floats) -> Floats:
         """k(t) = K(t) K(-t)."""
@@ -95,6 +98,7 @@ class Epanechnikov(Kernel):
     """A parabola on [-1, 1]."""
 
     name = "epanechnikov"
+    deviation = 1 / math.sqrt(5)
 
     def density(self, t: Floats) -> Floats:
         """k(t) = 3/4 (1 - t^2) on [-1, 1]."""
@@ -122,6 +126,7 @@ class Uniform(Kernel):
     """The constant 1/2 on [-1, 1]."""
 
     name = "uniform"
+    deviation = 1 / math.sqrt(3)
 
     def density(self, t: Floats) -> Floats:
         """k(t) = 1/2 on [-1, 1]."""
@@ -147,6 +152,7 @@ class Triangular(Kernel):
     """A tent on [-1, 1]."""
 
     name = "triangular"
+    deviation = 1 / math.sqrt(6)
 
     def density(self, t: Floats) -> Floats:
         """k(t) = 1 - |t| on [-1, 1]."""

@@ -5,10 +5,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from safecf.als.capabilities import HalfSteps, RowReport
+from safecf.als.loss import Vector
 from safecf.als.population import Population
 from safecf.als.risk import Risk
 from safecf.als.rows import Problem
@@ -31,6 +33,7 @@ class Epoch:
     `objective` is risk + ridge terms, per user and unit of weight (the paper's Psi + Omega).
     `var` and `cvar` are those of the users' losses, or of the groups' where the risk is theirs.
     `residual_*` are the norms of the change of U, V and the weights z. `seconds` is by step.
+    `bandwidth` is h, where the risk has one.
     """
 
     epoch: int
@@ -44,6 +47,7 @@ class Epoch:
     residual_items: float
     residual_weights: float
     seconds: dict[str, float] = field(compare=False)
+    bandwidth: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,10 @@ class Training:
         they were before it, to which `state.users` need not belong. One that diverges ends
         training with a warning, or, if there is no earlier one to stay with, with an error.
         """
-        problem, risk, clock = self.problem, self.risk, _Clock()
+        problem, clock = self.problem, _Clock()
         active, sums = problem.active_users, self.backend.loss_sums
         sweep = make_sweep(problem, self.backend, self.solver)
-        collapse = _Collapse(risk.tail, warned=not sweep.forgets)
+        collapse = _Collapse(self.risk.tail, warned=not sweep.forgets)
 
         def population() -> Population:
             sweep.prepare(state, clock)
@@ -90,11 +94,14 @@ class Training:
             try:
                 with _undone_on_error(sweep, state):
                     with clock("quantile"):
+                        risk = self.risk.scaled(users if state.epoch else None)
                         rng = np.random.default_rng([self.seed, state.epoch])
                         start = risk.start(users) if state.xi is None else state.xi
                         xi = risk.quantile(users, start, rng)
                         weights = np.zeros_like(state.weights)
                         weights[active] = risk.weights(users, xi)
+                        if problem.ridge.in_risk:
+                            weights = _between(state.weights, weights, risk.step(users))
                     solved = sweep.run(state, weights, clock)
                     users = population()
                     with clock("quantile"):
@@ -102,7 +109,7 @@ class Training:
                         measured = {
                             "mean_weight": users.mean(weights[active]),
                             "residual_weights": float(np.linalg.norm(kept - state.weights)),
-                            **self._measures(users, xi, solved),
+                            **self._measures(risk, users, xi, solved),
                         }
                     record = Epoch(state.epoch + 1, xi=xi, seconds=clock.lap(), **measured)
                     below = solved[0].below(VANISHED * solved[0].largest(), problem.counts)
@@ -114,12 +121,13 @@ class Training:
             yield record
 
     def _measures(
-        self, users: Population, xi: float, solved: tuple[RowReport, RowReport]
-    ) -> dict[str, float]:
+        self, risk: Risk, users: Population, xi: float, solved: tuple[RowReport, RowReport]
+    ) -> dict[str, Any]:
         """Return the fields of `Epoch` that follow from the losses and the row reports."""
-        problem, risk = self.problem, self.risk
-        ridge = solved[0].penalty(problem.counted(problem.unit_user_rows.ridge))
-        ridge += solved[1].penalty(problem.unit_item_rows.ridge)
+        problem = self.problem
+        ridge = solved[1].penalty(problem.unit_item_rows.ridge)
+        if not problem.ridge.in_risk:
+            ridge += solved[0].penalty(problem.counted(problem.unit_user_rows.ridge))
         ranked = risk.ranked(users)
         return {
             "objective": (risk.total(users, xi) + ridge / 2) / (risk.tail * users.size),
@@ -128,7 +136,13 @@ class Training:
             "cvar": ranked.tail_mean(risk.tail),
             "residual_users": math.sqrt(solved[0].change()),
             "residual_items": math.sqrt(solved[1].change()),
+            "bandwidth": risk.bandwidth,
         }
+
+
+def _between(old: Vector, new: Vector, step: float) -> Vector:
+    """Return old + step (new - old)."""
+    return new if step == 1 else old + step * (new - old)
 
 
 @contextmanager
@@ -174,8 +188,8 @@ class _Collapse:
         warn(
             f"training collapses at epoch {record.epoch}: {vanished:.0%} of the users have "
             f"vanishing factors, the mean weight is {record.mean_weight:.2g} where {self.tail:.2g} "
-            "is wanted; lower regularization, or, with a smoothed CVaR, raise bandwidth or "
-            "quantile_sample",
+            "is wanted; lower regularization, or, with a smoothed CVaR, set ridge_in_risk=True, or "
+            "raise bandwidth or quantile_sample",
             ConvergenceWarning,
         )
 

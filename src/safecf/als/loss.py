@@ -36,10 +36,15 @@ class Ridge:
     lambda (1 + b |V|) for users, lambda (sum_{u in U_i} 1/|V_u| + b alpha |U|) for items.
     Where the weights are at most 1, with mean alpha, nu = 1 bounds the condition number of every
     row by max |y|^2 / lambda + 1.
+
+    The users' ridge stands outside the risk, as in the paper, or `in_risk`: then the risk is that
+    of loss_u + ridge_u/2 |x_u|^2. No weight w_u changes what is best for x_u, so that users of
+    small weight are not pulled to zero; the users' half-step is the fold-in.
     """
 
     regularization: float
     exponent: float = 1.0
+    in_risk: bool = False
 
     def weights(self, mass: Vector, unobserved: float) -> Vector:
         """Return lambda (mass + unobserved)^nu, with unobserved = b n."""

@@ -1,5 +1,6 @@
 """Losses of users, and the sums over them that the quantile step asks for."""
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -122,6 +123,11 @@ class Population:
     def mean_loss(self) -> float:
         """1/N sum_u count_u loss_u."""
         return self.totals.loss / self.totals.size
+
+    @cached_property
+    def spread(self) -> float:
+        """The standard deviation of the losses."""
+        return math.sqrt(self.mean(np.square(self.losses - self.mean_loss)))
 
     def sums(self, smoothing: Smoothing, xi: float) -> Sums:
         """Return the sums at xi; an epoch's objective and the next quantile step share a pass."""

@@ -1,8 +1,8 @@
 """Risks: how much each user counts, given everybody's losses."""
 
 import math
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,17 @@ class Risk(Protocol):
         """The mean weight at the best xi: the share of users that is protected."""
         ...
 
+    @property
+    def bandwidth(self) -> float | None:
+        """h, if the risk is smoothed."""
+        ...
+
     def ranked(self, population: Population) -> Population:
         """Return the population whose tail is measured: the users, or groups of them."""
+        ...
+
+    def scaled(self, population: Population | None) -> "Risk":
+        """Return the risk on the scale of these losses; None before there are trained ones."""
         ...
 
     def start(self, population: Population) -> float:
@@ -43,12 +52,21 @@ class Risk(Protocol):
         """Return the risk's part of the objective, on the scale of sum_u count_u w_u loss_u."""
         ...
 
+    def step(self, population: Population) -> float:
+        """How far to go from the last epoch's weights to the new ones, at most 1.
+
+        Users who count more get smaller losses, and then count less: if the weights are steep in
+        the losses, whole steps make them swing.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Mean:
     """Everybody counts the same: weight 1 for iALS, the tail for ERM-MF."""
 
     weight: float = 1.0
+    bandwidth: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if not 0 < self.weight <= 1:
@@ -62,6 +80,10 @@ class Mean:
     def ranked(self, population: Population) -> Population:
         """Return the users themselves."""
         return population
+
+    def scaled(self, population: Population | None) -> Self:
+        """Return the risk itself."""
+        return self
 
     def start(self, population: Population) -> float:
         """Return xi = 1/n sum_u loss_u."""
@@ -79,12 +101,18 @@ class Mean:
         """Return weight sum_u loss_u."""
         return self.weight * population.sum(population.losses)
 
+    def step(self, population: Population) -> float:
+        """Return 1: the weights do not change."""
+        return 1.0
+
 
 @dataclass(frozen=True)
 class SmoothedCVaR:
     """The mean loss of the worst-off share `tail` of the users, smoothed by `kernel`: SAFER2.
 
-    An infinite bandwidth gives everybody the weight `tail`, just as `Mean(tail)`: ERM-MF.
+    An infinite bandwidth gives everybody the weight `tail`, just as `Mean(tail)`: ERM-MF. A
+    `relative` one is in units of the losses' standard deviation, for a kernel of deviation 1:
+    `scaled` makes it absolute for given losses.
     """
 
     tail: float
@@ -92,6 +120,7 @@ class SmoothedCVaR:
     bandwidth: float
     steps: int = 5
     sample: float = 1.0
+    relative: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.tail <= 1:
@@ -109,6 +138,14 @@ class SmoothedCVaR:
     def ranked(self, population: Population) -> Population:
         """Return the users themselves."""
         return population
+
+    def scaled(self, population: Population | None) -> "SmoothedCVaR":
+        """H = bandwidth std(loss) / std(Z), Z ~ k; infinite before there are trained losses."""
+        if not self.relative:
+            return self
+        spread = 0.0 if population is None else population.spread
+        bandwidth = self.bandwidth * spread / self.kernel.deviation
+        return replace(self, bandwidth=bandwidth or math.inf, relative=False)
 
     def start(self, population: Population) -> float:
         """Return xi = 1/n sum_u loss_u."""
@@ -146,6 +183,13 @@ class SmoothedCVaR:
             return Mean(self.tail).total(population, xi)
         return self.tail * population.size * Psi(population, self.smoothing).at(xi).value
 
+    def step(self, population: Population) -> float:
+        """H / (h + std(loss)), for a kernel of deviation 1: the slope of the weights is 1/h."""
+        if math.isinf(self.bandwidth):
+            return 1.0
+        width = self.bandwidth * self.kernel.deviation
+        return width / (width + population.spread)
+
     @property
     def smoothing(self) -> Smoothing:
         """Tail, kernel and bandwidth."""
@@ -161,6 +205,7 @@ class CVaR:
     """The mean loss of the worst-off share `tail` of the users, not smoothed: CVaR-MF."""
 
     tail: float
+    bandwidth: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if not 0 < self.tail <= 1:
@@ -169,6 +214,10 @@ class CVaR:
     def ranked(self, population: Population) -> Population:
         """Return the users themselves."""
         return population
+
+    def scaled(self, population: Population | None) -> Self:
+        """Return the risk itself."""
+        return self
 
     def start(self, population: Population) -> float:
         """Return xi = 1/n sum_u loss_u."""
@@ -186,6 +235,10 @@ class CVaR:
         """Return tail n xi + sum_u max(0, loss_u - xi)."""
         ramps = np.maximum(population.losses - xi, 0)
         return self.tail * population.size * xi + population.sum(ramps)
+
+    def step(self, population: Population) -> float:
+        """Return 1: gradient steps are small enough."""
+        return 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,10 +268,20 @@ class GroupCVaR:
         """The share of groups that is protected."""
         return self.risk.tail
 
+    @property
+    def bandwidth(self) -> float:
+        """h, on the scale of the groups' mean losses."""
+        return self.risk.bandwidth
+
     def ranked(self, population: Population) -> Population:
         """L_g, with every group counted once."""
         losses = self._sums(population.counted(population.losses)) / self._sizes(population)
         return Population(losses, passes=population.passes)
+
+    def scaled(self, population: Population | None) -> "GroupCVaR":
+        """Return the risk on the scale of the groups' mean losses."""
+        ranked = None if population is None else self.ranked(population)
+        return replace(self, risk=self.risk.scaled(ranked))
 
     def start(self, population: Population) -> float:
         """Return xi = 1/G sum_g L_g."""
@@ -236,6 +299,10 @@ class GroupCVaR:
     def total(self, population: Population, xi: float) -> float:
         """Return N/G times the total of the groups."""
         return self.risk.total(self.ranked(population), xi) * (population.size / len(self.names))
+
+    def step(self, population: Population) -> float:
+        """Return that of the groups."""
+        return self.risk.step(self.ranked(population))
 
     def group_weights(self, weights: Population) -> dict[str | int, float]:
         """Return z_g = w_u G N_g / N by name, given w_u in the place of the losses."""

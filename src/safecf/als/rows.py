@@ -89,6 +89,7 @@ def item_rows(
 class Problem:
     """sum_u count_u (w_u loss_u + ridge_u/2 |x_u|^2) + 1/2 sum_i ridge_i |y_i|^2 on given data.
 
+    With the ridge in the risk, read w_u (loss_u + ridge_u/2 |x_u|^2) for the sum's terms.
     `tail` is the mean of the weights w_u, alpha. User u stands for `user_count`[u] users with the
     same history, for one where that is None; only sums over users know of it, that is the risk
     and the items' half-step. Users and items without interactions have zero factors and count
@@ -182,8 +183,15 @@ class Problem:
         mass = self.interactions.items.row_mass(pair_weight)
         return item_rows(self.items, mass, pair_weight, self.loss, self.ridge, total_weight)
 
+    @property
+    def risk_ridge(self) -> Vector | None:
+        """The users' ridge, if it is part of what the risk measures."""
+        return self.unit_user_rows.ridge if self.ridge.in_risk else None
+
     def user_rows(self, weight: Vector) -> Rows:
-        """Return the users' half-step at the weights w_u."""
+        """Return the users' half-step at the weights w_u: w = 1 if the ridge is in the risk."""
+        if self.ridge.in_risk:
+            return self.unit_user_rows
         row_weight = weight * self.pair_weight
         return replace(self.unit_user_rows, row_weight=row_weight, gram_weight=weight)
 

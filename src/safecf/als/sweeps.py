@@ -53,7 +53,7 @@ class Sweep(Protocol):
         """Get ready for the losses and the next `run`; may rotate both sides of `state`."""
 
     def losses(self, state: State, timer: Timer) -> Vector:
-        """Return loss_u of every user, after `prepare`."""
+        """Return loss_u of every user, with the ridge if it is in the risk; after `prepare`."""
 
     def run(self, state: State, weights: Vector, timer: Timer) -> tuple[RowReport, RowReport]:
         """Update both sides of `state`, after `prepare`, and report on users and items."""
@@ -62,8 +62,13 @@ class Sweep(Protocol):
 class InPlace:
     """What the sweeps share that solve for one side given the other, in place."""
 
-    forgets: ClassVar[bool] = True
+    problem: Problem
     backend: HalfSteps
+
+    @property
+    def forgets(self) -> bool:
+        """Not if the ridge is in the risk: the users' half-step has no weights then."""
+        return not self.problem.ridge.in_risk
 
     def backup(self, state: State) -> State:
         """Back up the items only; users are recomputed by fold-in."""
@@ -99,7 +104,9 @@ class Alternating(InPlace):
         """loss_u in the eigenbasis of b Y'Y."""
         problem = self.problem
         with timer("losses"):
-            return self.backend.losses(problem.users, problem.pair_weight, state.users, self._items)
+            return self.backend.losses(
+                problem.users, problem.pair_weight, state.users, self._items, problem.risk_ridge
+            )
 
     def run(self, state: State, weights: Vector, timer: Timer) -> tuple[RowReport, RowReport]:
         """X from Y by G = b Y'Y, then Y from X by G = b X' diag(count w) X."""
@@ -150,7 +157,12 @@ class Cyclic(InPlace):
         with timer("losses"):
             gram = gramian(problem.loss, backend, state.items)
             return backend.scored_losses(
-                problem.users, problem.pair_weight, self._scores, state.users, gram
+                problem.users,
+                problem.pair_weight,
+                self._scores,
+                state.users,
+                gram,
+                problem.risk_ridge,
             )
 
     def run(self, state: State, weights: Vector, timer: Timer) -> tuple[RowReport, RowReport]:
@@ -209,7 +221,7 @@ class Simultaneous:
         problem = self.problem
         with timer("losses"):
             losses = self.backend.losses(
-                problem.users, problem.pair_weight, state.users, self._items
+                problem.users, problem.pair_weight, state.users, self._items, problem.risk_ridge
             )
         mean, zero = problem.population(losses).mean_loss, self._loss_of_zero
         if not mean <= HOPELESS * zero:

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from safecf.cli.command_options import MODELS, DataOptions, SplitOptions, with_records
 from safecf.defaults import LEVEL, METRIC
+
+if TYPE_CHECKING:
+    from safecf.evaluation import Evaluation
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class RunOptions:
     seed: Annotated[int, typer.Option(help="Seed of the models.")] = 0
     metric: Annotated[
         str | None,
-        typer.Option(help="Metric to show, such as recall or ndcg@10.", show_default=METRIC),
+        typer.Option(help="Metric to show, such as recall, ndcg@10, or auc.", show_default=METRIC),
     ] = None
     k: Annotated[
         list[int] | None,
@@ -56,6 +59,8 @@ def compare(data: DataOptions, split: SplitOptions, options: RunOptions) -> None
     For example:
 
     safecf compare clicks.parquet --user visitor --item page -m ials -m safer2 --report out.html
+
+    safecf compare ml-1m -m ials:factors=32 -m safer2:factors=32 --repeats 10
     """
     if len(options.model) < 2:
         raise ValueError(
@@ -69,6 +74,7 @@ def _run(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
     from rich.console import Console  # noqa: PLC0415
 
     from safecf.cli import inputs, results  # noqa: PLC0415
+    from safecf.evaluation import over_splits  # noqa: PLC0415
 
     metric, cutoffs = results.choose_metric(options.metric, options.k)
     output = results.Output(
@@ -81,9 +87,23 @@ def _run(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
         settings=split.settings() | {"command": results.command_line()},
     )
     models = inputs.name_models(options.model, options.seed)
-    made = inputs.load_data(data).split(split)
-    evaluations = results.train_and_evaluate(models, made, output)
+    if split.repeats > 1:
+        inputs.refuse_fitted(models)
+    loaded = inputs.load_data(data)
+
+    def run(number: int, each: SplitOptions) -> tuple[list["Evaluation"], dict[str, object]]:
+        """Train and evaluate on one split, which is not kept; also return its facts."""
+        if split.repeats > 1 and not options.quiet:
+            Console(stderr=True).print(f"split {number} of {split.repeats}", highlight=False)
+        made = loaded.split(each)
+        found = results.train_and_evaluate(models, made, output, again=split.repeats > 1)
+        return found, results.describe(made, " ".join(data.data))
+
+    found, facts = zip(*(run(*each) for each in enumerate(split.each(), start=1)), strict=True)
+    evaluations = [over_splits(each) for each in zip(*found, strict=True)]
+    summary = facts[0]
+    if split.repeats > 1:
+        summary["counted in"] = f"the first of {split.repeats} splits"
     console = Console()
-    summary = results.describe(made, " ".join(data.data))
     for file in results.show_results(console, evaluations, output, summary):
         console.print(f"written: {file}", highlight=False)

@@ -1,7 +1,9 @@
 """The inputs of a command: data by name or path, and models by name and options."""
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ class Data:
     options: DataOptions
     dataset: DataSet | None = None
 
+    @cached_property
     def filtered(self) -> Log:
         """Merge duplicates, drop rare items and users; the paper's minimums are the defaults."""
         counts = {name: getattr(self.dataset, name, 1) for name in COUNTS} | self.options.counts()
@@ -33,7 +36,7 @@ class Data:
 
     def split(self, options: SplitOptions) -> Split:
         """Split by the options; for the paper's data sets, its numbers are the defaults."""
-        log = self.filtered()
+        log = self.filtered
         given: dict[str, Any] = {"weighted": self.options.weight is not None}
         if options.split == "temporal":
             chosen = {"share": options.share, "cutoff": options.cutoff}
@@ -119,6 +122,17 @@ def name_models(specs: list[str], random_state: int) -> dict[str, Recommender]:
         number = 1 + sum(other.partition(" #")[0] == label for other in found)
         found[f"{label} #{number}" if number > 1 else label] = model
     return found
+
+
+def refuse_fitted(models: Mapping[str, Recommender]) -> None:
+    """Raise if a model was loaded from a file, which cannot be trained on several splits."""
+    for name, model in models.items():
+        if model.is_fitted:
+            raise ValueError(
+                f"{name} is trained already, while --repeats trains every model on every split; "
+                f"give its options instead, as in {type(model).__name__.lower()}:option=value, or "
+                "leave out --repeats"
+            )
 
 
 def _value(text: str) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -16,9 +17,17 @@ from safecf.atomic import replace_file
 from safecf.data.splits.held_out import Split
 from safecf.defaults import CONFIDENCE, CUTOFFS, TAILS
 from safecf.errors import choose
-from safecf.evaluation import METRICS, Comparison, Evaluation, compare, evaluate
+from safecf.evaluation import (
+    METRICS,
+    RANK_METRICS,
+    Comparison,
+    Evaluation,
+    compare,
+    evaluate,
+    find_floor,
+)
 from safecf.evaluation.json_records import to_json
-from safecf.measures.tails import check_level, level_name
+from safecf.measures.tails import check_level, level_name, whom
 from safecf.models.recommender import Recommender
 from safecf.reporting import report
 from safecf.tuning import Tuning
@@ -49,17 +58,19 @@ class Output:
 
 
 def choose_metric(metric: str | None, k: Sequence[int] | None) -> tuple[str, tuple[int, ...]]:
-    """Return the metric to show with its cutoff, and all cutoffs.
+    """Return the metric to show, with its cutoff if it has one, and all cutoffs.
 
-    >>> choose_metric("ndcg@10", None), choose_metric("ndcg", [5])
-    (('ndcg@10', (10, 20, 50, 100)), ('ndcg@5', (5,)))
+    >>> choose_metric("ndcg@10", None), choose_metric("recall", [5]), choose_metric("ndcg", [5])
+    (('ndcg@10', (10, 20, 50, 100)), ('recall@5', (5,)), ('ndcg', (5,)))
     """
     cutoffs = list(k or CUTOFFS)
     for cutoff in cutoffs:
         if cutoff < 1:
             raise ValueError(f"--k {cutoff} has to be at least 1; try --k 20")
     name, sign, text = (metric or "recall").partition("@")
-    choose("metric", name, METRICS)
+    choose("metric", name, dict.fromkeys(METRICS if sign else (*METRICS, *RANK_METRICS)))
+    if not sign and name in RANK_METRICS:
+        return name, tuple(cutoffs)
     if not sign:
         return f"{name}@{cutoffs[0]}", tuple(cutoffs)
     if not text.isdecimal() or int(text) < 1:
@@ -81,13 +92,16 @@ def check_writable(path: Path) -> None:
 
 
 def train_and_evaluate(
-    models: Mapping[str, Recommender], split: Split, output: Output
+    models: Mapping[str, Recommender], split: Split, output: Output, *, again: bool = False
 ) -> list[Evaluation]:
-    """Fit the models that are not fitted yet, and evaluate all of them on the test users."""
+    """Fit the models, and evaluate all of them on the test users.
+
+    Those that are fitted already are left as they are, unless all are to be fitted `again`.
+    """
     training = split.training
     found = []
     for name, model in models.items():
-        if not model.is_fitted:
+        if again or not model.is_fitted:
             model.fit(training, show_progress=not output.quiet)
         found.append(
             evaluate(model, split, output.k, output.tails, name=name, settings=output.settings)
@@ -132,25 +146,52 @@ def show_results(
 def _print(
     console: Console, evaluations: list[Evaluation], metric: str, level: float
 ) -> Comparison | Evaluation:
-    """Print mean and tail with their intervals, and compare the other models with the first."""
-    users = len(evaluations[0].users.target_count) - evaluations[0].unscored
-    table = Table(title=f"{metric} of {users:,} test users, {100 * CONFIDENCE:g} % intervals")
+    """Print mean and tail with their intervals, and compare the other models with the first.
+
+    Where the tail is zero with every model, it says so, and shows another metric beside it.
+    """
+    table = Table(title=f"{metric}{_of_whom(evaluations[0])}, {100 * CONFIDENCE:g} % intervals")
     table.add_column("model")
-    headings = {each: level_name(each) for each in (1.0, level)}
-    for heading in headings.values():
+    columns = {(metric, share): level_name(share) for share in (1.0, level)}
+    floor = find_floor(evaluations, metric, level)
+    if floor is not None and floor.beside is not None:
+        columns[floor.beside, level] = f"{floor.beside}, {level_name(level)}"
+    for heading in columns.values():
         table.add_column(heading, justify="right")
     for each in evaluations:
         cells = []
-        for share in headings:
-            low, high = each.interval(metric, share)
-            cells.append(f"{each.tail(metric, share):.4f}  [{low:.4f}, {high:.4f}]")
+        for name, share in columns:
+            low, high = each.interval(name, share)
+            cells.append(f"{each.tail(name, share):.4f}  [{low:.4f}, {high:.4f}]")
         table.add_row(each.model, *cells)
     console.print(table)
     if len(evaluations) == 1:
+        if floor is not None:
+            console.print(str(floor), highlight=False)
         return evaluations[0]
     comparison = compare(evaluations)
     console.print(comparison.summary(metric, level), highlight=False)
+    if evaluations[0].splits is not None:
+        for other in comparison.others:
+            console.print(_splits_won(comparison, other, metric, level), highlight=False)
     return comparison
+
+
+def _of_whom(evaluation: Evaluation) -> str:
+    """Return whose mean is shown: ` of 1,000 test users`, or the splits if there are several."""
+    users = np.unique(evaluation.user_numbers[evaluation.users.target_count > 0]).size
+    if evaluation.splits is None:
+        return f" of {users:,} test users"
+    return f", mean over {evaluation.num_splits} splits ({users:,} users)"
+
+
+def _splits_won(comparison: Comparison, other: Evaluation, metric: str, level: float) -> str:
+    """Return on how many splits the other model is better."""
+    said = [
+        f"{comparison.difference(other, metric, each).splits_won} for {whom(each)}"
+        for each in sorted({level, 1.0})
+    ]
+    return f"Of {other.num_splits} splits, {other.model} is better on {' and '.join(said)}"
 
 
 def describe(split: Split, data: str) -> dict[str, object]:

@@ -70,22 +70,30 @@ def align(model: Any, split: Any) -> Alignment | None:
     return Alignment(columns, num_items)
 
 
+def held_out_ids(split: Any, on: str) -> NDArray[Any] | None:
+    """Return the ids of the users of `on`, "test" or "validation"; None if the split has none."""
+    ids = getattr(split, "user_ids", None)
+    if ids is None:
+        return None
+    begin, size = split.train.shape[0], getattr(split, on).target.shape[0]
+    validation = getattr(split, "validation", None)
+    if on == "test" and validation is not None:
+        begin += validation.target.shape[0]
+    found = np.asarray(ids[begin : begin + size])
+    return found if found.size == size else None
+
+
 def warn_of_known_users(model: Any, split: Any, on: str) -> None:
     """Warn if the model was trained on held-out users who are not among `split.train`."""
-    known, ids = getattr(model, "user_ids", None), getattr(split, "user_ids", None)
+    known, ids = getattr(model, "user_ids", None), held_out_ids(split, on)
     if known is None or ids is None:
         return
-    begin = split.train.shape[0]
-    if on == "test":
-        begin += split.validation.target.shape[0]
-    end = begin + getattr(split, on).target.shape[0]
-    trained = Index(np.asarray(known), len(known)).find(ids[begin:end]) >= 0
-    train = ids[: split.train.shape[0]]
-    new = np.isin(ids[begin:end], train, invert=True)
+    trained = Index(np.asarray(known), len(known)).find(ids) >= 0
+    new = np.isin(ids, split.user_ids[: split.train.shape[0]], invert=True)
     seen = int(np.count_nonzero(trained & new))
     if seen:
         warn(
-            f"the model was trained on {seen:,} of the {end - begin:,} {on} users, so that its "
+            f"the model was trained on {seen:,} of the {ids.size:,} {on} users, so that its "
             "scores are too good; train it on split.training",
             ParameterWarning,
         )

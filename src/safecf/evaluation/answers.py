@@ -1,11 +1,12 @@
 """What a model answers: rankings, losses of users, and a record of its training.
 
 A model is asked by what it can do. `recommend` is enough; one with `fold_in`, `recommend_factors`
-and `user_losses` is folded in once for rankings and losses, and says how it was trained.
+and `user_losses` is folded in once for rankings and losses, and says how it was trained. The ranks
+of held-out items come from `ranks`, or from a ranking of all items.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,30 +16,76 @@ from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.evaluation.alignment import Alignment
 from safecf.evaluation.json_records import options_to_json, to_json
 from safecf.measures.hits import PADDING
+from safecf.measures.ranks import Ranks
 from safecf.measures.tails import Floats, tail_mean, value_at_risk
 
-Answer = tuple[Any, Any, Floats | None]  # ids, scores, losses
+# Ranked items that are held at once, where a model has to rank all of them.
+RANKED = 2**22
 
 
-def rankings(
-    model: Any, alignment: Alignment | None, history: Any, count: int, batch: int
-) -> Iterator[tuple[slice, NDArray[Any], Floats | None]]:
-    """Yield the rows of a batch, the best `count` items of each, padded with -1, and the losses.
+class Reply(NamedTuple):
+    """What a model returns: its best items, ranks of the wanted items, and losses of the users."""
 
-    The losses are None if the model has none.
+    ids: Any
+    scores: Any
+    ranks: Any = None
+    losses: Floats | None = None
+
+
+class Answer(NamedTuple):
+    """What a model answers for some users; losses are None if it has none.
+
+    `ranked` are the best items, padded with -1, and `ranks` those of the held-out items, if wanted.
+    """
+
+    rows: slice
+    ranked: NDArray[Any]
+    ranks: Ranks | None
+    losses: Floats | None
+
+
+def answers(
+    model: Any,
+    alignment: Alignment | None,
+    history: Any,
+    target: Any,
+    count: int,
+    batch: int,
+    *,
+    whole: bool,
+) -> Iterator[Answer]:
+    """Yield the answers for a batch of users at a time: their best `count` items.
+
+    With `whole`, the ranks of the items in `target` are wanted as well.
     """
     _check_factors(model)
+    num_items = history.shape[1]
+    folds = _has_losses(model)
+    ask = _fold_in if folds else _recommend
+    counts = whole and hasattr(model, "ranks_of_factors" if folds else "ranks")
     foreign = None if alignment is None else alignment.foreign
-    answer = _fold_in if _has_losses(model) else _recommend
+    width = count
+    if whole and not counts:
+        width = max(count, num_items if alignment is None else alignment.num_items)
+        batch = max(1, min(batch, RANKED // width))
     for start in range(0, history.shape[0], batch):
         rows = slice(start, min(start + batch, history.shape[0]))
-        shown = known = history[rows]
+        shown, wanted = known, hidden = history[rows], target[rows]
         if alignment is not None:
-            shown = alignment.to_model(known)
-        ids, scores, losses = answer(model, rows, shown, count, foreign)
+            shown, wanted = alignment.to_model(known), alignment.to_model(hidden)
+        reply = ask(model, rows, shown, wanted if counts else None, width, foreign)
+        ids = np.asarray(reply.ids)
         if alignment is not None:
-            ids = alignment.to_split(np.asarray(ids))
-        yield rows, _checked(ids, scores, known, count, start), losses
+            ids = alignment.to_split(ids)
+        ranked = _checked(ids, reply.scores, known, width, start)
+        ranks = None
+        candidates = num_items - np.diff(known.indptr).astype(np.int64)
+        if counts:
+            held_out = np.diff(hidden.indptr).astype(np.int64)
+            ranks = Ranks.of(*_checked_ranks(reply.ranks, wanted), held_out, candidates)
+        elif whole:
+            ranks = Ranks.from_rankings(ranked, hidden, candidates)
+        yield Answer(rows, ranked[:, :count], ranks, reply.losses)
 
 
 def training_weights(model: Any, losses: Floats | None) -> Floats | None:
@@ -91,19 +138,21 @@ def _has_losses(model: Any) -> bool:
     return all(hasattr(model, name) for name in ("fold_in", "recommend_factors", "user_losses"))
 
 
-def _fold_in(model: Any, rows: slice, shown: Any, count: int, foreign: Any) -> Answer:
-    """Fold the users in once, for their rankings and their losses."""
+def _fold_in(model: Any, rows: slice, shown: Any, wanted: Any, count: int, foreign: Any) -> Reply:
+    """Fold the users in once, for their rankings, ranks and losses."""
     folded = model.fold_in(shown)
     ids, scores = model.recommend_factors(folded, shown, count, foreign)
-    return ids, scores, model.user_losses(check_matrix(shown, allow_empty=True), folded)
+    ranks = None if wanted is None else model.ranks_of_factors(folded, shown, wanted, foreign)
+    losses = model.user_losses(check_matrix(shown, allow_empty=True), folded)
+    return Reply(ids, scores, ranks, losses)
 
 
-def _recommend(model: Any, rows: slice, shown: Any, count: int, foreign: Any) -> Answer:
+def _recommend(model: Any, rows: slice, shown: Any, wanted: Any, count: int, foreign: Any) -> Reply:
     """Ask any model for recommendations; there are no losses."""
     users = np.arange(rows.start, rows.stop)
     options = {} if foreign is None else {"filter_items": foreign}
     ids, scores = model.recommend(users, shown, N=count, recalculate_user=True, **options)
-    return ids, scores, None
+    return Reply(ids, scores, None if wanted is None else model.ranks(shown, wanted, **options))
 
 
 def _check_factors(model: Any) -> None:
@@ -116,6 +165,17 @@ def _check_factors(model: Any) -> None:
                 f"{side} of the model hold NaN or infinity, first in row {row}, and rank nothing; "
                 "train it again with more regularization"
             )
+
+
+def _checked_ranks(ranks: Any, wanted: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return user and rank of every wanted item; raise unless there is one rank for each."""
+    found = np.asarray(ranks)
+    if found.shape != (wanted.nnz,) or found.dtype.kind not in "iu" or (found < 0).any():
+        raise ValueError(
+            f"ranks returned an array of shape {found.shape} and type {found.dtype} for "
+            f"{wanted.nnz} held-out items; it has one rank for each, from 1, or 0 if not ranked"
+        )
+    return np.repeat(np.arange(wanted.shape[0]), np.diff(wanted.indptr)), found
 
 
 def _checked(ids: Any, scores: Any, known: Any, count: int, start: int) -> NDArray[Any]:

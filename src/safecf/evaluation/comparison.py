@@ -9,7 +9,9 @@ import numpy as np
 from safecf.defaults import CONFIDENCE, LEVEL, RESAMPLES, SEED
 from safecf.errors import choose
 from safecf.evaluation.difference import Difference, paired_differences, verdict
+from safecf.evaluation.floors import Floor, find_floor
 from safecf.evaluation.json_records import COMPARISON, Record, check_format, to_json
+from safecf.evaluation.repeated import over_splits
 from safecf.evaluation.result import Evaluation
 from safecf.measures.bootstrap import Draws
 from safecf.measures.tails import Floats
@@ -30,8 +32,9 @@ class Comparison:
     """Models beside a baseline, with paired bootstrap intervals; made by `compare`.
 
     Every interval comes from `resamples` draws of users with replacement, the same users for both
-    models, and holds the middle share `confidence` of the draws. It covers the choice of users,
-    not the randomness of training: for that, train with several seeds.
+    models, and holds the middle share `confidence` of the draws. Over several splits, a user is
+    drawn with all appearances. It covers the choice of users, not the randomness of training: for
+    that, train with several seeds.
     """
 
     baseline: Evaluation
@@ -86,21 +89,38 @@ class Comparison:
     def verdict(self, other: Key, metric: str | None = None, level: float = LEVEL) -> str:
         """Write one sentence on what the other model does for the worst-off, and on average.
 
-        The metric is the first one by default.
+        The metric is the first one by default. Where its tail is at a `floor`, the worst-off are
+        compared by the metric that is shown beside it.
         """
         name, metric = self._find(other).model, self.metrics[0] if metric is None else metric
-        tail, mean = (self.difference(other, metric, each) for each in (level, 1.0))
+        floor = self.floor(metric, level)
+        measured = metric if floor is None else floor.beside or metric
+        tail, mean = self.difference(other, measured, level), self.difference(other, metric, 1.0)
         return verdict(name, self.baseline.model, tail, mean)
 
+    def floor(self, metric: str | None = None, level: float = LEVEL) -> Floor | None:
+        """Return the `Floor` if the tail of the metric is zero with every model, else None."""
+        chosen = self.metrics[0] if metric is None else metric
+        return find_floor([self.baseline, *self.others], chosen, level)
+
     def summary(self, metric: str | None = None, level: float = LEVEL) -> str:
-        """Return the verdicts on all other models, one per line."""
-        return "\n".join(self.verdict(other, metric, level) for other in self.others)
+        """Return the verdicts on all other models, one per line, below the floor if there is one.
+
+        >>> print(comparison.summary("recall@20", 0.3))
+        recall@20 is 0 for all of the worst-off 30 %, whatever the model; ndcg, over the whole
+        ranking, is shown beside it
+        SAFER2 lifts the worst-off 30 % by 4.0 % [2.9, 5.2] (ndcg) and the average by 1.1 % [0.2,
+        2.0] (recall@20, compared with IALS)
+        """
+        floor = self.floor(metric, level)
+        verdicts = [self.verdict(other, metric, level) for other in self.others]
+        return "\n".join([*([] if floor is None else [str(floor)]), *verdicts])
 
     def to_dict(self, metrics: Sequence[str] | None = None, level: float = LEVEL) -> dict[str, Any]:
         """Return everything as JSON values, with all numbers that a report shows.
 
         `differences` has all metrics, or those given, at the levels of `tails`, at `level`, and at
-        those of the lift's curve; `verdicts` are at `level`.
+        those of the lift's curve; `verdicts` and `floors` are at `level`.
         """
         chosen = self.metrics if metrics is None else metrics
         levels = curve_levels(self.baseline.tails, level)
@@ -121,6 +141,7 @@ class Comparison:
                     other.model: {m: self.verdict(other, m, level) for m in chosen}
                     for other in self.others
                 },
+                "floors": {m: str(floor) for m in chosen if (floor := self.floor(m, level))},
             }
         )
         return found
@@ -153,7 +174,7 @@ class Comparison:
 
 
 def compare(
-    evaluations: Sequence[Evaluation],
+    evaluations: Sequence[Evaluation | Sequence[Evaluation]],
     baseline: int | str = 0,
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
@@ -161,13 +182,17 @@ def compare(
 ) -> Comparison:
     """Compare evaluations of the same users with one of them, given by position or by name.
 
+    Several evaluations of a model, one per split, are put together by `over_splits`.
+
     >>> comparison = compare([evaluate(ials, split), evaluate(safer2, split)])
     >>> print(comparison.verdict("SAFER2"))
+    >>> compare([[evaluate(model.fit(each.training), each) for each in splits] for model in models])
     """
     Draws(resamples, confidence, seed)  # raises if they make no sense
-    if len(evaluations) < 2:
-        raise ValueError(f"there are {len(evaluations)} evaluations; give at least 2 to compare")
-    names = [each.model for each in evaluations]
+    models = [e if isinstance(e, Evaluation) else over_splits(e) for e in evaluations]
+    if len(models) < 2:
+        raise ValueError(f"there are {len(models)} evaluations; give at least 2 to compare")
+    names = [each.model for each in models]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"two evaluations are called {name!r}; give evaluate a name for each")
@@ -176,8 +201,8 @@ def compare(
         baseline = names.index(baseline)
     elif not -len(names) <= baseline < len(names):
         raise ValueError(f"baseline is {baseline}, but there are {len(names)} evaluations")
-    chosen = evaluations[baseline]
-    others = [each for each in evaluations if each is not chosen]
+    chosen = models[baseline]
+    others = [each for each in models if each is not chosen]
     for other in others:
         if other.data != chosen.data or not np.array_equal(
             other.users.target_count, chosen.users.target_count

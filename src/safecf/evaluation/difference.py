@@ -11,7 +11,7 @@ import scipy.stats
 from safecf.errors import choose
 from safecf.evaluation.result import Evaluation
 from safecf.measures import bootstrap
-from safecf.measures.bootstrap import Draws, Estimate
+from safecf.measures.bootstrap import Counts, Draws, Estimate
 from safecf.measures.tails import Floats, in_tail, whom
 
 BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
@@ -44,7 +44,10 @@ class Difference:
         tail at that level, ties with its boundary included; at level 1, of all users. It tests
         how many users gain, weighted by rank, not the tail means: the two can disagree.
     wins, ties, losses
-        Number of these users whom the other model serves better, equally well, and worse.
+        Number of these users whom the other model serves better, equally well, and worse. A user
+        of several splits counts, here and in the test, with the mean change over these splits.
+    splits
+        The baseline's tail mean and the other model's on every split, if there are several.
     """
 
     metric: str
@@ -57,6 +60,17 @@ class Difference:
     wins: int
     ties: int
     losses: int
+    splits: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def splits_won(self) -> int:
+        """Number of splits on which the other model is better."""
+        return sum(after > before for before, after in self.splits)
+
+    @property
+    def split_lifts(self) -> list[float]:
+        """The lift in percent on every split; see `relative`."""
+        return [float(each) for each in _lift(*np.array(self.splits).reshape(-1, 2).T)]
 
     @property
     def outcome(self) -> str:
@@ -78,7 +92,8 @@ def paired_differences(
     first, second = (choose("metric", metric, each.scores) for each in pair)
     # The same seed draws the same users for both.
     drawn = [each.resampled(metric, levels, draws) for each in pair]
-    before, after = (bootstrap.tail_means(each, levels) for each in (first, second))
+    on_splits = [each.split_tails(metric, levels) for each in pair]
+    before, after = (each.mean(axis=0) for each in on_splits)
     absolute = _estimates(after - before, drawn[1] - drawn[0], draws)
     lifts = _estimates(_lift(before, after), _lift(*drawn), draws)
     return [
@@ -89,10 +104,17 @@ def paired_differences(
             value=float(after[column]),
             absolute=absolute[column],
             relative=lifts[column] if before[column] or after[column] else NO_LIFT,
-            **_signed_ranks(first, second, level),
+            splits=_pairs(*(each[:, column] for each in on_splits)),
+            **_signed_ranks(first, second, level, baseline.user_numbers),
         )
         for column, level in enumerate(levels)
     ]
+
+
+def _pairs(before: Floats, after: Floats) -> tuple[tuple[float, float], ...]:
+    """Return a pair for each split, none if there is only one split."""
+    found = tuple((float(a), float(b)) for a, b in zip(before, after, strict=True))
+    return found if len(found) > 1 else ()
 
 
 def _estimates(seen: Floats, drawn: Floats, draws: Draws) -> list[Estimate]:
@@ -106,10 +128,12 @@ def _lift(before: Floats, after: Floats) -> Floats:
         return np.where(before == after, 0.0, 100 * (after / before - 1))
 
 
-def _signed_ranks(first: Floats, second: Floats, level: float) -> dict[str, Any]:
-    """Test and count the users who are in either tail."""
+def _signed_ranks(first: Floats, second: Floats, level: float, users: Counts) -> dict[str, Any]:
+    """Test and count the users who are in either tail, by the mean of their appearances there."""
     either = in_tail(first, level) | in_tail(second, level)
-    change = np.round(second - first, DIGITS)[either]
+    _, user, appearances = np.unique(users[either], return_inverse=True, return_counts=True)
+    change = np.bincount(user, (second - first)[either]) / appearances
+    change = np.round(change, DIGITS)
     moved = change[change != 0]
     wins, losses = int(np.count_nonzero(moved > 0)), int(np.count_nonzero(moved < 0))
     return {
@@ -129,7 +153,7 @@ def verdict(model: str, baseline: str, tail: Difference, mean: Difference) -> st
     """Write one sentence on what the model does for the tail and for the mean.
 
     It claims a rise or a fall only if the interval excludes zero. The change is in percent, or in
-    units of the metric if the baseline is zero.
+    units of the metric if the baseline is zero. Tail and mean may be of different metrics.
 
     >>> verdict("SAFER2", "iALS", tail, mean)
     'SAFER2 lifts the worst-off 30 % by 8.6 % [5.1, 12.0] and the average by 1.9 % [0.4, 3.3]
@@ -138,8 +162,10 @@ def verdict(model: str, baseline: str, tail: Difference, mean: Difference) -> st
     who = "the average" if tail.level == 1 else whom(tail.level)
     said = f"{model} {VERBS[tail.outcome]} {who}{_amount(tail)}"
     if tail.level != 1:
+        said += "" if tail.metric == mean.metric else f" ({tail.metric})"
         said += f"{_link(tail.outcome, mean.outcome)} the average{_amount(mean)}"
-    return f"{said} ({tail.metric}, compared with {baseline})"
+    measured = tail.metric if tail.level == 1 else mean.metric
+    return f"{said} ({measured}, compared with {baseline})"
 
 
 def _link(tail: str, mean: str) -> str:

@@ -13,16 +13,18 @@ from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.defaults import CUTOFFS, TAILS
 from safecf.errors import choose
-from safecf.evaluation.alignment import align, warn_of_known_users
-from safecf.evaluation.answers import rankings, training_record, training_weights
+from safecf.evaluation.alignment import align, held_out_ids, warn_of_known_users
+from safecf.evaluation.answers import answers, training_record, training_weights
 from safecf.evaluation.profile import describe_users
 from safecf.evaluation.result import Evaluation
 from safecf.measures.exposure import EXPOSURE, count_exposure
 from safecf.measures.hits import find_hits
 from safecf.measures.metrics import METRICS
+from safecf.measures.ranks import RANK_METRICS
 from safecf.measures.tails import Floats, check_level
 
 PARTS = ("test", "validation")
+ALL_METRICS = tuple(METRICS | RANK_METRICS)
 
 
 def evaluate(
@@ -30,7 +32,7 @@ def evaluate(
     split: Any,
     k: Sequence[int] = CUTOFFS,
     tails: Sequence[float] = TAILS,
-    metrics: Sequence[str] = tuple(METRICS),
+    metrics: Sequence[str] = ALL_METRICS,
     on: str = "test",
     name: str | None = None,
     batch: int = 2048,
@@ -40,7 +42,8 @@ def evaluate(
 
     The users are folded in from their history, whose items are left out of the ranking. Only the
     rankings of one batch are in memory at a time. A ranking shorter than K, as where K exceeds the
-    catalogue, is padded with misses.
+    catalogue, is padded with misses. For metrics over the whole ranking the model is asked for
+    `ranks`, or to rank all items if it has none; held-out items that it does not rank come last.
 
     Parameters
     ----------
@@ -54,7 +57,8 @@ def evaluate(
     tails
         Shares of worst-off users that tables and comparisons show.
     metrics
-        Names of `METRICS`.
+        Names of `METRICS`, which are computed at every cutoff, as "recall@20", and of
+        `RANK_METRICS`, which are computed over the whole ranking, as "auc"; "ndcg" is both.
     on
         "test" or "validation".
     name
@@ -69,7 +73,10 @@ def evaluate(
     >>> evaluation.tail("recall@20", 0.3), evaluation.interval("recall@20", 0.3)
     """
     cutoffs = _checked_cutoffs(k, batch)
-    formulas = {each: choose("metric", each, METRICS) for each in metrics}
+    for each in metrics:
+        choose("metric", each, dict.fromkeys(ALL_METRICS))
+    formulas = {each: METRICS[each] for each in metrics if each in METRICS}
+    whole = {each: RANK_METRICS[each] for each in metrics if each in RANK_METRICS}
     if not len(tails):
         raise ValueError("tails is empty; give at least one level, such as (0.3, 1.0)")
     for level in tails:
@@ -83,11 +90,17 @@ def evaluate(
     scores: dict[str, list[Floats]] = {
         f"{metric}@{cutoff}": [] for metric in formulas for cutoff in cutoffs
     }
+    scores |= {metric: [] for metric in whole}
     exposure = {cutoff: np.zeros(train.num_columns, dtype=np.int64) for cutoff in cutoffs}
     losses: list[Floats] = []
     shown, hidden = history.to_scipy(), target.to_scipy()
-    for rows, ranked, lost in rankings(model, alignment, shown, cutoffs[-1], batch):
+    for rows, ranked, ranks, lost in answers(
+        model, alignment, shown, hidden, cutoffs[-1], batch, whole=bool(whole)
+    ):
         losses += [] if lost is None else [lost]
+        if ranks is not None:
+            for metric, of_ranks in whole.items():
+                scores[metric].append(ranks.scores(of_ranks))
         hits, held_out = find_hits(ranked, hidden[rows], cutoffs[-1])
         for cutoff in cutoffs:
             exposure[cutoff] += count_exposure(ranked, train.num_columns, cutoff)
@@ -102,7 +115,9 @@ def evaluate(
         scores={key: np.concatenate(parts) for key, parts in scores.items()},
         k=cutoffs,
         tails=tuple(float(level) for level in tails),
-        users=describe_users(train, history, target, getattr(heldout, "groups", None)),
+        users=describe_users(
+            train, history, target, getattr(heldout, "groups", None), held_out_ids(split, on)
+        ),
         catalogue={
             f"{measure}@{cutoff}": formula(exposure[cutoff])
             for measure, formula in EXPOSURE.items()

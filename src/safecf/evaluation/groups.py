@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.measures.bootstrap import Draws, percentile_interval, resample_groups
+from safecf.measures.bootstrap import Counts, Draws, percentile_interval, resample_groups
 from safecf.measures.tails import Floats
 
 # Users that a group needs before its interval is trusted, or before it is called the worst.
@@ -24,7 +24,7 @@ class GroupScore:
     users, share
         Number of its scored users, and their share of all scored users.
     mean, low, high
-        Their mean score, with its bootstrap interval.
+        Their mean score, over all their appearances, with its bootstrap interval.
     """
 
     label: Any
@@ -62,32 +62,46 @@ class Groups:
     smaller: GroupScore | None = None
 
 
-def group_scores(labels: NDArray[Any] | None, scores: Floats, draws: Draws) -> Groups:
-    """Score the groups, leaving out users with the score NaN; draws are stratified by group."""
+def group_scores(
+    labels: NDArray[Any] | None, scores: Floats, draws: Draws, users: Counts
+) -> Groups:
+    """Score the groups, leaving out the scores NaN; draws are stratified by group.
+
+    `users` numbers the user of every score: one with several scores is drawn with all of them.
+    """
     known = ~np.isnan(scores)
     if labels is None or not known.any():
         return Groups()
-    names, place, sizes = np.unique(labels[known], return_inverse=True, return_counts=True)
-    values = scores[known][np.argsort(place, kind="stable")]
-    sums = np.add.reduceat(values, np.cumsum(sizes) - sizes)
-    drawn_sums = resample_groups(values, sizes, draws.resamples, draws.seed)
+    _, first, user, appearances = np.unique(
+        users[known], return_index=True, return_inverse=True, return_counts=True
+    )
+    names, place, sizes = np.unique(labels[known][first], return_inverse=True, return_counts=True)
+    order = np.argsort(place, kind="stable")
+    # of every user, ordered by group: the sum of the scores, and how many there are
+    total: Floats = np.bincount(user, weights=scores[known]).astype(np.float64)
+    parts = [total[order], appearances[order].astype(np.float64)]
+    sums, counts = (np.add.reduceat(each, np.cumsum(sizes) - sizes) for each in parts)
+    drawn_sums, drawn_counts = (
+        resample_groups(each, sizes, draws.resamples, draws.seed) for each in parts
+    )
 
     def describe(label: Any, groups: Any, drawn: Floats) -> GroupScore:
-        users = int(sizes[groups].sum())
+        members = int(sizes[groups].sum())
         low, high = percentile_interval(drawn[:, None], draws.confidence)
-        mean = float(sums[groups].sum() / users)
-        return GroupScore(label, users, users / values.size, mean, float(low[0]), float(high[0]))
+        mean = float(sums[groups].sum() / counts[groups].sum())
+        return GroupScore(label, members, members / first.size, mean, float(low[0]), float(high[0]))
 
     each = [
-        describe(name.item(), [group], drawn_sums[:, group] / sizes[group])
+        describe(name.item(), [group], drawn_sums[:, group] / drawn_counts[:, group])
         for group, name in enumerate(names)
     ]
     worst = smaller = None
     if (large := np.flatnonzero(sizes >= ENOUGH)).size > 1:
-        lowest = large[np.argmin((sums / sizes)[large])]
-        drawn = (drawn_sums[:, large] / sizes[large]).min(axis=1)
+        lowest = large[np.argmin((sums / counts)[large])]
+        drawn = (drawn_sums[:, large] / drawn_counts[:, large]).min(axis=1)
         worst = describe(names[lowest].item(), [lowest], drawn)
     if (small := np.flatnonzero(sizes < ENOUGH)).size:
         label = f"{small.size} smaller group{'s' if small.size > 1 else ''}"
-        smaller = describe(label, small, drawn_sums[:, small].sum(axis=1) / sizes[small].sum())
+        drawn = drawn_sums[:, small].sum(axis=1) / drawn_counts[:, small].sum(axis=1)
+        smaller = describe(label, small, drawn)
     return Groups(sorted(each, key=lambda group: group.mean), worst, smaller)

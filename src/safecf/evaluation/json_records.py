@@ -146,6 +146,7 @@ def evaluation_fields(values: Any) -> dict[str, Any]:
         "weights": record.numbers_or_none("weights", size),
         "data": record.get("data", str),
         "settings": record.get("settings", dict),
+        "splits": _splits(record, size),
     }
 
 
@@ -156,19 +157,34 @@ def _users(record: Record) -> dict[str, Any]:
         "history_length": record.counts("history_length", size),
         "target_count": target_count,
         "popularity": record.numbers("popularity", size),
-        "group": _labels(record, size),
+        "group": _labels(record, "group", size),
+        # not in files of version 0.1
+        "ids": _labels(record, "ids", size) if "ids" in record.values else None,
     }
 
 
-def _labels(record: Record, size: int) -> NDArray[Any] | None:
+def _labels(record: Record, key: str, size: int) -> NDArray[Any] | None:
     """Read one label per user, all integers or all strings; or null."""
-    values = record.get("group", list, type(None))
+    values = record.get(key, list, type(None))
     if values is None:
         return None
     if len(values) != size:
-        raise record.error(f"'group' has {len(values)} entries for {size} users")
+        raise record.error(f"{key!r} has {len(values)} entries for {size} users")
     kind = type(values[0]) if values and isinstance(values[0], int) else str
-    return np.array(record.list("group", kind))
+    return np.array(record.list(key, kind))
+
+
+def _splits(record: Record, size: int) -> Counts | None:
+    """Read the number of the split of every user, 0, 1, ...; or null, as in version 0.1."""
+    if record.values.get("splits") is None:
+        return None
+    found = record.counts("splits", size)
+    numbers = np.unique(found)
+    if not numbers.size or numbers[-1] != numbers.size - 1:
+        raise record.error("'splits' does not number the splits 0, 1, ...")
+    if record.record("users").values.get("ids") is None:
+        raise record.error("it has 'splits', but no 'ids' of the users")
+    return found
 
 
 def _tails(record: Record) -> tuple[float, ...]:

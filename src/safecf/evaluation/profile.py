@@ -31,15 +31,18 @@ class UserProfile:
         most popular); NaN without a history.
     group
         The user's label, if the data have groups.
+    ids
+        The user's original id, if the split has ids: integers or strings.
     """
 
     history_length: NDArray[np.int64]
     target_count: NDArray[np.int64]
     popularity: Floats
     group: NDArray[Any] | None = None
+    ids: NDArray[Any] | None = None
 
 
-def describe_users(train: Csr, history: Csr, target: Csr, groups: Any) -> UserProfile:
+def describe_users(train: Csr, history: Csr, target: Csr, groups: Any, ids: Any) -> UserProfile:
     """Describe the users; an item's popularity is its mid-rank by training users, from 0 to 1."""
     popularity = np.bincount(train.indices, minlength=train.num_columns)
     percentile = (scipy.stats.rankdata(popularity) - 0.5) / popularity.size
@@ -47,15 +50,21 @@ def describe_users(train: Csr, history: Csr, target: Csr, groups: Any) -> UserPr
     binary = Csr(history.indptr, history.indices, None, history.shape)
     mean = np.full(length.size, np.nan)
     np.divide(binary.row_mass(percentile), length, out=mean, where=length > 0)
-    labels = None if groups is None else np.asarray(groups)
-    if labels is not None and labels.shape != length.shape:
+    labels = _one_per_user("groups", groups, length.size)
+    named = _one_per_user("ids", ids, length.size)
+    return UserProfile(length, np.diff(target.indptr), mean, labels, named)
+
+
+def _one_per_user(name: str, values: Any, users: int) -> NDArray[Any] | None:
+    """Return labels as integers or strings; raise unless there is one per user."""
+    if values is None:
+        return None
+    labels = np.asarray(values)
+    if labels.shape != (users,):
         raise ValueError(
-            f"groups have shape {labels.shape}, while there are {length.size} users; "
-            "give one label per user"
+            f"{name} have shape {labels.shape}, while there are {users} users; give one per user"
         )
-    if labels is not None and labels.dtype.kind not in "iub":
-        labels = labels.astype(str)
-    return UserProfile(length, np.diff(target.indptr), mean, labels)
+    return labels if labels.dtype.kind in "iub" else labels.astype(str)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -13,13 +14,17 @@ from safecf.evaluation.groups import Groups, GroupScore, group_scores
 from safecf.evaluation.json_records import EVALUATION, evaluation_fields, to_json
 from safecf.evaluation.profile import UserProfile
 from safecf.measures import bootstrap
-from safecf.measures.bootstrap import Draws, Estimate
+from safecf.measures.bootstrap import Counts, Draws, Estimate
 from safecf.measures.tails import Floats, check_level, tail_mean, value_at_risk
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """How well one model serves every user of a set; made by `evaluate`.
+
+    An evaluation over several splits, made by `over_splits`, has one entry per appearance of a user
+    in a split. Means and tails are those of the splits, averaged; intervals draw users, each with
+    all their appearances. Quantiles, groups and profiles are of all appearances.
 
     Parameters
     ----------
@@ -48,6 +53,8 @@ class Evaluation:
         Fingerprint of the held-out users: only evaluations that share it can be compared.
     settings
         Names and values given to `evaluate`, to repeat the evaluation.
+    splits
+        The number of the split, from 0, of every entry; None if there is only one split.
     """
 
     model: str
@@ -62,6 +69,7 @@ class Evaluation:
     weights: Floats | None = None
     data: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
+    splits: Counts | None = None
     _draws: dict[Any, dict[float, Floats]] = field(default_factory=dict, init=False, repr=False)
     _groups: dict[Any, Groups] = field(default_factory=dict, init=False, repr=False)
 
@@ -80,13 +88,34 @@ class Evaluation:
         """Number of users without held-out items."""
         return int(np.count_nonzero(self.users.target_count == 0))
 
+    @property
+    def num_splits(self) -> int:
+        """Number of splits."""
+        return 1 if self.splits is None else int(self.splits.max()) + 1
+
+    @cached_property
+    def user_numbers(self) -> Counts:
+        """The users, numbered from 0; a user has the same number in all splits."""
+        if self.splits is None or self.users.ids is None:
+            return np.arange(len(self.users.target_count))
+        return np.unique(self.users.ids, return_inverse=True)[1]
+
+    @property
+    def num_users(self) -> int:
+        """Number of distinct users."""
+        return int(self.user_numbers.max(initial=-1)) + 1
+
+    def split_tails(self, metric: str, levels: Sequence[float]) -> Floats:
+        """Return the tail means on every split: one row per split, one column per level."""
+        return np.array([bootstrap.tail_means(each, levels) for each in self._by_split(metric)])
+
     def mean(self, metric: str) -> float:
         """Mean over all users that have a score."""
         return self.tail(metric, 1.0)
 
     def tail(self, metric: str, level: float) -> float:
         """Mean of the worst level * n users, the CVaR of the metric; see `tail_mean`."""
-        return tail_mean(self._scores(metric), level)
+        return float(np.mean([tail_mean(each, level) for each in self._by_split(metric)]))
 
     def value_at_risk(self, metric: str, level: float) -> float:
         """Score on the boundary of the worst level * n users; see `value_at_risk`."""
@@ -120,8 +149,13 @@ class Evaluation:
         if missing:
             # Drawing costs far more than a further level, so all levels are computed at once.
             wanted = [level for level in {*missing, *self.tails} if level not in held]
-            scores = self._scores(metric)
-            found = bootstrap.resample(scores, wanted, draws.resamples, draws.seed)
+            scores, rest = self._scores(metric), (draws.resamples, draws.seed)
+            if self.splits is None:
+                found = bootstrap.resample(scores, wanted, *rest)
+            else:
+                found = bootstrap.resample_clusters(
+                    scores, wanted, self.user_numbers, self.splits, *rest
+                )
             held.update(zip(wanted, found.T, strict=True))
         return np.stack([held[level] for level in levels], axis=1)
 
@@ -138,7 +172,7 @@ class Evaluation:
     ) -> tuple[Floats, Floats]:
         """Return shares of users (default: `tails`), and `tail` at each of them."""
         shares = _levels(levels, self.tails)
-        return shares, bootstrap.tail_means(self._scores(metric), shares)
+        return shares, np.mean(self.split_tails(metric, list(shares)), axis=0)
 
     def groups(
         self,
@@ -150,7 +184,8 @@ class Evaluation:
         """Return the mean score of every group of users, with intervals; see `Groups`."""
         draws = Draws(resamples, confidence, seed)
         if (metric, draws) not in self._groups:
-            found = group_scores(self.users.group, self._scores(metric), draws)
+            labels, scores = self.users.group, self._scores(metric)
+            found = group_scores(labels, scores, draws, self.user_numbers)
             self._groups[metric, draws] = found
         return self._groups[metric, draws]
 
@@ -211,13 +246,20 @@ class Evaluation:
         return cls(**{**given, "users": UserProfile(**given["users"])})
 
     def __repr__(self) -> str:
-        return f"Evaluation({self.model!r}, {len(self.users.target_count)} users)"
+        splits = "" if self.splits is None else f" in {self.num_splits} splits"
+        return f"Evaluation({self.model!r}, {self.num_users} users{splits})"
 
     def __str__(self) -> str:
         return self.table()
 
     def _scores(self, metric: str) -> Floats:
         return choose("metric", metric, self.scores)
+
+    def _by_split(self, metric: str) -> list[Floats]:
+        scores = self._scores(metric)
+        if self.splits is None:
+            return [scores]
+        return [scores[self.splits == each] for each in range(self.num_splits)]
 
     def _chosen(
         self, metrics: Sequence[str] | None, levels: Sequence[float] | None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,10 +51,7 @@ def resample(
     A draw takes n of the n users with replacement; NaN scores are dropped first. Which users are
     drawn depends on `seed` and n alone, so that draws of two models' scores are paired.
 
-    A draw is stored as a count per distinct score: with C_j users drawn up to the j-th smallest
-    score s_j, and S_j the sum of their scores, the tail mean for t = level * n is
-
-        (S_{j-1} + (t - C_{j-1}) s_j) / t     with the first j where C_j >= t .
+    A draw is stored as a count per distinct score; see `tail_means_of_counts`.
     """
     check_resamples(resamples)
     shares = _checked(levels)
@@ -68,6 +66,58 @@ def resample(
         counts = np.bincount(cells.ravel(), minlength=size * values.size)
         result[rows] = _tail_means(values, counts.reshape(-1, values.size), shares)
     return result
+
+
+def resample_clusters(
+    scores: ArrayLike,
+    levels: ArrayLike,
+    users: Counts,
+    splits: Counts,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Floats:
+    """Return the tail means of bootstrap draws of users who appear in several splits.
+
+    Score s is of user `users[s]` in split `splits[s]`. A draw takes n of the n users with
+    replacement, each with all their scores; its tail means are those of the splits, averaged. A
+    split of whose users none is drawn is left out. Rows, columns and NaN are as in `resample`,
+    which this is if every user appears once, in one split.
+    """
+    check_resamples(resamples)
+    values = np.asarray(scores, dtype=np.float64)
+    known = ~np.isnan(values)
+    number = np.unique(users[known], return_inverse=True)[1]
+    values, split = drop_nan(values), splits[known]
+    parts = [np.flatnonzero(split == each) for each in np.unique(split)]
+    size = int(number.max()) + 1
+    rng = np.random.default_rng(seed)
+    result = []
+    for rows in _blocks(resamples, size):
+        drawn = rng.integers(size, size=(rows.stop - rows.start, size), dtype=np.int32)
+        cells = drawn + np.arange(len(drawn))[:, None] * size
+        counts = np.bincount(cells.ravel(), minlength=cells.size).reshape(cells.shape)
+        means = [tail_means_of_counts(values[p], counts[:, number[p]], levels) for p in parts]
+        result.append(np.nanmean(means, axis=0))
+    return np.concatenate(result)
+
+
+def tail_means_of_counts(scores: Floats, counts: NDArray[Any], levels: ArrayLike) -> Floats:
+    """Return the tail means if score s counts `counts[draw, s]` times, one row per draw.
+
+    With C_j counts up to the j-th smallest of the distinct scores, s_j, and S_j the sum of the
+    scores that they count, the tail mean for t = level * sum of the counts is
+
+        (S_{j-1} + (t - C_{j-1}) s_j) / t     with the first j where C_j >= t .
+
+    NaN scores are left out. A draw without counts has NaN.
+
+    >>> tail_means_of_counts(np.array([0.0, 1.0]), np.array([[1, 3]]), [0.5, 1.0])
+    array([[0.5 , 0.75]])
+    """
+    order = np.argsort(scores, kind="stable")[: np.count_nonzero(~np.isnan(scores))]
+    values, starts = np.unique(scores[order], return_index=True)
+    grouped = np.add.reduceat(np.take(counts, order, axis=1), starts, axis=1)
+    return _tail_means(values, grouped, _checked(levels))
 
 
 def resample_groups(values: Floats, sizes: Counts, resamples: int, seed: int) -> Floats:
@@ -127,16 +177,17 @@ def _checked(levels: ArrayLike) -> Floats:
 
 def _tail_means(values: Floats, counts: Counts, levels: Floats) -> Floats:
     """Tail means of draws that hold `values[j]`, ascending, `counts[:, j]` times."""
-    users = int(counts[0].sum())
     cumulated = np.cumsum(counts, axis=1)
     total = np.cumsum(counts * values, axis=1)
     # One ascending sequence of all rows turns the look-ups into one binary search.
     row = np.arange(len(counts))[:, None]
-    budget = levels[None, :] * users
-    sequence = (cumulated + row * (users + 1.0)).ravel()
-    place = np.searchsorted(sequence, row * (users + 1.0) + budget * (1 - 1e-12))
+    budget = levels[None, :] * cumulated[:, -1:]
+    offset = row * (cumulated[:, -1].max() + 1.0)
+    sequence = (cumulated + offset).ravel()
+    place = np.searchsorted(sequence, offset + budget * (1 - 1e-12))
     place = np.minimum(place - row * values.size, values.size - 1)
     before = np.maximum(place - 1, 0)
     spent = np.where(place > 0, np.take_along_axis(cumulated, before, axis=1), 0)
     reached = np.where(place > 0, np.take_along_axis(total, before, axis=1), 0.0)
-    return np.asarray((reached + (budget - spent) * values[place]) / budget)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((reached + (budget - spent) * values[place]) / budget)

@@ -20,7 +20,7 @@ def find_hits(ranked: NDArray[Any], target: Any, k: int) -> tuple[Hits, Counts]:
     the held-out items of the same users.
     """
     held_out = check_matrix(target, name="target", allow_empty=True)
-    best = _checked_ranking(ranked, held_out.num_rows, k)
+    best = checked_ranking(ranked, held_out.num_rows, k)
     hits = match(best, held_out.indptr, held_out.indices, held_out.num_columns)
     return hits, np.diff(held_out.indptr)
 
@@ -31,7 +31,7 @@ def match(
     """hit_ur = [ranked_ur in target_u], target_u = indices[indptr[u]:indptr[u + 1]], ascending."""
     order = np.argsort(ranked, axis=1)
     ordered = np.take_along_axis(ranked, order, axis=1).astype(np.int64)
-    _check_items(ordered, num_items)
+    check_items(ordered, num_items)
     # One ascending key per pair (user, item) turns all look-ups into one binary search. The
     # padding's key is the lowest of its user, and no item's.
     users, length = ranked.shape
@@ -45,7 +45,7 @@ def match(
     return hits
 
 
-def _checked_ranking(ranked: NDArray[Any], users: int, k: int) -> NDArray[Any]:
+def checked_ranking(ranked: NDArray[Any], users: int, k: int) -> NDArray[Any]:
     """Return the first k columns of `ranked`; raise if it is no ranking for so many users."""
     ranked = np.asarray(ranked)
     if ranked.dtype.kind not in "iu":
@@ -61,8 +61,8 @@ def _checked_ranking(ranked: NDArray[Any], users: int, k: int) -> NDArray[Any]:
     return ranked[:, :k]
 
 
-def _check_items(ordered: NDArray[np.int64], num_items: int) -> None:
-    """Raise if an ascending row holds an unknown item, or one item twice."""
+def check_items(ordered: NDArray[Any], num_items: int) -> None:
+    """Raise if a row holds an unknown item, or one item twice in a row."""
     outside = (ordered < PADDING) | (ordered >= num_items)
     if outside.any():
         row, column = np.argwhere(outside)[0]

@@ -1,6 +1,7 @@
 """`ALSModel`: options, training by the one loop, fold-in, and files of all ALS models."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -16,14 +17,17 @@ from safecf.als.rows import Rows, gramian, item_rows, naming, user_rows
 from safecf.als.solvers import Solver
 from safecf.backends import BACKENDS
 from safecf.data.matrices.csr import Csr
+from safecf.errors import NotFittedError
 from safecf.models import stored
 from safecf.models.callbacks import Callback, check_callback
 from safecf.models.factor_arrays import Factors32, grown
 from safecf.models.factorization import MatrixFactorization
 from safecf.models.files import Arrays
 from safecf.models.options import (
+    AUTO,
     NONNEGATIVE,
     POSITIVE_INTEGER,
+    Auto,
     Integer,
     Name,
     Number,
@@ -52,7 +56,9 @@ class ALSModel(MatrixFactorization):
     regularization
         lambda, the weight of the ridge.
     unobserved_weight
-        b, the paper's beta_0: what every score, observed or not, is pulled to zero with.
+        b, the paper's beta_0: what every score, observed or not, is pulled to zero with. "auto"
+        scales it to the data: the unobserved pairs of an average user weigh 15 times as much as
+        the observed ones, b |V| = 15 mean(a_u m_u).
     tail
         alpha, the share of worst-off users that is protected.
     solver
@@ -75,6 +81,8 @@ class ALSModel(MatrixFactorization):
         float32 arrays, one row per user or item.
     history
         One `Epoch` per epoch.
+    resolved
+        The values that the "auto" options had in the last fit, by name.
     user_weights, user_mass
         w_u of the last epoch, and m_u, the sum of the user's confidence weights.
     user_counts
@@ -92,11 +100,11 @@ class ALSModel(MatrixFactorization):
         The integer that all chance came from.
     """
 
-    factors: int = option(64, POSITIVE_INTEGER)
+    factors: int = option(256, POSITIVE_INTEGER)
     _: KW_ONLY
-    iterations: int = option(30, POSITIVE_INTEGER)
-    regularization: float = option(0.004, NONNEGATIVE)
-    unobserved_weight: float = option(0.004, NONNEGATIVE)
+    iterations: int = option(12, POSITIVE_INTEGER)
+    regularization: float = option(0.005, NONNEGATIVE)
+    unobserved_weight: float | str = option(AUTO, Auto(NONNEGATIVE))
     init_std: float = option(0.1, Number(0, 1e6, "(]"))
     random_state: Any = option(None, check_random_state)
     num_threads: int = option(0, Integer(0))
@@ -104,6 +112,7 @@ class ALSModel(MatrixFactorization):
 
     def __post_init__(self) -> None:
         self.history: list[Epoch] = []
+        self.resolved = {}
         self.group_weights: dict[str | int, float] | None = None
 
     @abstractmethod
@@ -122,7 +131,27 @@ class ALSModel(MatrixFactorization):
     def make_solver(self) -> Solver:
         """Return the solver that the options describe."""
 
+    def number(self, name: str) -> float:
+        """Return the value of an option, which must not be "auto"."""
+        value = getattr(self, name)
+        if value == AUTO:
+            raise NotFittedError(f'{name} is "auto", which only a fit makes a number; call fit')
+        return float(value)
+
+    def settled(self, resolved: Mapping[str, float] | None = None) -> Self:
+        """Return an unfitted copy whose "auto" options are those of the last fit, or as given."""
+        values = self.resolved if resolved is None else resolved
+        chosen = {
+            name: values.get(name, value) if value == AUTO else value
+            for name, value in self.get_params().items()
+        }
+        return type(self)(**chosen)
+
     def compose(self) -> Parts:
+        """Return loss, ridge, risk and solver, made from the options as the last fit took them."""
+        return self.settled().parts()
+
+    def parts(self) -> Parts:
         """Return loss, ridge, risk and solver, made from the options."""
         return Parts(self.make_loss(), self.make_ridge(), self.make_risk(), self.make_solver())
 
@@ -218,18 +247,23 @@ class ALSModel(MatrixFactorization):
         self.user_weights, self.group_weights = state.weights.copy(), plan.group_weights()
         self.user_mass = problem.user_mass.copy()
         self.user_counts = problem.counted(np.ones(len(state.weights)))
+        self.resolved = plan.resolved_after(plan.history[-1])
         self.derived.clear()
 
     def user_losses(self, history: Csr, factors: Factors32) -> Vector:
-        """loss_u = a_u/2 sum_{i in V_u} c_ui (1 - x_u.y_i)^2 + b/2 x_u' (Y'Y) x_u, by row."""
-        backend, loss = self._half_steps(), self.compose().loss
-        matrix, users = backend.place_matrix(history), backend.place(np.asarray(factors))
-        pair_weight = loss.pair_weight(history.row_mass())
-        return backend.losses(matrix, pair_weight, users, self._fixed(backend, "items"))
+        """loss_u = a_u/2 sum_{i in V_u} c_ui (1 - x_u.y_i)^2 + b/2 x_u' (Y'Y) x_u, by row.
+
+        With the ridge in the risk, + ridge_u/2 |x_u|^2: what the risk measures.
+        """
+        backend = self._half_steps()
+        users, rows = backend.place(np.asarray(factors)), self._user_rows(backend, history)
+        ridge = rows.ridge if self.compose().ridge.in_risk else None
+        items = self._fixed(backend, "items")
+        return backend.losses(rows.matrix, rows.row_weight, users, items, ridge)
 
     def training_weights(self, losses: Vector) -> Vector:
         """Return w_u that the last epoch's xi gives to users with these losses."""
-        return self.make_risk().weights(Population(losses), self.history[-1].xi)
+        return self.compose().risk.weights(Population(losses), self.history[-1].xi)
 
     def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> None:
         """Store the fold-in of these users; ids beyond the last one add users.
@@ -253,12 +287,15 @@ class ALSModel(MatrixFactorization):
 
     def _fold_in_users(self, history: Csr) -> Factors32:
         """x_u = argmin loss_u + ridge_u/2 |x_u|^2, each row by itself and exactly."""
+        backend = self._half_steps()
+        return self._solve(backend, self._user_rows(backend, history), "items", history.num_rows)
+
+    def _user_rows(self, backend: HalfSteps, history: Csr) -> Rows:
+        """Return the users' half-step with w = 1."""
         loss, ridge, _, _ = self.compose()
         weight, items = np.ones(history.num_rows), (history.num_columns, self.num_items)
-        backend = self._half_steps()
         matrix = backend.place_matrix(history)
-        rows = user_rows(matrix, history.row_mass(), weight, loss, ridge, items)
-        return self._solve(backend, rows, "items", history.num_rows)
+        return user_rows(matrix, history.row_mass(), weight, loss, ridge, items)
 
     def _fold_in_items(self, audience: Csr) -> Factors32:
         """The same for items, with the users' weights of the last epoch."""
@@ -280,7 +317,7 @@ class ALSModel(MatrixFactorization):
     def _fixed(self, backend: HalfSteps, side: str) -> Fixed:
         """Return the fixed side of a half-step, cached until the factors change."""
         users, items = self.both_factors()
-        loss = self.make_loss()
+        loss = self.compose().loss
         fixed, weight = items, None
         if side == "users":
             fixed, weight = users, self.user_counts * self.user_weights

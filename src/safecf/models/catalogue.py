@@ -6,7 +6,9 @@ NormalisedLoss)`: each of them brings its options and makes its part. Defaults t
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from safecf.als.kernels import KERNELS
 from safecf.als.loss import Loss, Ridge
@@ -16,15 +18,19 @@ from safecf.als.solvers import CG, SOLVERS, Gradient, RowSolver, Subspace
 from safecf.defaults import LEVEL
 from safecf.models.als import ALSModel
 from safecf.models.options import (
+    AUTO,
     NONNEGATIVE,
     POSITIVE,
     POSITIVE_INTEGER,
     SHARE,
+    Auto,
     Name,
     Number,
+    check_flag,
     option,
 )
 from safecf.models.recommender import register
+from safecf.models.scaling import RELATIVE_BANDWIDTH
 
 __all__ = ["ERMMF", "IALS", "IALSPP", "SAFER2", "SAFER2CG", "SAFER2PP", "CVaRMF"]
 
@@ -37,7 +43,7 @@ class PlainLoss(ALSModel):
 
     def make_loss(self) -> Loss:
         """a_u = 1."""
-        return Loss(float(self.unobserved_weight), 0.0)
+        return Loss(self.number("unobserved_weight"), 0.0)
 
     def make_ridge(self) -> Ridge:
         """ridge_r = lambda (mass_r + b n_r)^nu."""
@@ -46,17 +52,23 @@ class PlainLoss(ALSModel):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NormalisedLoss(ALSModel):
-    """A user's loss is a mean over the history, or between a mean and a sum."""
+    """A user's loss is a mean over the history, or between a mean and a sum.
+
+    The users' ridge is `ridge_in_risk`, or outside of it as in the paper; see `Ridge`.
+    """
 
     normalisation: float = option(1.0, Number(0, 1, "[]"))
+    ridge_in_risk: bool = option(True, check_flag)
+
+    earlier_options: ClassVar[Mapping[str, bool]] = {"ridge_in_risk": False}
 
     def make_loss(self) -> Loss:
         """a_u = m_u^-rho."""
-        return Loss(float(self.unobserved_weight), float(self.normalisation))
+        return Loss(self.number("unobserved_weight"), float(self.normalisation))
 
     def make_ridge(self) -> Ridge:
         """ridge_r = lambda (mass_r + b n_r)."""
-        return Ridge(float(self.regularization))
+        return Ridge(float(self.regularization), in_risk=bool(self.ridge_in_risk))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -96,18 +108,20 @@ class SmoothedTail(ALSModel):
 
     tail: float = option(LEVEL, SHARE)
     kernel: str = option("gaussian", Name(KERNELS))
-    bandwidth: float = option(0.15, Number(0, math.inf, "(]"))
+    bandwidth: float | str = option(AUTO, Auto(Number(0, math.inf, "(]")))
     quantile_steps: int = option(5, POSITIVE_INTEGER)
     quantile_sample: float = option(1.0, SHARE)
 
     def make_risk(self) -> SmoothedCVaR:
         """w_u = 1 - K((xi - loss_u) / h)."""
+        relative = self.bandwidth == AUTO
         return SmoothedCVaR(
             tail=float(self.tail),
             kernel=KERNELS[self.kernel],
-            bandwidth=float(self.bandwidth),
+            bandwidth=RELATIVE_BANDWIDTH if relative else self.number("bandwidth"),
             steps=int(self.quantile_steps),
             sample=float(self.quantile_sample),
+            relative=relative,
         )
 
 
@@ -169,9 +183,6 @@ class IALS(Rowwise, Everybody, PlainLoss):
     Reference: Rendle et al., Revisiting the Performance of iALS, RecSys 2022.
     """
 
-    regularization: float = 0.006
-    unobserved_weight: float = 0.2
-
 
 @register
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -186,8 +197,6 @@ class ERMMF(Rowwise, EqualTail, NormalisedLoss):
     another scale. The other parameters are explained in `ALSModel`.
     Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024.
     """
-
-    regularization: float = 0.005
 
 
 @register
@@ -209,7 +218,7 @@ class CVaRMF(Stepwise, ExactTail, NormalisedLoss):
 
     iterations: int = 500
     regularization: float = 0.002
-    unobserved_weight: float = 0.008
+    ridge_in_risk: bool = False
 
 
 @register
@@ -246,9 +255,6 @@ class IALSPP(Blockwise, Everybody, PlainLoss):
     Reference: Rendle et al., iALS++: Speeding up Matrix Factorization with Subspace Optimization,
     arXiv:2110.14044.
     """
-
-    regularization: float = IALS.regularization
-    unobserved_weight: float = IALS.unobserved_weight
 
 
 @register

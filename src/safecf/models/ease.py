@@ -1,9 +1,9 @@
 """`EASE`: the closed-form linear model of items, a baseline that is hard to beat."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from safecf.free_memory import available_bytes
 from safecf.models import files
 from safecf.models.callbacks import Callback, check_callback
 from safecf.models.inverse import blocks, invert
-from safecf.models.options import NONNEGATIVE, Integer, check_options, option
+from safecf.models.options import NONNEGATIVE, Integer, Number, check_options, option
 from safecf.models.queries import (
     check_count,
     check_ids,
@@ -23,7 +23,7 @@ from safecf.models.queries import (
     check_selection,
     columns_among,
 )
-from safecf.models.ranking import Ids, Scores, padded, search, shaped_like
+from safecf.models.ranking import Ids, Scores, dense_ranks, padded, search, shaped_like
 from safecf.models.recommender import Recommender, register
 from safecf.progress import epoch_bar
 
@@ -35,11 +35,20 @@ BYTES_PER_PAIR = 8 + 4  # P in float64 and B in float32
 class EASE(Recommender):
     """EASE: a user's scores are x_u B, where B predicts every item from all the others.
 
-        minimise |X - X B|^2 + lambda |B|^2   where diag(B) = 0
-        P = (X'X + lambda I)^-1 ,   B = I - P diag(1 / diag(P))
+        minimise  sum_u w_u E|x_u - d(x_u) B|^2 + lambda |B|^2   where diag(B) = 0
+        G = X' diag(w) X ,   P = (G + lambda I + p/(1-p) diag(G))^-1 ,   B = I - P diag(1 / diag(P))
 
-    X are the interactions with their confidence weights, ones if there are none. There are no user
-    factors: whatever is asked, a user is the row of `user_items` that is passed, known or new.
+    X are the interactions with their confidence weights, ones if there are none. Two things are
+    not in the classic EASE:
+
+    - users are weighted, w_u = c n_u^-rho with n_u = sum_i x_ui, so that long histories do not take
+      over. c is such that interactions weigh 1 on average, sum_u w_u n_u = sum_u n_u: the counts of
+      the items, and with them the scale of lambda, stay the same on average for every rho.
+    - inputs are denoised: d drops every interaction of the input with probability p, and divides
+      the others by 1 - p. In expectation that is a ridge of p/(1-p) G_ii for item i.
+
+    The classic model is `EASE(400, normalisation=0, dropout=0)`. There are no user factors:
+    whatever is asked, a user is the row of `user_items` that is passed, known or new.
 
     Training needs 12 |V|^2 bytes, and |V|^3 operations; the model and its file hold 4 |V|^2 bytes.
     For 20,000 items that is 4.5 GiB and 1.5 GiB.
@@ -48,6 +57,10 @@ class EASE(Recommender):
     ----------
     regularization
         lambda, on the scale of the items' counts of users.
+    normalisation
+        rho, from 0 to 1: with 0 users weigh by the length of their history, with 1 all the same.
+    dropout
+        p, in [0, 1): 0 is the plain ridge.
     num_threads
         0 means all cores. The results do not depend on it.
 
@@ -60,23 +73,27 @@ class EASE(Recommender):
     user_ids, item_ids
         The original ids, if `fit` was given an `Interactions` that has them; else None.
 
-    Reference: Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019.
+    References: Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019; Steck,
+    Autoencoders that don't overfit towards the Identity, NeurIPS 2020.
     """
 
-    regularization: float = option(400.0, NONNEGATIVE)
+    regularization: float = option(200.0, NONNEGATIVE)
     _: KW_ONLY
+    normalisation: float = option(0.5, Number(0, 1, "[]"))
+    dropout: float = option(0.5, Number(0, 1, "[)"))
     num_threads: int = option(0, Integer(0))
 
     item_weights: NDArray[np.float32] | None = field(default=None, init=False)
 
     needs_histories = True
+    earlier_options: ClassVar[Mapping[str, float]] = {"normalisation": 0.0, "dropout": 0.0}
 
     def fit(
         self, user_items: Any, show_progress: bool = True, callback: Callback | None = None
     ) -> Self:
         """Train as `Recommender.fit` says, all of it in one epoch: the callback is called once.
 
-        Its objective is |X - X B|^2 + lambda |B|^2 = sum_i (1 / P_ii - lambda). The bar shows the
+        Its objective is the minimum, sum_i (1 / P_ii - lambda - p/(1-p) G_ii). The bar shows the
         inversion. Ctrl-C leaves the model as it was.
         """
         check_callback(callback)
@@ -91,7 +108,12 @@ class EASE(Recommender):
             epoch_bar("EASE", 0, steps, show=show_progress) as draw,
         ):
             weights, objective = solve(
-                user_items, float(self.regularization), int(self.num_threads), draw
+                user_items,
+                float(self.regularization),
+                float(self.normalisation),
+                float(self.dropout),
+                int(self.num_threads),
+                draw,
             )
             self.item_weights = weights
             self.shape = (user_items.num_users, user_items.num_items)
@@ -132,6 +154,19 @@ class EASE(Recommender):
 
         found = search(scores, asked.size, candidates.shape[1], count, without, liked)
         return shaped_like(asked, padded(found, count, only))
+
+    def ranks(self, user_items: Any, target: Any, filter_items: ArrayLike | None = None) -> Ids:
+        """Return the ranks of the items in `target` by x_u B; see `Recommender.ranks`."""
+        weights = self._weights()
+        _, without = check_selection(None, filter_items, len(weights), "items")
+        history = self._check_user_items(user_items, None)
+        wanted = self._check_user_items(target, history.num_rows)
+        rows = history.to_scipy()
+
+        def scores(part: slice) -> Scores:
+            return np.asarray(rows[part] @ weights)
+
+        return dense_ranks(scores, wanted, without, history)
 
     def similar_items(
         self,
@@ -197,7 +232,7 @@ class EASE(Recommender):
         """Return the numbers of users and items in training."""
         return self.shape[0], len(self._weights())
 
-    def _check_user_items(self, user_items: Any, count: int) -> Csr:
+    def _check_user_items(self, user_items: Any, count: int | None) -> Csr:
         size = len(self._weights())
         return check_rows(user_items, count, "user", "item", range(size, size + 1))
 
@@ -217,25 +252,43 @@ class EASE(Recommender):
         self.item_weights, self.shape = weights, (num_users, num_items)
 
 
+def user_weights(mass: NDArray[np.float64], normalisation: float) -> NDArray[np.float64]:
+    """w_u = c n_u^-rho with sum_u w_u n_u = sum_u n_u; users without interactions have c.
+
+    >>> user_weights(np.array([1.0, 4.0]), 0.5)
+    array([1.66666667, 0.83333333])
+    """
+    weights = np.where(mass > 0, mass, 1.0) ** -normalisation
+    return np.asarray(weights * (mass.sum() / (weights @ mass)))
+
+
 def solve(
     interactions: Interactions,
     regularization: float,
-    num_threads: int = 0,
-    report: Callable[[int], None] = lambda done: None,
+    normalisation: float,
+    dropout: float,
+    num_threads: int,
+    report: Callable[[int], None],
 ) -> tuple[NDArray[np.float32], float]:
-    """Return B = I - P diag(1 / diag(P)), P = (X'X + lambda I)^-1, and the objective."""
+    """Return B = I - P diag(1 / diag(P)), and the objective sum_i (1 / P_ii - ridge_i).
+
+    G = X' diag(w) X ,   ridge_i = lambda + p/(1-p) G_ii ,   P = (G + diag(ridge))^-1
+    """
     users, items = interactions.users.to_scipy(), interactions.items.to_scipy()
     users, items = users.astype(np.float64), items.astype(np.float64)
+    weight = user_weights(interactions.users.row_mass(), normalisation)
+    users.data *= np.repeat(weight, np.diff(users.indptr))
     size = interactions.num_items
     inverse = np.empty((size, size))
     for part in blocks(size):
         inverse[part] = (items[part] @ users).toarray()
-    inverse[np.diag_indices(size)] += regularization
+    ridge = regularization + dropout / (1 - dropout) * inverse.diagonal()
+    inverse[np.diag_indices(size)] += ridge
     try:
         invert(inverse, num_threads, report)
     except np.linalg.LinAlgError:
         raise SolveError(
-            f"X'X + lambda I is not positive definite at regularization={regularization:g}; raise "
+            f"G + lambda I is not positive definite at regularization={regularization:g}; raise "
             "regularization, and look for huge weights"
         ) from None
     diagonal = inverse.diagonal().copy()
@@ -248,7 +301,7 @@ def solve(
         raise SolveError(
             "the weights of the items are beyond float32; scale the weights of the interactions"
         )
-    return weights, float(np.sum(1 / diagonal - regularization))
+    return weights, float(np.sum(1 / diagonal - ridge))
 
 
 def _check_memory(num_items: int) -> None:

@@ -88,16 +88,37 @@ class MatrixFactorization(Recommender):
         >>> ids, scores = model.recommend_factors(factors, user_items)
         """
         _, items = self.both_factors()
-        users = np.asarray(user_factors, dtype=np.float32)
-        if users.ndim != 2 or users.shape[1] != items.shape[1]:
-            raise ValueError(
-                f"user_factors has shape {users.shape}; give one row of {items.shape[1]} factors "
-                "per user, such as those of fold_in"
-            )
+        users = _check_factors(user_factors, items.shape[1])
         _, without = check_selection(None, filter_items, len(items), "items")
         liked = self._check_user_items(user_items, len(users))
         index = self._index("items", items)
         return self._search(index, items, users, check_count(N), None, without, liked)
+
+    def ranks(self, user_items: Any, target: Any, filter_items: ArrayLike | None = None) -> Ids:
+        """Return the ranks of the items in `target` by x_u . y_i; see `Recommender.ranks`."""
+        return self.ranks_of_factors(self.fold_in(user_items), user_items, target, filter_items)
+
+    def ranks_of_factors(
+        self,
+        user_factors: Factors32,
+        user_items: Any,
+        target: Any,
+        filter_items: ArrayLike | None = None,
+    ) -> Ids:
+        """Return what `ranks` does for users that are given by their factors, one row each.
+
+        >>> factors = model.fold_in(user_items)
+        >>> model.ranks_of_factors(factors, user_items, target)
+        """
+        _, items = self.both_factors()
+        users = _check_factors(user_factors, items.shape[1])
+        _, without = check_selection(None, filter_items, len(items), "items")
+        liked = self._check_user_items(user_items, len(users))
+        wanted = self._check_user_items(target, len(users))
+        banned = None if without is None else without.astype(np.int32)
+        if not len(users):
+            return np.empty(0, dtype=np.int32)
+        return self._index("items", items).ranks(users, wanted, liked, banned)
 
     def similar_items(
         self,
@@ -267,3 +288,14 @@ class MatrixFactorization(Recommender):
 
     def _make_backend(self, needs: dict[type, str]) -> Any:
         return make_backend(self.backend, self.num_threads, needs)
+
+
+def _check_factors(user_factors: Factors32, width: int) -> Factors32:
+    """Return factors of users as a float32 array; raise if they have another width."""
+    users = np.asarray(user_factors, dtype=np.float32)
+    if users.ndim != 2 or users.shape[1] != width:
+        raise ValueError(
+            f"user_factors has shape {users.shape}; give one row of {width} factors per user, such "
+            "as those of fold_in"
+        )
+    return users

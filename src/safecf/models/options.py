@@ -13,6 +13,7 @@ import numpy as np
 from safecf.errors import choose
 
 LARGEST_INTEGER = 2**31 - 1
+AUTO = "auto"
 
 # Called with the name of an option, its value and its default; raises if the value will not do.
 Rule = Callable[[str, object, object], None]
@@ -69,6 +70,26 @@ class Name:
     def __call__(self, name: str, value: object, default: object) -> None:
         """Refuse anything else, with the name that was probably meant."""
         choose(name, value, self.table)
+
+
+@dataclass(frozen=True)
+class Auto:
+    """What the rule allows, or "auto": a value that `fit` derives from the data."""
+
+    rule: Rule
+
+    def __call__(self, name: str, value: object, default: object) -> None:
+        """Refuse anything else."""
+        if isinstance(value, str):
+            choose(name, value, {AUTO: None})
+        else:
+            self.rule(name, value, default)
+
+
+def check_flag(name: str, value: object, default: object) -> None:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r} has to be True or False; try {name}={default!r}")
 
 
 def check_random_state(name: str, value: object, default: object) -> None:

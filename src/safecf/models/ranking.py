@@ -1,6 +1,6 @@
-"""Rankings: top-k of dense scores, padding, and the shapes of results."""
+"""Rankings: top-k and ranks of dense scores, padding, and the shapes of results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,45 @@ def search(
     """
     k = min(count, num_columns)
     ids, best = np.empty((num_rows, k), dtype=np.int32), np.empty((num_rows, k), dtype=np.float32)
+    for part, found in _masked(scores, num_rows, num_columns, without, exclude):
+        ids[part], best[part] = best_columns(found, k)
+    return ids, best
+
+
+def dense_ranks(
+    scores: Callable[[slice], Scores],
+    target: Csr,
+    without: Indices | None,
+    exclude: Csr | None,
+) -> Ids:
+    """Return the rank of every entry of `target`, from 1 on: its place in a search of all columns.
+
+    It is 0 if no search returns the entry. The other arguments are those of `search`.
+    """
+    ranks = np.zeros(target.nnz, dtype=np.int32)
+    for part, found in _masked(scores, *target.shape, without, exclude):
+        for row, values in enumerate(found, part.start):
+            columns = target.row(row)[0]
+            own = values[columns]
+            ordered = np.sort(-values)  # NaN comes last
+            above = np.searchsorted(ordered, -own, side="left")
+            tied = np.searchsorted(ordered, -own, side="right") - above > 1
+            for place in np.flatnonzero(tied):
+                column = columns[place]
+                above[place] += np.count_nonzero(values[:column] == values[column])
+            entries = slice(target.indptr[row], target.indptr[row + 1])
+            ranks[entries] = np.where(own > -np.inf, 1 + above, 0)
+    return ranks
+
+
+def _masked(
+    scores: Callable[[slice], Scores],
+    num_rows: int,
+    num_columns: int,
+    without: Indices | None,
+    exclude: Csr | None,
+) -> Iterator[tuple[slice, Scores]]:
+    """Yield slices of the rows with their scores, minus infinity for columns to leave out."""
     step = max(1, SCORES // num_columns)
     for begin in range(0, num_rows, step):
         part = slice(begin, min(begin + step, num_rows))
@@ -63,8 +102,7 @@ def search(
             starts = exclude.indptr[part.start : part.stop + 1]
             rows = np.repeat(np.arange(len(found)), np.diff(starts))
             found[rows, exclude.indices[starts[0] : starts[-1]]] = -np.inf
-        ids[part], best[part] = best_columns(found, k)
-    return ids, best
+        yield part, found
 
 
 def padded(

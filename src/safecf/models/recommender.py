@@ -3,9 +3,9 @@
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO, Any, Self, TypeVar
+from typing import IO, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from safecf.errors import FileFormatError
 from safecf.models import by_ids, files
 from safecf.models.callbacks import Callback
 from safecf.models.derived import Derived
-from safecf.models.options import check_options
+from safecf.models.options import AUTO, check_options
 from safecf.models.ranking import Ids, Scores
 
 File = str | os.PathLike[str] | IO[bytes]
@@ -37,8 +37,14 @@ class Recommender(ABC):
     user_ids: IdArray | None = None
     item_ids: IdArray | None = None
 
+    # the values that a fit has found for options that are "auto", by name
+    resolved: Mapping[str, float] = {}
+
     # how the options were found, as `tune` tells; saved with the model, forgotten by `fit`
     provenance: dict[str, Any] | None = None
+
+    # values of options that are not in files from before these options were added
+    earlier_options: ClassVar[Mapping[str, Any]] = {}
 
     # whether the model stores nothing of the users, so that it has to be shown their histories
     needs_histories = False
@@ -102,6 +108,34 @@ class Recommender(ABC):
         ids, scores
             Best first, ties by item index; where there are fewer than N items left, the ids are
             -1 and the scores -3.4e38. With `items`, there are at most as many columns.
+        """
+
+    @abstractmethod
+    def ranks(self, user_items: Any, target: Any, filter_items: ArrayLike | None = None) -> Ids:
+        """Return the rank of every item in `target`, among all that the user does not have yet.
+
+        rank_ui = 1 + |{j not in user_items_u : score_uj > score_ui, or equal and j < i}|
+
+        It is the item's place in the list that `recommend` would return for a user who is computed
+        from `user_items`, if N were the number of items.
+
+        Parameters
+        ----------
+        user_items
+            Sparse matrix with one row per user: what the user already has, which is not ranked.
+        target
+            Sparse matrix with one row per user: the items whose ranks are wanted.
+        filter_items
+            Items that are not ranked for anybody.
+
+        Returns
+        -------
+        ranks
+            One per entry of `target`, row by row, items ascending; 0 for an item that is not
+            ranked.
+
+        >>> model.ranks(history, target)  # of two users who have two and one held-out items
+        array([12,  3, 40], dtype=int32)
         """
 
     @abstractmethod
@@ -200,11 +234,16 @@ class Recommender(ABC):
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
-        shown = (
+        shown = [
             f"{name}={value!r}"
             for name, value in self.get_params().items()
             if repr(value) != repr(defaults[name].default)
-        )
+        ]
+        shown += [
+            f"{name}='auto: {value:.3g}'"
+            for name, value in self.resolved.items()
+            if getattr(self, name) == AUTO
+        ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     @property
@@ -275,7 +314,7 @@ class Recommender(ABC):
                     f"it holds a {kind.__name__}, not a {cls.__name__}; "
                     f"try {kind.__name__}.load, or safecf.load"
                 )
-            options = files.field(header, "options", dict)
+            options = {**kind.earlier_options, **files.field(header, "options", dict)}
             unknown = options.keys() - inspect.signature(kind).parameters.keys()
             if unknown:
                 raise FileFormatError(

@@ -8,6 +8,7 @@ from safecf.als.loop import Epoch
 from safecf.errors import FileFormatError
 from safecf.models import files
 from safecf.models.history import pack_history, unpack_history
+from safecf.models.options import check_options
 from safecf.models.per_user import LARGEST_WEIGHT, pack_groups, unpack_groups
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def pack(model: "ALSModel") -> tuple[dict[str, Any], files.Arrays]:
         "num_users": model.num_users,
         "num_items": model.num_items,
         "history": pack_history(model.history),
+        "resolved": model.resolved,
     }
     arrays: files.Arrays = {
         "user_factors": np.asarray(users, dtype=np.float32),
@@ -67,3 +69,16 @@ def unpack(model: "ALSModel", fitted: dict[str, Any], arrays: files.Arrays) -> N
     model.seed, model.shape = seed, (shape[0], shape[1])
     model.num_users, model.num_items = num_users, num_items
     model.history = unpack_history(fitted, Epoch)
+    model.resolved = _unpack_resolved(fitted, model)
+
+
+def _unpack_resolved(fitted: dict[str, Any], model: "ALSModel") -> dict[str, float]:
+    """Return the values of the "auto" options; files of version 0.1 have none."""
+    found = files.field({"resolved": {}, **fitted}, "resolved", dict)
+    values = {name: files.field(found, name, float) for name in found}
+    try:
+        check_options(values, type(model))
+        model.settled(values).parts()
+    except (KeyError, TypeError, ValueError) as problem:
+        raise FileFormatError(f"a value of an option is damaged: {problem}") from problem
+    return values

@@ -3,7 +3,7 @@
 import numbers
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import ArrayLike
@@ -22,8 +22,9 @@ from safecf.data.matrices.interactions import Interactions
 from safecf.models import files
 from safecf.models.callbacks import stop_requested
 from safecf.models.checkpoint import Run, fingerprints, read_checkpoint, write_checkpoint
-from safecf.models.options import check_options, draw_seed
+from safecf.models.options import AUTO, check_options, draw_seed
 from safecf.models.per_user import check_user_groups, check_user_weight
+from safecf.models.scaling import resolve
 
 if TYPE_CHECKING:
     from safecf.models.als import ALSModel
@@ -52,6 +53,7 @@ class Plan:
     groups: GroupCVaR | None
     state: State
     history: list[Epoch]
+    resolved: dict[str, float]  # the "auto" options that depend on the data alone
 
     def train(self, iterations: int, watchers: Iterable[Watcher]) -> KeyboardInterrupt | None:
         """Run the loop until it ends, a watcher returns True, or Ctrl-C is pressed: return that.
@@ -68,6 +70,13 @@ class Plan:
                 raise
             return interrupt
         return None
+
+    def resolved_after(self, record: Epoch) -> dict[str, float]:
+        """Return the values of all "auto" options after an epoch."""
+        found = dict(self.resolved)
+        if self.run.options.get("bandwidth") == AUTO and record.bandwidth is not None:
+            found["bandwidth"] = record.bandwidth
+        return found
 
     def checkpoint(self, path: Path) -> Watcher:
         """Return a watcher that writes a checkpoint after every epoch."""
@@ -97,8 +106,7 @@ def make_plan(
     """Check everything, and return where training starts; the arguments are those of `fit`."""
     kind, options = type(model), model.get_params()
     check_options(options, kind)
-    loss, ridge, risk, solver = model.compose()
-    name = kind.__name__
+    name, solver = kind.__name__, model.make_solver()
     needs = {capability_for(solver): name, Search: name}
     solvers = {FOLD_IN.name: f"fold-in of {name}", **dict.fromkeys(row_solvers_for(solver), name)}
     backend = make_backend(model.backend, model.num_threads, needs, solvers)
@@ -114,6 +122,8 @@ def make_plan(
     else:
         seed = earlier[0].seed
     count = check_user_weight(user_weight, user_items.users)
+    resolved = resolve(model, user_items, count)
+    loss, ridge, risk, solver = model.settled(resolved).parts()
     problem = Problem(user_items, loss, ridge, risk.tail, count)
     groups = labels = None
     if user_groups is not None:
@@ -123,10 +133,12 @@ def make_plan(
     run = Run(name, options, data, seed)
     training = Training(problem.place(backend), groups or risk, solver, backend, seed)
     if earlier is None:
-        return Plan(run, training, groups, training.start(model.factors, model.init_std), [])
+        start = training.start(model.factors, model.init_std)
+        return Plan(run, training, groups, start, [], resolved)
     before, state, history = earlier
+    before = replace(before, options={**kind.earlier_options, **before.options})
     run.check_continues(before, state, (user_items.num_users, user_items.num_items, model.factors))
-    return Plan(run, training, groups, state.map(backend.place), history)
+    return Plan(run, training, groups, state.map(backend.place), history, resolved)
 
 
 def _group_risk(name: str, risk: Risk, labels: IdArray) -> GroupCVaR:

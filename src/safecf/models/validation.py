@@ -8,7 +8,8 @@ import numpy as np
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.errors import choose
-from safecf.measures.metrics import METRICS, Metric
+from safecf.measures.metrics import METRICS
+from safecf.measures.ranks import RANK_METRICS, Ranks
 from safecf.measures.tails import check_level, tail_mean
 from safecf.models.options import Integer
 from safecf.models.recommender import Recommender
@@ -23,17 +24,24 @@ class Validation:
 
     history: Csr
     target: Csr
-    metric: Metric
-    cutoff: int
+    metric: str
+    cutoff: int | None  # None: over the whole ranking
     level: float
     patience: int
 
     def score(self, model: Recommender) -> float:
         """Rank for the held-out users, computed from their histories, as `evaluate` does."""
-        users = np.arange(self.history.num_rows)
         history, target = self.history.to_scipy(), self.target.to_scipy()
-        ranked, _ = model.recommend(users, history, N=self.cutoff, recalculate_user=True)
-        return tail_mean(self.metric(ranked, target, self.cutoff), self.level)
+        if self.cutoff is None:
+            rank, held_out = model.ranks(history, target), np.diff(self.target.indptr)
+            user = np.repeat(np.arange(self.target.num_rows), held_out)
+            candidates = self.history.num_columns - np.diff(self.history.indptr)
+            scores = Ranks.of(user, rank, held_out, candidates).scores(RANK_METRICS[self.metric])
+        else:
+            users = np.arange(self.history.num_rows)
+            ranked, _ = model.recommend(users, history, N=self.cutoff, recalculate_user=True)
+            scores = METRICS[self.metric](ranked, target, self.cutoff)
+        return tail_mean(scores, self.level)
 
 
 def make_validation(
@@ -42,18 +50,21 @@ def make_validation(
     """Check the arguments of a validation; None if there are no held-out users.
 
     `heldout` has a `history` and a `target`, as `split.validation` has; `metric` is one of
-    `METRICS` and its cutoff, as in "ndcg@100"; `num_items` is their number in training.
+    `METRICS` and its cutoff, as in "ndcg@100", or one of `RANK_METRICS`, as in "auc"; `num_items`
+    is their number in training.
     """
-    name, _, cutoff = str(metric).partition("@")
-    if not (cutoff.isdecimal() and int(cutoff) > 0):
+    name, sign, cutoff = str(metric).partition("@")
+    whole = not sign and name in RANK_METRICS
+    if not whole and not (cutoff.isdecimal() and int(cutoff) > 0):
         raise ValueError(f"metric={metric!r} has no cutoff; try metric='ndcg@100'")
-    function = choose("metric", name, METRICS)
+    if not whole:
+        choose("metric", name, METRICS)
     check_level(level)
     Integer(1)("patience", patience, 15)
     if heldout is None:
         return None
     history, target = _check_heldout(heldout, num_items)
-    return Validation(history, target, function, int(cutoff), level, int(patience))
+    return Validation(history, target, name, None if whole else int(cutoff), level, int(patience))
 
 
 def _check_heldout(heldout: Any, num_items: int) -> tuple[Csr, Csr]:

@@ -70,6 +70,8 @@ def collect(
         data=described(data_summary),
         settings=_settings(source) | described(settings, "Settings"),
         fingerprint=evaluations[0].data,
+        splits=evaluations[0].num_splits,
+        distinct=evaluations[0].num_users,
         tuned=None if tuning is None else tuned(tuning, styles),
     )
 

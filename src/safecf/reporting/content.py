@@ -111,6 +111,19 @@ class GroupTable:
 
 
 @dataclass(frozen=True)
+class AtFloor:
+    """A tail that is zero with every model, and the metric that is shown beside it, by model.
+
+    `metric` is empty, and so are the dictionaries, if there is no such metric.
+    """
+
+    sentence: str
+    metric: str
+    tails: dict[str, Estimate]
+    differences: dict[str, Difference]
+
+
+@dataclass(frozen=True)
 class Panel:
     """Everything about one metric; dictionaries are by model, then by level."""
 
@@ -123,6 +136,7 @@ class Panel:
     gains: dict[str, Gains]
     profiles: dict[str, TailProfile]
     groups: GroupTable
+    floor: AtFloor | None = None
 
 
 @dataclass(frozen=True)
@@ -213,6 +227,8 @@ class Content:
     data: dict[str, str]
     settings: dict[str, str]
     fingerprint: str
+    splits: int  # number of them
+    distinct: int  # users, each of whom may appear in several splits
     tuned: Tuned | None = None
 
     @property

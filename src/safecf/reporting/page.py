@@ -23,6 +23,7 @@ from safecf.reporting.sections import (
     curves,
     headline,
     reference,
+    splits,
     tables,
     tuning_trials,
     user_groups,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 SECTIONS = {
     "verdict": ("Verdict", headline.verdict),
     "levels": ("Levels", curves.levels),
+    "splits": ("Splits", splits.splits),
     "gains": ("Who gains", users.gains),
     "tail": ("Worst-off", users.tail),
     "groups": ("Groups", user_groups.groups),

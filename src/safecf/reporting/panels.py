@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.special
@@ -10,9 +11,10 @@ from safecf.evaluation.difference import Difference
 from safecf.evaluation.groups import Groups, GroupScore
 from safecf.evaluation.profile import TailProfile, tail_profile
 from safecf.evaluation.result import Evaluation
-from safecf.measures.bootstrap import Estimate
+from safecf.measures.bootstrap import Counts, Estimate
 from safecf.measures.tails import Floats
 from safecf.reporting.content import (
+    AtFloor,
     Bin,
     Chart,
     Gains,
@@ -62,6 +64,27 @@ def panel(source: Source, metric: str) -> Panel:
         # The shares of the groups are in their table.
         profiles={model: replace(each, groups={}) for model, each in profiles.items()},
         groups=_group_table(source, metric, profiles),
+        floor=_at_floor(source, metric),
+    )
+
+
+def _at_floor(source: Source, metric: str) -> AtFloor | None:
+    """The tails of the metric that is shown beside this one, if this one's are all zero."""
+    if (floor := source.floor(metric)) is None:
+        return None
+    if floor.beside is None:
+        return AtFloor(str(floor), "", {}, {})
+    beside, level, comparison = floor.beside, source.level, source.comparison
+    others = [] if comparison is None else comparison.others
+    return AtFloor(
+        sentence=str(floor),
+        metric=beside,
+        tails={each.model: source.estimate(each, beside, level) for each in source.evaluations},
+        differences={
+            each.model: comparison.difference(each, beside, level)
+            for each in others
+            if comparison is not None
+        },
     )
 
 
@@ -115,7 +138,7 @@ def _gains(source: Source, other: Evaluation, metric: str, everybody: Difference
         "popularity": base.users.popularity,
     }
     bins = {
-        key: _bins(values[known], gain[known], source.draws.confidence)
+        key: _bins(values[known], gain[known], base.user_numbers[known], source.draws.confidence)
         for key, values in properties.items()
     }
     return Gains(everybody.wins, everybody.ties, everybody.losses, curve, bins)
@@ -131,10 +154,13 @@ def _mean_changes(changes: Floats) -> str:
     return f"Mean {', mean '.join(said)}" if said else "No score changes"
 
 
-def _bins(values: Floats, gain: Floats, confidence: float) -> list[Bin]:
-    """Mean gain of the users in each quarter of a property, with its normal interval."""
+def _bins(values: Floats, gain: Floats, users: Counts, confidence: float) -> list[Bin]:
+    """Mean gain of the users in each quarter of a property, with its normal interval.
+
+    The deviations of a user who appears in several splits are summed for the standard error.
+    """
     known = np.isfinite(values)
-    values, gain = values[known], gain[known]
+    values, gain, users = values[known], gain[known], users[known]
     if values.size == 0:
         return []
     edges = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1), method="inverted_cdf"))
@@ -148,8 +174,10 @@ def _bins(values: Floats, gain: Floats, confidence: float) -> list[Bin]:
         if size == 0:
             continue
         mean = float(gain[inside].mean())
-        error = float(gain[inside].std(ddof=1)) / size**0.5 if size > 1 else math.nan
-        spread = deviations * error
+        members, user = np.unique(users[inside], return_inverse=True)
+        summed = np.bincount(user, gain[inside] - mean)
+        variance = np.sum(summed**2) * members.size / max(members.size - 1, 1)
+        spread = deviations * variance**0.5 / size if members.size > 1 else math.nan
         low, high = float(values[inside].min()), float(values[inside].max())
         found.append(Bin(low, high, size, (mean, mean - spread, mean + spread)))
     return found
@@ -194,26 +222,31 @@ def _pooled(found: dict[str, Groups], profiles: Profiles) -> Group | None:
     if not smaller:
         return None
     first = next(iter(smaller.values()))
-    few = {each.label: each.users for each in next(iter(found.values())).scores if not each.enough}
+    few = [each.label for each in next(iter(found.values())).scores if not each.enough]
     return Group(
         label=first.label,
         users=first.users,
         share=first.share,
         enough=True,
         means={m: _estimate(each) for m, each in smaller.items()},
-        risks={
-            m: sum(each.groups[label][2] * users for label, users in few.items()) / first.users
-            for m, each in profiles.items()
-        },
+        risks={m: _pooled_risk(each, few) for m, each in profiles.items()},
     )
+
+
+def _pooled_risk(profile: TailProfile, labels: list[Any]) -> float:
+    """Return the share of the users of these groups who are in the tail."""
+    inside = profile.inside * sum(profile.groups[label][0] for label in labels)
+    outside = profile.outside * sum(profile.groups[label][1] for label in labels)
+    return inside / (inside + outside)
 
 
 def _everybody(source: Source, metric: str, profiles: Profiles) -> Group:
     """All users, for comparison."""
     total = {m: each.inside + each.outside for m, each in profiles.items()}
+    first = source.evaluations[0]
     return Group(
         label="all users",
-        users=max(total.values()),
+        users=np.unique(first.user_numbers[np.isfinite(first.scores[metric])]).size,
         share=1.0,
         enough=True,
         means={each.model: source.estimate(each, metric, 1.0) for each in source.evaluations},

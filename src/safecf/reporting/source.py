@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 from safecf.errors import choose
 from safecf.evaluation.comparison import Comparison, compare, curve_levels
+from safecf.evaluation.floors import Floor, find_floor
 from safecf.evaluation.groups import Groups
 from safecf.evaluation.result import Evaluation
 from safecf.measures.bootstrap import Draws, Estimate
@@ -46,7 +47,9 @@ class Source:
         others = self.evaluations[1:] or self.evaluations
         if not self.metric:
             return others[0].model
-        return max(others, key=lambda each: each.tail(self.metric, self.level)).model
+        floor = self.floor(self.metric)
+        metric = self.metric if floor is None else floor.beside or self.metric
+        return max(others, key=lambda each: each.tail(metric, self.level)).model
 
     @property
     def styles(self) -> dict[str, int]:
@@ -61,6 +64,10 @@ class Source:
     def draws(self) -> Draws:
         """How intervals are drawn: as in the comparison, if there is one."""
         return Draws() if self.comparison is None else self.comparison.draws
+
+    def floor(self, metric: str) -> Floor | None:
+        """Return the floor if the tail of the metric is zero with every model."""
+        return find_floor(self.evaluations, metric, self.level)
 
     def estimate(self, evaluation: Evaluation, metric: str, level: float) -> Estimate:
         """Return a tail mean with its interval."""

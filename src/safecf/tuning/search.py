@@ -178,7 +178,7 @@ class Search:
         curve, _ = self.task.run(model, _showing(show, lambda curve: False))
         default = list(curve.values())[-1]
         epochs = best_epoch(curve, self.task.objective, default)
-        values = model.get_params() | getattr(model, "resolved", {})
+        values = model.get_params() | dict(model.resolved)
         options = {name: values[name] for name in self.ranges}
         taken = time.perf_counter() - begin
         return Trial(0, options, COMPLETE, epochs, curve[epochs], curve, taken)
@@ -207,7 +207,7 @@ class Search:
             warn(
                 f"{objective.metric} is 0 for {whom(objective.level)} of the validation users with "
                 f"the default {self.name}, so that the tail may tell nothing; try a larger tail, "
-                "or a larger cutoff",
+                "or a metric over the whole ranking, such as auc",
                 ParameterWarning,
             )
 

@@ -1,6 +1,5 @@
 """`tune`: find options on the validation users, and compare the best models on the test users."""
 
-import inspect
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
 from safecf.defaults import CUTOFFS, LEVEL, METRIC, TAILS
 from safecf.errors import choose
-from safecf.evaluation import Evaluation, evaluate
+from safecf.evaluation import METRICS, RANK_METRICS, Evaluation, evaluate
 from safecf.models.recommender import MODELS, Recommender
 from safecf.tuning.budget import Budget
 from safecf.tuning.objective import Objective
@@ -224,7 +223,9 @@ def _new_name(name: str, searches: list[Search]) -> str:
 
 def _check_metric(metric: str) -> None:
     name, sign, cutoff = metric.partition("@")
-    choose("metric", name, dict.fromkeys(inspect.signature(evaluate).parameters["metrics"].default))
+    choose("metric", name, dict.fromkeys(METRICS if sign else (*METRICS, *RANK_METRICS)))
+    if not sign and name not in RANK_METRICS:
+        raise ValueError(f"metric={metric!r} has no cutoff; try metric='{name}@20'")
     if sign and not (cutoff.isdecimal() and int(cutoff) > 0):
         raise ValueError(f"metric={metric!r}: {cutoff!r} is no cutoff; try metric='{name}@20'")
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from safecf import datasets
 from safecf.data.splits.strong_generalization import (
+    repeated_seeds,
     repeated_strong_generalization,
     strong_generalization,
 )
@@ -24,6 +25,14 @@ def test_ml1m_is_split_as_in_the_paper(real_data):
     assert {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()} == (
         ML1M_SUMS
     )
+
+
+def test_fewer_repeats_are_the_first_of_the_paper_s_splits():
+    drawn = np.random.RandomState(98765).randint(0, 100000000, size=50)
+    for repeats in (1, 10, 50):
+        assert repeated_seeds(repeats) == drawn[:repeats].tolist()
+    with pytest.raises(ValueError, match="repeats is 0; ask for at least 1 split"):
+        repeated_seeds(0)
 
 
 def random_interactions(seed, num_users=40, num_items=25, density=0.3):

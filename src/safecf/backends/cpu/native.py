@@ -146,12 +146,24 @@ class CpuBackend(HostGradients, HostBackend):
         _core.gradients(_rows(rows), _core.Fixed(*fixed), factors, gradients, self.execution)
         return gradients
 
-    def losses(self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: Fixed) -> Vector:
-        """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx, all rows in parallel."""
+    def losses(
+        self,
+        matrix: Csr,
+        pair_weight: Vector,
+        factors: Factors,
+        fixed: Fixed,
+        ridge: Vector | None = None,
+    ) -> Vector:
+        """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx + ridge/2 |x|^2, all rows in parallel."""
         losses = np.empty(len(factors), dtype=np.float32)
-        side = _core.Fixed(*fixed)
         _core.losses(
-            as_matrix(matrix), as_floats(pair_weight), side, factors, losses, self.execution
+            as_matrix(matrix),
+            as_floats(pair_weight),
+            None if ridge is None else as_floats(ridge),
+            _core.Fixed(*fixed),
+            factors,
+            losses,
+            self.execution,
         )
         return losses.astype(np.float64)
 
@@ -173,13 +185,20 @@ class CpuBackend(HostGradients, HostBackend):
         return scores
 
     def scored_losses(
-        self, matrix: Csr, pair_weight: Vector, scores: Factors, factors: Factors, gram: Factors
+        self,
+        matrix: Csr,
+        pair_weight: Vector,
+        scores: Factors,
+        factors: Factors,
+        gram: Factors,
+        ridge: Vector | None = None,
     ) -> Vector:
-        """a/2 sum_j c_j (1 - s_j)^2 + 1/2 x'Gx, all rows in parallel."""
+        """a/2 sum_j c_j (1 - s_j)^2 + 1/2 x'Gx + ridge/2 |x|^2, all rows in parallel."""
         losses = np.empty(len(factors), dtype=np.float32)
         _core.scored_losses(
             as_matrix(matrix),
             as_floats(pair_weight),
+            None if ridge is None else as_floats(ridge),
             scores,
             _padded(factors),
             as_floats(gram),

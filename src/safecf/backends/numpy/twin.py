@@ -3,7 +3,7 @@
 It specifies what the other backends compute and is not meant to be fast.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,8 +155,15 @@ class NumpyBackend(HostGradients, HostBackend):
                 gradients[row] = system.multiply(x) - system.right_hand_side()
         return gradients
 
-    def losses(self, matrix: Csr, pair_weight: Vector, factors: Factors, fixed: Fixed) -> Vector:
-        """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx, row by row."""
+    def losses(
+        self,
+        matrix: Csr,
+        pair_weight: Vector,
+        factors: Factors,
+        fixed: Fixed,
+        ridge: Vector | None = None,
+    ) -> Vector:
+        """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx + ridge/2 |x|^2, row by row."""
         others, gram = fixed
         losses = np.zeros(len(factors))
         with single_threaded_blas():
@@ -164,7 +171,7 @@ class NumpyBackend(HostGradients, HostBackend):
                 columns, confidence = matrix.row(row)
                 error = confidence @ (1 - others[columns] @ x) ** 2
                 losses[row] = pair_weight[row] / 2 * error + x @ gram @ x / 2
-        return losses
+        return losses + _penalties(factors, ridge)
 
     def positions(self, matrix: Csr) -> Positions:
         """Sort the entries by column, and by row within each."""
@@ -179,16 +186,22 @@ class NumpyBackend(HostGradients, HostBackend):
         return scores
 
     def scored_losses(
-        self, matrix: Csr, pair_weight: Vector, scores: Factors, factors: Factors, gram: Factors
+        self,
+        matrix: Csr,
+        pair_weight: Vector,
+        scores: Factors,
+        factors: Factors,
+        gram: Factors,
+        ridge: Vector | None = None,
     ) -> Vector:
-        """a/2 sum_j c_j (1 - s_j)^2 + 1/2 x'Gx, row by row."""
+        """a/2 sum_j c_j (1 - s_j)^2 + 1/2 x'Gx + ridge/2 |x|^2, row by row."""
         losses = np.zeros(len(factors))
         with single_threaded_blas():
             for row, x in enumerate(factors):
                 own = scores[matrix.indptr[row] : matrix.indptr[row + 1]]
                 error = matrix.row(row)[1] @ (1 - own) ** 2
                 losses[row] = pair_weight[row] / 2 * error + x @ gram @ x / 2
-        return losses
+        return losses + _penalties(factors, ridge)
 
     def update_block(
         self,
@@ -243,6 +256,30 @@ class NumpyIndex:
         """Sort all scores."""
         ids = np.full((len(queries), k), -1, dtype=np.int32)
         best = np.full((len(queries), k), -np.finfo(np.float32).max, dtype=np.float32)
+        for row, (order, scores) in enumerate(self._ranked(queries, exclude, exclude_all)):
+            first = order[:k]
+            ids[row, : len(first)], best[row, : len(first)] = first, scores[first]
+        return ids, best
+
+    def ranks(
+        self,
+        queries: Factors,
+        targets: Csr,
+        exclude: Csr | None = None,
+        exclude_all: Ids | None = None,
+    ) -> Ids:
+        """Sort all scores, and find the targets."""
+        ranks = np.zeros(targets.nnz, dtype=np.int32)
+        for row, (order, _) in enumerate(self._ranked(queries, exclude, exclude_all)):
+            place = np.zeros(len(self._factors), dtype=np.int32)
+            place[order] = 1 + np.arange(len(order))
+            ranks[targets.indptr[row] : targets.indptr[row + 1]] = place[targets.row(row)[0]]
+        return ranks
+
+    def _ranked(
+        self, queries: Factors, exclude: Csr | None, exclude_all: Ids | None
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Yield, per query, the rows that are left, best first, and the scores of all rows."""
         for row, query in enumerate(queries):
             keep = np.ones(len(self._factors), dtype=bool)
             if exclude is not None:
@@ -252,9 +289,7 @@ class NumpyIndex:
             with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
                 scores = np.asarray(self._factors @ query, dtype=np.float32)
             candidates = np.flatnonzero(keep & (scores > -np.inf))
-            order = candidates[np.argsort(-scores[candidates], kind="stable")][:k]
-            ids[row, : len(order)], best[row, : len(order)] = order, scores[order]
-        return ids, best
+            yield candidates[np.argsort(-scores[candidates], kind="stable")], scores
 
 
 def _system(rows: Rows, row: int, others: Matrix, gram: Matrix) -> System:
@@ -272,3 +307,10 @@ def _solved(rows: Rows, row: int, solve: Callable[..., Vector], *arguments: Any)
     if not np.isfinite(found).all():
         raise SolveError.at(rows.first + row, rows.ridge[row])
     return found
+
+
+def _penalties(factors: Factors, ridge: Vector | None) -> Vector | float:
+    """ridge_r/2 |x_r|^2."""
+    return (
+        0.0 if ridge is None else ridge / 2 * np.sum(np.square(factors, dtype=np.float64), axis=1)
+    )

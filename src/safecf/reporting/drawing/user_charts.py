@@ -198,5 +198,31 @@ def risk_chart(
     return frame.draw("".join(parts))
 
 
+def split_chart(
+    rows: list[tuple[str, int, list[float]]], *, label: str, x_label: str, narrow: bool
+) -> str:
+    """By row, a name, a style and a value for every split: one mark each, and a line at zero."""
+    step, top = 24, 6
+    width, height = 360 if narrow else 920, top + step * len(rows) + 40
+    room, longest = (150, 24) if narrow else (260, 40)
+    values = [value for *_, found in rows for value in found]
+    margin = 0.06 * (max(*values, 0) - min(*values, 0) or 1.0)
+    x = Scale(min(*values, 0) - margin, max(*values, 0) + margin, room, width - 14)
+    y = Scale(0, 1, height - 40, top)
+    frame = Frame(width, height, x, y, label, "narrow" if narrow else "wide")
+    parts = [svg.line(x.start, y.start, x.end, y.start, "axis")]
+    parts.append(svg.line(x.at(0), y.start, x.at(0), y.end, "mark"))
+    for value in x.ticks(4):
+        parts.append(svg.text(x.at(value), y.start + 18, f"{value:g}", anchor="middle"))
+    parts.append(svg.text((x.start + x.end) / 2, height - 3, x_label, "axis-name", "middle"))
+    for row, (name, style, found) in enumerate(rows):
+        place = top + step * (row + 0.5)
+        parts.append(svg.line(x.start, place, x.end, place, "grid"))
+        parts.append(svg.text(room - 10, place + 4, _cut(name, longest), "row-name", "end"))
+        marks = "".join(svg.marker(x.at(value), place, style) for value in found)
+        parts.append(tag("g", marks, class_=f"s{style % 8}"))
+    return frame.draw("".join(parts))
+
+
 def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"

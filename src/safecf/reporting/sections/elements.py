@@ -16,6 +16,7 @@ STATS = {  # kinds of numbers on the page, and their formats
     "wins": "count",
     "ties": "count",
     "losses": "count",
+    "splits_won": "count",
     "group": "number",
     "worst group": "number",
     "risk": "percent",

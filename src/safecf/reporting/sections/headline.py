@@ -24,7 +24,9 @@ SIGNS = {BETTER: "▲", WORSE: "▼", UNCLEAR: "●"}
 def header(content: Content) -> str:
     """Title, and the numbers of users, metrics and models."""
     metrics = len(content.panels)
-    facts = [f"{count(content.users)} {'user' if content.users == 1 else 'users'}"]
+    facts = [f"{count(content.distinct)} {'user' if content.distinct == 1 else 'users'}"]
+    if content.splits > 1:
+        facts.append(f"{count(content.splits)} splits")
     facts.append(f"{metrics} {'metric' if metrics == 1 else 'metrics'}")
     if content.baseline is not None:
         facts.append(f"{len(content.styles)} models, baseline {name(content.baseline)}")
@@ -36,9 +38,22 @@ def header(content: Content) -> str:
         tag("div", brand + toggle, class_="brand")
         + tag("h1", tag("bdi", typeset(content.title, content.styles)))
         + tag("p", " · ".join(facts), class_="about")
+        + _splits(content)
         + _differences(content),
         class_="top",
     )
+
+
+def _splits(content: Content) -> str:
+    """Say what is averaged over the splits, and what is not, if there are several."""
+    if content.splits == 1:
+        return ""
+    said = (
+        f"Every model was trained on {count(content.splits)} splits. Means and lifts are averages "
+        f"over the splits; charts and tables of users show all {count(content.users)} appearances "
+        "of the users; curves of training are those of the first split."
+    )
+    return tag("p", said, class_="about")
 
 
 def _differences(content: Content) -> str:
@@ -68,8 +83,9 @@ def _verdict(content: Content, panel: Panel) -> str:
     if content.baseline is None:
         return _alone(content, panel)
     others = content.others
-    first = panel.differences[content.headline][content.level]
-    few = panel.users < ENOUGH
+    first = _tail_change(content, panel, content.headline)
+    users = min(panel.users, content.distinct)
+    few = users < ENOUGH
     state = UNCLEAR if few else first.outcome
     said = {
         BETTER: f"Better for {whom(content.level)}",
@@ -78,35 +94,55 @@ def _verdict(content: Content, panel: Panel) -> str:
     }[state]
     sentence = typeset(f"{panel.verdicts[content.headline]}.", content.styles)
     if few:
-        who = "1 user was" if panel.users == 1 else f"{count(panel.users)} users were"
+        who = "1 user was" if users == 1 else f"{count(users)} users were"
         said = "Too few users to tell"
         sentence = f"{who} measured; it takes {ENOUGH} before a difference means anything."
     parts = [
         tag("p", f'<span aria-hidden="true">{SIGNS[state]}</span> {said}', class_=f"chip {state}"),
         tag("p", sentence, class_="sentence"),
+        _floor(panel),
     ]
     several = len(others) > 1 and not few
     if several:
         parts.append(_other_verdicts(content, panel))
-    changes = [panel.differences[content.headline][level] for level in {content.level, 1.0}]
-    cards = [_lift_card(content, panel, each) for each in sorted(changes, key=lambda c: c.level)]
+    changes = {each.level: each for each in (first, panel.differences[content.headline][1.0])}
+    cards = [_lift_card(content, each) for each in changes.values()]
     cards += [_users_card(content, panel), _coverage_card(content, panel)]
     parts.append(tag("dl", "".join(cards), class_="cards"))
     if several:
         note = (
             f"{name(content.headline)} is shown first because it has the highest "
-            f"{escape(content.metric)} of {len(others)} models for "
+            f"{escape(_tail_metric(content.panels[content.metric]))} of {len(others)} models for "
             f"{whom(content.level)}; to be the best of several is partly chance."
         )
         parts.append(tag("p", note, class_="fine"))
     return "".join(parts)
 
 
+def _tail_metric(panel: Panel) -> str:
+    """The metric that the worst-off are compared by."""
+    return panel.metric if panel.floor is None else panel.floor.metric or panel.metric
+
+
+def _tail_change(content: Content, panel: Panel, model: str) -> Difference:
+    """What a model does for the worst-off, by a metric that is not at its floor."""
+    if panel.floor is not None and model in panel.floor.differences:
+        return panel.floor.differences[model]
+    return panel.differences[model][content.level]
+
+
+def _floor(panel: Panel) -> str:
+    """Say that the tail is zero with every model."""
+    return (
+        "" if panel.floor is None else tag("p", f"{escape(panel.floor.sentence)}.", class_="fine")
+    )
+
+
 def _other_verdicts(content: Content, panel: Panel) -> str:
     """The verdicts on the models other than the headline, as a list."""
     items = []
     for other in content.others[1:]:
-        sign = SIGNS[panel.differences[other][content.level].outcome]
+        sign = SIGNS[_tail_change(content, panel, other).outcome]
         text = tag("span", typeset(f"{panel.verdicts[other]}.", content.styles))
         items.append(tag("li", f'<span aria-hidden="true">{sign}</span>{text}'))
     return tag("ul", "".join(items), class_="also")
@@ -122,17 +158,18 @@ def _whole(content: str) -> str:
     return tag("span", content, class_="whole")
 
 
-def _lift_card(content: Content, panel: Panel, change: Difference) -> str:
+def _lift_card(content: Content, change: Difference) -> str:
     """The lift at one level, with its interval and the two means."""
     title = level_name(change.level).capitalize() + (", on average" if change.level == 1 else "")
     lift = change.has_lift
     estimate, style = (change.relative, "lift") if lift else (change.absolute, "signed")
-    level, model = change.level, content.headline
-    big = shown(estimate[0], "relative" if lift else "absolute", model=model, level=level)
+    level, model, metric = change.level, content.headline, change.metric
+    stat = "relative" if lift else "absolute"
+    big = shown(estimate[0], stat, model=model, level=level, metric=metric)
     ends = f"{percent(content.confidence)} interval {_whole(interval(*estimate[1:], style))}"
-    before = shown(change.baseline, "value", model=content.baseline, level=level)
-    after = shown(change.value, "value", model=model, level=level)
-    return _card(title, big, ends, f"{escape(panel.metric)} {_whole(f'{before} → {after}')}")
+    before = shown(change.baseline, "value", model=content.baseline, level=level, metric=metric)
+    after = shown(change.value, "value", model=model, level=level, metric=metric)
+    return _card(title, big, ends, f"{escape(metric)} {_whole(f'{before} → {after}')}")
 
 
 def _users_card(content: Content, panel: Panel) -> str:
@@ -183,4 +220,10 @@ def _alone(content: Content, panel: Panel) -> str:
             average,
             _card("The worst-off reach", percent(share), "of the average user's score"),
         ]
-    return tag("p", sentence, class_="sentence") + tag("dl", "".join(cards), class_="cards")
+        if panel.floor is not None and panel.floor.metric:
+            beside, (value, *ends) = panel.floor.metric, panel.floor.tails[model]
+            big = shown(value, "value", model=model, level=content.level, metric=beside)
+            sub = f"{confidence} interval {_whole(interval(ends[0], ends[1], 'number'))}"
+            cards[2] = _card(f"{title}, {escape(beside)}", big, sub)
+    opening = tag("p", sentence, class_="sentence") + _floor(panel)
+    return opening + tag("dl", "".join(cards), class_="cards")

@@ -22,6 +22,14 @@ METRICS = {
     "the second, 0 without a hit.",
     "hit": "1 if at least one of the first {k} recommendations is right, else 0.",
 }
+WHOLE_RANKING = {
+    "ndcg": "Over the whole ranking: every item that the user went on to like counts, and the more "
+    "the higher it is ranked. 1 is a perfect order.",
+    "auc": "How often an item that the user went on to like is ranked above one that they did not: "
+    "0.5 is chance, 1 is perfect. Counted over the whole ranking.",
+    "log_rank": "How high the items are ranked that the user went on to like, on a logarithmic "
+    "scale over the whole ranking: 1 if they come first, 0 if they come last.",
+}
 
 TERMS = {
     "Worst-off {level}": "The {level} of the users with the lowest scores, by each model's own "
@@ -111,9 +119,10 @@ def glossary(content: Content) -> str:
 
 def _explained(metrics: list[str]) -> list[tuple[str, str]]:
     """Return each metric on the page, at its first cutoff, with its explanation."""
-    found: dict[str, tuple[str, str]] = {}
+    found: dict[tuple[str, str], tuple[str, str]] = {}
     for metric in metrics:
-        kind, _, cutoff = metric.partition("@")
-        if kind in METRICS and kind not in found:
-            found[kind] = (metric, METRICS[kind].replace("{k}", cutoff or "K"))
+        kind, sign, cutoff = metric.partition("@")
+        known = METRICS if sign else WHOLE_RANKING
+        if kind in known and (kind, sign) not in found:
+            found[kind, sign] = (metric, known[kind].replace("{k}", cutoff))
     return list(found.values())

@@ -26,7 +26,7 @@ def numbers(content: Content) -> str:
         parts.append(tag("p", f"No user has a score for: {listed}.", class_="fine"))
     lede = (
         f"{percent(content.confidence)} intervals are from {count(content.resamples)} random draws "
-        "of the users."
+        f"of the users{', each with all appearances' if content.splits > 1 else ''}."
     )
     if content.baseline is not None:
         lede += (
