@@ -289,6 +289,7 @@ BAD_OPTIONS = {
     "unobserved_weight": [-0.1, np.nan, np.inf, "a", None],
     "tail": [0, -0.3, 1.1, np.nan, "a", None, True],
     "normalisation": [-0.1, 1.1, np.nan, "plain", None],
+    "ridge_in_risk": [1, 0.0, "auto", None],
     "kernel": ["gauss", "", None, 3],
     "bandwidth": [0, -1, np.nan, "a", None],
     "quantile_steps": [0, -1, 1.0, None, True],

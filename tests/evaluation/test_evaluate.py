@@ -187,14 +187,22 @@ def test_groups_come_from_the_split(model, split):
 def test_losses_and_weights_are_those_of_the_models_own_objective(kind, split):
     model = kind(4, iterations=5, random_state=0).fit(split.train, show_progress=False)
     found = evaluate(model, split, batch=6)
-    loss, _, risk, _ = model.compose()
+    loss, ridge, risk, _ = model.compose()
     items = model.item_factors.astype(np.float64)
     shown, train = (
         check_matrix(each, allow_empty=True) for each in (split.test.history, split.train)
     )
     folded = model.fold_in(split.test.history)
-    np.testing.assert_allclose(found.losses, user_losses(shown, loss, folded, items), rtol=1e-4)
-    expected = user_losses(train, loss, model.user_factors, items)
+
+    def measured(users, factors):
+        """What the risk measures: the loss, with the ridge where it belongs to the risk."""
+        mass = users.row_mass()
+        scale = loss.pair_weight(mass) * mass + loss.unobserved_weight * model.num_items
+        penalty = model.regularization * scale / 2 * (factors.astype(float) ** 2).sum(axis=1)
+        return user_losses(users, loss, factors, items) + (penalty if ridge.in_risk else 0)
+
+    np.testing.assert_allclose(found.losses, measured(shown, folded), rtol=1e-4)
+    expected = measured(train, model.user_factors)
     np.testing.assert_allclose(found.training["losses"], expected, rtol=1e-4)
     np.testing.assert_array_equal(found.training["weights"], model.user_weights)
     weights = risk.weights(Population(found.losses), model.history[-1].xi)

@@ -33,7 +33,7 @@ class Epoch:
     `objective` is risk + ridge terms, per user and unit of weight (the paper's Psi + Omega).
     `var` and `cvar` are those of the users' losses, or of the groups' where the risk is theirs.
     `residual_*` are the norms of the change of U, V and the weights z. `seconds` is by step.
-    `bandwidth` is h, where the risk has one.
+    `bandwidth` is h, if the risk has one; a relative one is that of the losses after the epoch.
     """
 
     epoch: int
@@ -109,7 +109,7 @@ class Training:
                         measured = {
                             "mean_weight": users.mean(weights[active]),
                             "residual_weights": float(np.linalg.norm(kept - state.weights)),
-                            **self._measures(risk, users, xi, solved),
+                            **self._measures(users, xi, solved),
                         }
                     record = Epoch(state.epoch + 1, xi=xi, seconds=clock.lap(), **measured)
                     below = solved[0].below(VANISHED * solved[0].largest(), problem.counts)
@@ -121,10 +121,10 @@ class Training:
             yield record
 
     def _measures(
-        self, risk: Risk, users: Population, xi: float, solved: tuple[RowReport, RowReport]
+        self, users: Population, xi: float, solved: tuple[RowReport, RowReport]
     ) -> dict[str, Any]:
         """Return the fields of `Epoch` that follow from the losses and the row reports."""
-        problem = self.problem
+        problem, risk = self.problem, self.risk.scaled(users)
         ridge = solved[1].penalty(problem.unit_item_rows.ridge)
         if not problem.ridge.in_risk:
             ridge += solved[0].penalty(problem.counted(problem.unit_user_rows.ridge))
