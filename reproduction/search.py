@@ -14,15 +14,15 @@ from reproduction.tasks.trial import trial
 from safecf.defaults import LEVEL, METRIC
 from safecf.errors import choose
 from safecf.models import MODELS
-from safecf.tuning import Objective, Space, Trial, best, grid, near, sample
+from safecf.tuning import Objective, Space, grid, suggest
 
 LEVELS = (1.0, LEVEL)
-MEAN = Objective(METRIC, (1.0,))
-BOTH = Objective(METRIC, LEVELS)
+MEAN = Objective(METRIC, "mean")
+TAIL = Objective(METRIC, "tail")
+BOTH = Objective(METRIC, "both")
 
 TRIALS = 64  # of a whole run
-WIDTHS = (0.2, 0.1, 0.05)  # of further rounds: distance from the best, as a share of the ranges
-CENTRES = 4  # settings that a further round draws near to
+ROUNDS = 3  # further rounds, proposed by TPE from the results of all before
 KEPT, STARTS = 3, 3  # how many settings are repeated, and with how many seeds
 SAME = 5e-4  # smaller differences of the objective count as none: about the noise of three seeds
 
@@ -57,8 +57,8 @@ class Search:
     objective
         What is maximised.
     trials
-        The most random trials of the first round; each further round has half as many. None means
-        the whole grid in a single round.
+        The most random trials of the first round; each further round, proposed by TPE, has half as
+        many. None means the whole grid in a single round.
     sizes
         Numbers of factors with which the best are repeated; empty: only that of the trial.
     """
@@ -77,7 +77,7 @@ class Search:
     def first(self, trials: int) -> list[ModelOptions]:
         """Return the first round: random options, or the grid, or a part of it in a smaller run."""
         if self.trials is not None:
-            found = sample(self.space, min(trials, self.trials))
+            found = suggest(self.space, [], min(trials, self.trials), seed=0)
         else:
             found = grid(self.space)
             if trials < TRIALS:
@@ -85,9 +85,12 @@ class Search:
                 found = [found[place] for place in order[:trials]]
         return [{**self.fixed, **each} for each in found]
 
-    def further(self, centres: list[ModelOptions], count: int, number: int) -> list[ModelOptions]:
-        """Return a further round, of which the first has number 0: random options near centres."""
-        found = near(self.space, centres, count, WIDTHS[number], seed=1 + number)
+    def further(
+        self, tried: list[ModelOptions], values: list[float], count: int, number: int
+    ) -> list[ModelOptions]:
+        """Return a further round, of which the first has number 0, given what was tried."""
+        known = [(each, [value]) for each, value in zip(tried, values, strict=True)]
+        found = suggest(self.space, known, count, seed=1 + number)
         return [{**self.fixed, **each} for each in found]
 
     @property
@@ -95,7 +98,7 @@ class Search:
         """The number of settings that a whole search tries."""
         if self.trials is None:
             return len(grid(self.space))
-        return self.trials + len(WIDTHS) * half(self.trials)
+        return self.trials + ROUNDS * half(self.trials)
 
     @property
     def largest(self) -> int | None:
@@ -149,11 +152,10 @@ class Progress:
         """The options of trials: the first round, and each further one once the last is done."""
         found = self.search.first(self.trials)
         count = 0 if self.search.trials is None else half(len(found))
-        for number in range(len(WIDTHS) if count else 0):
+        for number in range(ROUNDS if count else 0):
             if not self._all_done(found):
                 break
-            centres = self._best(found, CENTRES)
-            further = self.search.further(centres, count, number)
+            further = self.search.further(found, self._values(found), count, number)
             found += [each for each in further if each not in found]
         return found
 
@@ -162,7 +164,9 @@ class Progress:
         """The options of repetitions: the best of all trials, once done, with every size."""
         if not self._all_done(self.tried):
             return []
-        chosen = self._best(self.tried, KEPT)
+        values = dict(enumerate(self._values(self.tried)))
+        best = sorted(values, key=lambda place: -values[place])[:KEPT]
+        chosen = [self.tried[place] for place in best]
         sizes = [{"factors": size} for size in self.search.sizes] or [{}]
         return [{**each, **size} for each in chosen for size in sizes]
 
@@ -189,17 +193,13 @@ class Progress:
                 self.search.cell(each, self.data, seed, final=True) for seed in self.search.starts
             )
             runs = [self.result(cell) for cell in cells]
-            trials = [
-                Trial({"epochs": n}, [values(run, self.search.objective)[place] for run in runs])
-                for place, n in enumerate(self.search.final)
-            ]
-            enough = max(each.value for each in trials) - SAME
-            place, chosen = next((n, each) for n, each in enumerate(trials) if each.value >= enough)
+            found_values = np.mean([values(run, self.search.objective) for run in runs], axis=0)
+            place = int(np.argmax(found_values >= found_values.max() - SAME))
             mean, tail = (
-                sum(values(run, Objective(METRIC, (level,)))[place] for run in runs) / len(runs)
-                for level in LEVELS
+                float(np.mean([values(run, kind)[place] for run in runs])) for kind in (MEAN, TAIL)
             )
-            found.append(Candidate(each, self.search.final[place], chosen.value, mean, tail))
+            value = float(found_values[place])
+            found.append(Candidate(each, self.search.final[place], value, mean, tail))
         enough = max(each.value for each in found) - SAME
 
         def order(each: Candidate) -> tuple[bool, float, float]:
@@ -213,22 +213,10 @@ class Progress:
             canonical(self.search.cell(each, self.data).settings) in self.results for each in tried
         )
 
-    def _best(self, tried: list[ModelOptions], count: int) -> list[ModelOptions]:
-        """Return the options with the largest objective, each in its best epoch."""
-        trials = [
-            Trial(
-                each,
-                [
-                    max(
-                        values(
-                            self.result(self.search.cell(each, self.data)), self.search.objective
-                        )
-                    )
-                ],
-            )
-            for each in tried
-        ]
-        return [each.options for each in best(trials, count)]
+    def _values(self, tried: list[ModelOptions]) -> list[float]:
+        """Return the objective of each setting in its best epoch."""
+        results = (self.result(self.search.cell(each, self.data)) for each in tried)
+        return [max(values(each, self.search.objective)) for each in results]
 
 
 def values(result: Result, objective: Objective) -> list[float]:

@@ -1,9 +1,9 @@
 """`tuning`: find the settings of every model on the validation users.
 
 First trials: every setting once, for a few epochs; the paper's grid, or random settings and then
-some near the best. Then repetitions: the best of each model for more epochs, with other seeds and
-numbers of factors, which also choose the number of epochs. The best mean over these seeds becomes
-the preset.
+some that TPE proposes. Then repetitions: the best of each model for more epochs, with other seeds
+and numbers of factors, which also choose the number of epochs. The best mean over these seeds
+becomes the preset.
 """
 
 from reproduction import presets
@@ -11,13 +11,14 @@ from reproduction.aggregate import heading
 from reproduction.base import Cell, Experiment, Options, Result, Results, canonical
 from reproduction.page import Page, table
 from reproduction.search import (
-    CENTRES,
     KEPT,
     LEVELS,
+    MEAN,
+    ROUNDS,
     SAME,
     STARTS,
+    TAIL,
     TRIALS,
-    WIDTHS,
     Candidate,
     Progress,
     Search,
@@ -28,7 +29,6 @@ from reproduction.search import (
 from reproduction.spaces import SEARCHES, searches
 from safecf.defaults import METRIC
 from safecf.models.presets import Preset, Presets
-from safecf.tuning import Objective
 
 EDGE, NEAR = "†", 0.1  # the mark of values near an end, and how near, as a share of the range
 
@@ -105,7 +105,7 @@ def _rows(done: Progress) -> list[dict[str, object]]:
         found = done.result(cell)
         row = {"set": search.which, "model": search.name, "stage": stage}
         row |= {"seed": cell.settings["seed"], "options": canonical(cell.settings["options"])}
-        kinds = [search.objective, *(Objective(METRIC, (level,)) for level in LEVELS)]
+        kinds = (search.objective, MEAN, TAIL)
         scores = zip(*(values(found, kind) for kind in kinds), strict=True)
         for epochs, (value, mean, tail) in zip(cell.settings["epochs"], scores, strict=True):
             rows.append(
@@ -141,7 +141,7 @@ def _summary(search: Search, options: Options) -> str:
     count = len(search.first(options.trials))
     kind = f"{count} on a grid"
     if search.trials is not None:
-        kind = f"{count} at random, {len(WIDTHS)} times {half(count)} near the {CENTRES} best"
+        kind = f"{count} at random, {ROUNDS} times {half(count)} by TPE"
     epochs, final = (", ".join(map(str, each)) for each in (search.epochs, search.final))
     sizes = f", d = {', '.join(map(str, search.sizes))}" if search.sizes else ""
     ranges = "; ".join(f"{name} {each}" for name, each in search.space.items())

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Recommender,
     )
     from safecf.reporting import report
+    from safecf.tuning import Tuning, tune
 
     load = Recommender.load
 
@@ -61,6 +62,7 @@ __all__ = [
     "ParameterWarning",
     "Recommender",
     "SolveError",
+    "Tuning",
     "__version__",
     "compare",
     "datasets",
@@ -68,6 +70,7 @@ __all__ = [
     "load",
     "report",
     "split",
+    "tune",
 ]
 
 # Where the public names live, each importing those before it. They are imported when they are
@@ -77,6 +80,7 @@ _HOMES = (
     "safecf.models",
     "safecf.evaluation",
     "safecf.reporting",
+    "safecf.tuning",
 )
 
 

@@ -23,7 +23,6 @@ def loaded(package):
     ("package", "known"),
     [
         ("safecf.measures", {"measures", "data", "errors", "defaults", "_core"}),
-        ("safecf.tuning", {"tuning", "measures", "data", "errors", "defaults", "_core"}),
         (
             "safecf.evaluation",
             {"evaluation", "measures", "als", "data", "errors", "defaults", "_core"},

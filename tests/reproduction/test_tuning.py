@@ -55,16 +55,16 @@ def test_rounds_follow_each_other_and_then_the_repetitions(searched):
     _, _, counts = searched
     random = [s for s in SEARCHES["ml-1m"] if s.trials is not None]
     assert counts[1] >= sum(s.trials for s in random) / 2  # and the repetitions of the grids
-    assert len(counts) == 1 + len(search.WIDTHS) + 1
+    assert len(counts) == 1 + search.ROUNDS + 1
 
 
 @pytest.mark.parametrize("name", ["iALS", "ERM-MF", "SAFER2"])
-def test_every_round_is_nearer(searched, name):
+def test_further_rounds_find_better_settings(searched, name):
     done = progress(searched, name)
     tried, one = done.tried, done.search
     values = [max(search.values(done.result(one.cell(t, "ml-1m")), one.objective)) for t in tried]
     first = one.trials
-    bests = [max(values[: first + n * first // 2]) for n in range(len(search.WIDTHS) + 1)]
+    bests = [max(values[: first + n * first // 2]) for n in range(search.ROUNDS + 1)]
     assert bests == sorted(bests)
     assert bests[-1] > bests[0]
     assert all(each not in tried[:place] for place, each in enumerate(tried))
@@ -95,6 +95,15 @@ def test_training_that_diverges_has_no_value():
     settings = {"epochs": [8, 12]}
     diverged = Result(settings, {"epochs": [8], "recall@20": np.ones((1, 5))})
     assert search.values(diverged, search.MEAN) == [-np.inf, -np.inf]
+
+
+def test_settings_that_diverged_are_not_proposed_again(searched):
+    one = progress(searched, "iALS").search
+    tried = one.first(40)
+    good = [each["regularization"] < 0.005 for each in tried]
+    found = one.further(tried, [1.0 if each else -np.inf for each in good], 10, 0)
+    assert sum(each["regularization"] < 0.005 for each in found) > 8
+    assert found == one.further(tried, [1.0 if each else -np.inf for each in good], 10, 0)
 
 
 def test_fewer_trials_are_fewer_cells():

@@ -1,57 +1,30 @@
-"""Search spaces: values inside their ranges, and the same for the same seed."""
+"""Search spaces: values inside their ranges, grids, texts, and Optuna's distributions."""
 
-import numpy as np
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safecf.tuning import (
-    Choice,
-    LogUniform,
-    Uniform,
-    grid,
-    near,
-    sample,
-)
+from safecf import IALS, SAFER2
+from safecf.tuning import Around, Choice, LogInteger, LogUniform, Uniform, grid, parse_range
 
 SPACE = {"a": LogUniform(1e-4, 1e-2), "b": Uniform(0.1, 0.5, 3), "c": Choice(("x", "y"))}
 
 
-@given(st.floats(1e-6, 1e3), st.floats(1, 1e4), st.integers(0, 2**31))
-def test_numbers_stay_inside(low, ratio, seed):
-    rng = np.random.default_rng(seed)
-    for each in (LogUniform(low, low * ratio), Uniform(low, low * ratio)):
-        assert low <= each.draw(rng) <= low * ratio
-
-
-@given(st.floats(1e-6, 1e3), st.floats(1, 1e4), st.floats(0, 1), st.integers(0, 2**31))
-def test_neighbours_are_near_and_inside(low, ratio, width, seed):
-    high, rng = low * ratio, np.random.default_rng(seed)
-    for each, far in (
-        (LogUniform(low, high), low * ratio**width),
-        (Uniform(low, high), low + width * (high - low)),
-    ):
-        found = each.near(low, width, rng)
-        assert low <= found <= min(high, far * 1.005)  # rounded to three digits
-
-
-def test_neighbours_are_of_all_centres_in_turn():
-    centres = sample(SPACE, 2)
-    found = near(SPACE, centres, 5, 0.0)
-    assert found == [centres[0], centres[1], centres[0], centres[1], centres[0]]
-    wide = near(SPACE, centres, 50, 1.0, seed=1)
-    assert {each["c"] for each in wide} == {"x", "y"}
-    assert wide == near(SPACE, centres, 50, 1.0, seed=1) != near(SPACE, centres, 50, 1.0, seed=2)
-
-
-def test_logarithms_are_uniform():
-    drawn = [each["a"] for each in sample(SPACE, 4000)]
-    shares = np.histogram(np.log10(drawn), bins=4, range=(-4, -2))[0] / 4000
-    np.testing.assert_allclose(shares, 0.25, atol=0.03)
+@given(st.floats(1e-6, 1e3), st.floats(1, 1e4), st.floats(0, 1))
+def test_rounding_stays_inside(low, ratio, share):
+    high = low * ratio
+    value = low + share * (high - low)
+    for each in (LogUniform(low, high), Uniform(low, high)):
+        rounded = each.rounded(value)
+        assert each.contains(rounded)
+        assert rounded == pytest.approx(value, rel=5e-3) or rounded in (low, high)
 
 
 def test_grids_reach_both_ends():
     assert LogUniform(1e-4, 1e-2).grid() == [1e-4, 0.000316, 1e-3, 0.00316, 1e-2]
+    assert LogInteger(16, 64, 3).grid() == [16, 32, 64]
     assert Uniform(0.1, 0.5, 3).grid() == [0.1, 0.3, 0.5]
     found = grid(SPACE)
     assert len(found) == 5 * 3 * 2
@@ -66,12 +39,66 @@ def test_places_are_shares_of_the_range():
     assert Choice((1, 2)).place(1) is None
 
 
-def test_fewer_trials_are_the_first_of_more():
-    assert sample(SPACE, 3) == sample(SPACE, 8)[:3]
-    assert sample(SPACE, 3) != sample(SPACE, 3, seed=1)
+def test_wider_values_are_outside():
+    for each in (LogUniform(0.01, 1.0), Uniform(-1.0, 3.0), LogInteger(1, 64)):
+        below, above = each.wider()
+        assert below < each.low <= each.high < above
+    assert Choice((1, 2)).wider() == []
 
 
-@pytest.mark.parametrize("bad", [(0, 1), (2, 1)])
+def test_ranges_around_a_default_have_it_in_the_middle():
+    found = Around(8).at(0.004)
+    assert found.place(0.004) == pytest.approx(0.5)
+    assert (found.low, found.high) == (0.0005, 0.032)
+    fixed = Uniform(0.2, 0.8)
+    assert fixed.at(0.5) is fixed
+
+
+def test_distributions_are_the_same_ranges():
+    for each, is_log in ((LogUniform(0.1, 2.0), True), (Uniform(0.1, 2.0), False)):
+        made = each.distribution()
+        assert (made.low, made.high, made.log) == (0.1, 2.0, is_log)
+    made = LogInteger(16, 64).distribution()
+    assert (type(made).__name__, made.low, made.high, made.log) == ("IntDistribution", 16, 64, True)
+    assert Choice(("x", "y")).distribution().choices == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("bandwidth=0.05..0.5", ("bandwidth", LogUniform(0.05, 0.5))),
+        ("normalisation = 0 .. 1", ("normalisation", Uniform(0, 1))),
+        ("bandwidth=1..2", ("bandwidth", LogUniform(1, 2))),  # not an integer by default
+        ("factors=16..64", ("factors", LogInteger(16, 64))),
+        ("kernel=gaussian,logistic", ("kernel", Choice(("gaussian", "logistic")))),
+        ("tail=0.2, 0.3", ("tail", Choice((0.2, 0.3)))),
+    ],
+)
+def test_ranges_as_texts(text, found):
+    assert parse_range(text, SAFER2().get_params()) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bandwidth", "'bandwidth' is no range; try bandwidth=0.05..0.5"),
+        ("=1..2", "is no range"),
+        ("bandwidth=1..2", "unknown option 'bandwidth'"),
+        ("factor=1..2", "did you mean 'factors'"),
+        ("regularization=a..b", "has no two numbers as its ends; try regularization=0.05..0.5"),
+        ("regularization=1..2..3", "has no two numbers"),
+        ("regularization=2..1", "low is 2 and high 1; 0 < low <= high is needed"),
+        ("regularization=0..1e999", "both finite"),
+    ],
+)
+def test_bad_texts_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_range(text, IALS().get_params())
+
+
+@pytest.mark.parametrize("bad", [(0, 1), (2, 1), (1, math.inf), (math.nan, 1)])
 def test_bad_ranges_are_refused(bad):
-    with pytest.raises(ValueError, match="low <= high"):
+    with pytest.raises(ValueError, match="low <= high is needed"):
         LogUniform(*bad)
+    with pytest.raises(ValueError, match="a choice has no values"):
+        Choice(())

@@ -13,6 +13,7 @@ from safecf.cli.command_options import DataOptions, SplitOptions
 from safecf.cli.data import app as data
 from safecf.cli.demo import demo
 from safecf.cli.evaluate import compare, evaluate
+from safecf.cli.tune import tune
 from safecf.errors import ConvergenceWarning, FileFormatError, ModelFitError, ParameterWarning
 
 app = typer.Typer(
@@ -23,9 +24,11 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(evaluate)
 app.command()(compare)
+app.command()(tune)
 app.add_typer(data, name="data")
 
 OPTIONS = [field.name for record in (DataOptions, SplitOptions) for field in fields(record)]
+OPTIONS += ["trials", "minutes", "study", "pick"]  # of `tune`; its others are options of models too
 # errors that the user can correct: shown as one line, without a traceback
 USER_ERRORS = (
     ValueError,

@@ -26,9 +26,11 @@ from safecf.evaluation import (
     evaluate,
     find_floor,
 )
+from safecf.evaluation.json_records import to_json
 from safecf.measures.tails import check_level, level_name, whom
 from safecf.models.recommender import Recommender
 from safecf.reporting import report
+from safecf.tuning import Tuning
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,12 @@ def show_results(
     evaluations: list[Evaluation],
     output: Output,
     data_summary: Mapping[str, object],
+    tuning: Tuning | None = None,
 ) -> list[Path]:
-    """Print the results, write the requested files, and return their paths."""
+    """Print the results, write the requested files, and return their paths.
+
+    If the models were tuned, the files have all trials.
+    """
     results = _print(console, evaluations, output.metric, output.level)
     written = []
     if output.report_path is not None:
@@ -124,11 +130,15 @@ def show_results(
                 metric=output.metric,
                 level=output.level,
                 data_summary=data_summary,
+                tuning=tuning,
             )
         )
     if output.json_path is not None:
         output.json_path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(output.json_path, json.dumps(results.to_dict(level=output.level)).encode())
+        numbers = results.to_dict(level=output.level)
+        if tuning is not None:
+            numbers["tuning"] = to_json(tuning.to_dict())
+        replace_file(output.json_path, json.dumps(numbers).encode())
         written.append(output.json_path)
     return written
 

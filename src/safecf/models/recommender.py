@@ -40,6 +40,9 @@ class Recommender(ABC):
     # the values that a fit has found for options that are "auto", by name
     resolved: Mapping[str, float] = {}
 
+    # how the options were found, as `tune` tells; saved with the model, forgotten by `fit`
+    provenance: dict[str, Any] | None = None
+
     # values of options that are not in files from before these options were added
     earlier_options: ClassVar[Mapping[str, Any]] = {}
 
@@ -256,6 +259,7 @@ class Recommender(ABC):
     def _restored_on_error(self) -> Iterator[None]:
         """Restore the model's attributes if the block raises."""
         before = dict(vars(self))
+        vars(self).pop("provenance", None)
         try:
             yield
         except BaseException:
@@ -285,7 +289,10 @@ class Recommender(ABC):
         check_options(options, type(self))
         if not isinstance(options.get("random_state"), int | np.integer | None):
             options["random_state"] = fitted["seed"]
-        header = {"class": type(self).__name__, "options": options, "fitted": fitted}
+        header: dict[str, Any] = {"class": type(self).__name__, "options": options}
+        header["fitted"] = fitted
+        if self.provenance is not None:
+            header["provenance"] = self.provenance
         files.write(file, files.MODEL, header, arrays)
 
     @classmethod
@@ -319,6 +326,8 @@ class Recommender(ABC):
                 raise FileFormatError(f"an option is damaged: {problem}") from problem
             model = kind(**options)
             model._unpack(files.field(header, "fitted", dict), arrays)
+            if "provenance" in header:
+                model.provenance = files.field(header, "provenance", dict)
         return model
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from safecf.reporting.content import (
 from safecf.reporting.markup import level_name, short
 from safecf.reporting.panels import panel
 from safecf.reporting.source import Source
+from safecf.reporting.tuned import tuned
+
+if TYPE_CHECKING:
+    from safecf.tuning import Tuning
 
 HISTOGRAM = 36  # bars
 POINTS = 200  # epochs of a curve; longer ones are thinned
@@ -40,6 +44,7 @@ def collect(
     title: str | None = None,
     data_summary: Mapping[str, object] | str | None = None,
     settings: Mapping[str, object] | str | None = None,
+    tuning: "Tuning | None" = None,
 ) -> Content:
     """Compute everything that the page shows."""
     styles = source.styles
@@ -67,6 +72,7 @@ def collect(
         fingerprint=evaluations[0].data,
         splits=evaluations[0].num_splits,
         distinct=evaluations[0].num_users,
+        tuned=None if tuning is None else tuned(tuning, styles),
     )
 
 

@@ -162,6 +162,49 @@ class Run:
 
 
 @dataclass(frozen=True)
+class TrialPoint:
+    """A trial of tuning: its scores on the validation users; NaN if its training failed."""
+
+    number: int
+    state: str
+    epochs: int
+    mean: float
+    tail: float
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TunedModel:
+    """The trials of one model; `best` and `front` are numbers of trials.
+
+    `default` are mean and tail of its defaults, `edges` the options whose best value is near an end
+    of the range, `minutes` how long the trials took.
+    """
+
+    model: str
+    style: int
+    trials: list[TrialPoint]
+    best: int
+    front: list[int]
+    default: tuple[float, float]
+    ranges: dict[str, str]
+    edges: list[str]
+    minutes: float
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """How options were searched; `kind` is "mean", "tail" or "both"."""
+
+    metric: str
+    level: float
+    kind: str
+    pick: str
+    users: int
+    models: list[TunedModel]
+
+
+@dataclass(frozen=True)
 class Content:
     """The whole page."""
 
@@ -186,6 +229,7 @@ class Content:
     fingerprint: str
     splits: int  # number of them
     distinct: int  # users, each of whom may appear in several splits
+    tuned: Tuned | None = None
 
     @property
     def others(self) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING
 
 from safecf.atomic import replace_file
 from safecf.defaults import LEVEL
@@ -24,11 +25,15 @@ from safecf.reporting.sections import (
     reference,
     splits,
     tables,
+    tuning_trials,
     user_groups,
     users,
 )
 from safecf.reporting.sections.elements import HIDDEN
 from safecf.reporting.source import source
+
+if TYPE_CHECKING:
+    from safecf.tuning import Tuning
 
 SECTIONS = {
     "verdict": ("Verdict", headline.verdict),
@@ -38,6 +43,7 @@ SECTIONS = {
     "tail": ("Worst-off", users.tail),
     "groups": ("Groups", user_groups.groups),
     "losses": ("Losses", curves.losses),
+    "tuning": ("Tuning", tuning_trials.tuning),
     "training": ("Training", curves.training),
     "numbers": ("Numbers", tables.numbers),
     "settings": ("Settings", reference.settings),
@@ -54,6 +60,7 @@ def report(
     level: float = LEVEL,
     data_summary: Mapping[str, object] | str | None = None,
     settings: Mapping[str, object] | str | None = None,
+    tuning: "Tuning | None" = None,
 ) -> Path:
     """Write one self-contained HTML page about the worst-off users.
 
@@ -75,13 +82,16 @@ def report(
     settings
         Whatever else is needed to repeat the evaluation: a text, or names and values, of which
         "command" is shown as a command line. They follow the evaluations' own `settings`.
+    tuning
+        What `tune` returned, to show its trials; `results` are then its `evaluations`.
 
     >>> report(compare([evaluate(ials, split), evaluate(safer2, split)]), "report.html")
     """
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; name the HTML file to write")
-    html = render(collect(source(results, metric, level), title, data_summary, settings))
+    found = source(results, metric, level)
+    html = render(collect(found, title, data_summary, settings, tuning))
     target.parent.mkdir(parents=True, exist_ok=True)
     replace_file(target, html.encode("utf-8"))
     return target

@@ -1,28 +1,42 @@
-"""Tuning: spaces of options to search, and the objective that ranks the trials.
+"""Tuning: options of a model are searched on the validation users, for the mean and the tail.
 
->>> space = {"regularization": LogUniform(1e-3, 1e-2), "tail": Choice((0.2, 0.3))}
->>> objective = Objective("recall@20", levels=(1.0, 0.3))
->>> trials = []
->>> for options in sample(space, 64):  # or grid(space); near(space, centres, 32, width=0.2)
-...     model = SAFER2(**options).fit(split.training)
-...     value = objective(evaluate(model, split, on="validation").scores)
-...     trials.append(Trial(options, [value]))
->>> best(trials, 3)
+>>> tuning = tune(SAFER2(factors=64), split, objective="both", trials=50)
+>>> tuning.best_options, tuning.front
 """
 
-from safecf.tuning.objective import Objective, Trial, best
-from safecf.tuning.space import Choice, LogUniform, Range, Space, Uniform, grid, near, sample
+from safecf.tuning.objective import Objective, Scores
+from safecf.tuning.result import Tuning
+from safecf.tuning.sampler import suggest
+from safecf.tuning.space import (
+    Around,
+    Choice,
+    LogInteger,
+    LogUniform,
+    Range,
+    Space,
+    Uniform,
+    grid,
+    parse_range,
+)
+from safecf.tuning.trials import Trial, pareto_front
+from safecf.tuning.tuner import TuningInterrupted, tune
 
 __all__ = [
+    "Around",
     "Choice",
+    "LogInteger",
     "LogUniform",
     "Objective",
     "Range",
+    "Scores",
     "Space",
     "Trial",
+    "Tuning",
+    "TuningInterrupted",
     "Uniform",
-    "best",
     "grid",
-    "near",
-    "sample",
+    "pareto_front",
+    "parse_range",
+    "suggest",
+    "tune",
 ]

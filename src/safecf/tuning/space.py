@@ -1,14 +1,18 @@
-"""Search spaces: a range per option, searched on a grid or at random."""
+"""Search spaces: a range per option, and the ranges that are searched by default."""
 
+import ast
 import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from safecf.defaults import SEED
+from safecf.errors import choose
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 DIGITS = 3  # significant digits of the numbers that are tried
 
@@ -16,17 +20,34 @@ DIGITS = 3  # significant digits of the numbers that are tried
 class Range(Protocol):
     """The values that an option may have."""
 
+    def at(self, centre: Any) -> "Range":
+        """Return the range for a model that has the value `centre` by default."""
+
     def grid(self) -> Sequence[Any]:
         """Return the values of a grid, with both ends."""
 
-    def draw(self, rng: np.random.Generator) -> Any:
-        """Return a random value."""
+    def contains(self, value: Any) -> bool:
+        """Whether the range has this value."""
 
-    def near(self, value: Any, width: float, rng: np.random.Generator) -> Any:
-        """Return a random value at most `width` away, as a share of the range."""
+    def rounded(self, value: Any) -> Any:
+        """Round to three significant digits, inside the range."""
 
     def place(self, value: Any) -> float | None:
         """Return the position of a value in the range, from 0 to 1; None if there is no order."""
+
+    def wider(self) -> list[Any]:
+        """Return a value below the range and one above it; none if there is no order."""
+
+    def distribution(self) -> "BaseDistribution":
+        """Return the same as a distribution of Optuna."""
+
+
+def _check(low: float, high: float, *, positive: bool) -> None:
+    if not (
+        math.isfinite(low) and math.isfinite(high) and low <= high and (low > 0 or not positive)
+    ):
+        needed = "0 < low <= high" if positive else "low <= high"
+        raise ValueError(f"low is {low} and high {high}; {needed} is needed, both finite")
 
 
 @dataclass(frozen=True)
@@ -40,88 +61,185 @@ class _Interval:
     def __str__(self) -> str:
         return f"{self.low:g} to {self.high:g}"
 
-    def _inside(self, value: float) -> float:
-        return min(max(_rounded(value), self.low), self.high)
+    def contains(self, value: Any) -> bool:
+        """Whether low <= value <= high."""
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def rounded(self, value: float) -> float:
+        """Round to three significant digits, inside the range."""
+        return min(max(float(f"{value:.{DIGITS}g}"), self.low), self.high)
+
+    def wider(self) -> list[Any]:
+        """Return a value below the range and one above it."""
+        return [self.low / 2 if self.low > 0 else self.low - 1, self.high + 1]
 
 
 @dataclass(frozen=True)
 class LogUniform(_Interval):
-    """Numbers from `low` to `high`, uniform in their logarithms."""
+    """Numbers from `low` to `high`, uniform in their logarithms.
+
+    >>> LogUniform(0.01, 1.0, points=3).grid()
+    [0.01, 0.1, 1.0]
+    """
 
     def __post_init__(self) -> None:
-        if not 0 < self.low <= self.high:
-            raise ValueError(f"low is {self.low} and high {self.high}; 0 < low <= high is needed")
+        _check(self.low, self.high, positive=True)
+
+    def at(self, centre: Any) -> "LogUniform":
+        """Return the range itself, whatever the default."""
+        return self
 
     def grid(self) -> list[float]:
         """Return `points` values at equal ratios."""
-        return [self._inside(value) for value in np.geomspace(self.low, self.high, self.points)]
-
-    def draw(self, rng: np.random.Generator) -> float:
-        """Return exp of a uniform random number."""
-        return self._inside(math.exp(rng.uniform(math.log(self.low), math.log(self.high))))
-
-    def near(self, value: float, width: float, rng: np.random.Generator) -> float:
-        """Multiply the value by a random factor, and clip it to the range."""
-        far = width * math.log(self.high / self.low)
-        return self._inside(value * math.exp(rng.uniform(-far, far)))
+        return [self.rounded(value) for value in np.geomspace(self.low, self.high, self.points)]
 
     def place(self, value: float) -> float:
         """Return log(value / low) / log(high / low)."""
         return math.log(value / self.low) / (math.log(self.high / self.low) or 1.0)
 
+    def distribution(self) -> "BaseDistribution":
+        """Return a float distribution in log scale."""
+        from optuna.distributions import FloatDistribution  # noqa: PLC0415 - Optuna is optional
+
+        return FloatDistribution(self.low, self.high, log=True)
+
+
+@dataclass(frozen=True)
+class LogInteger(LogUniform):
+    """Whole numbers from `low` to `high`, about uniform in their logarithms.
+
+    >>> LogInteger(16, 64, points=3).grid()
+    [16, 32, 64]
+    """
+
+    low: int
+    high: int
+
+    def contains(self, value: Any) -> bool:
+        """Whether it is a whole number with low <= value <= high."""
+        return isinstance(value, int) and super().contains(value)
+
+    def rounded(self, value: float) -> int:
+        """Round to a whole number, inside the range."""
+        return min(max(round(value), self.low), self.high)
+
+    def wider(self) -> list[int]:
+        """Return a whole number below the range and one above it."""
+        return [self.low - 1, self.high + 1]
+
+    def distribution(self) -> "BaseDistribution":
+        """Return an integer distribution in log scale."""
+        from optuna.distributions import IntDistribution  # noqa: PLC0415 - Optuna is optional
+
+        return IntDistribution(self.low, self.high, log=True)
+
 
 @dataclass(frozen=True)
 class Uniform(_Interval):
-    """Numbers from `low` to `high`, uniform."""
+    """Numbers from `low` to `high`, uniform.
+
+    >>> Uniform(0.0, 1.0, points=3).grid()
+    [0.0, 0.5, 1.0]
+    """
 
     def __post_init__(self) -> None:
-        if not self.low <= self.high:
-            raise ValueError(f"low is {self.low} and high {self.high}; low <= high is needed")
+        _check(self.low, self.high, positive=False)
+
+    def at(self, centre: Any) -> "Uniform":
+        """Return the range itself, whatever the default."""
+        return self
 
     def grid(self) -> list[float]:
         """Return `points` values at equal distances."""
-        return [_rounded(value) for value in np.linspace(self.low, self.high, self.points)]
-
-    def draw(self, rng: np.random.Generator) -> float:
-        """Return a uniform random number."""
-        return self._inside(rng.uniform(self.low, self.high))
-
-    def near(self, value: float, width: float, rng: np.random.Generator) -> float:
-        """Add a random number to the value, and clip it to the range."""
-        far = width * (self.high - self.low)
-        return self._inside(value + rng.uniform(-far, far))
+        return [self.rounded(value) for value in np.linspace(self.low, self.high, self.points)]
 
     def place(self, value: float) -> float:
         """Return (value - low) / (high - low)."""
         return (value - self.low) / (self.high - self.low or 1.0)
 
+    def distribution(self) -> "BaseDistribution":
+        """Return a float distribution."""
+        from optuna.distributions import FloatDistribution  # noqa: PLC0415 - Optuna is optional
+
+        return FloatDistribution(self.low, self.high)
+
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the given values."""
+    """One of the given values.
+
+    >>> Choice(("gaussian", "logistic")).grid()
+    ['gaussian', 'logistic']
+    """
 
     values: tuple[Any, ...]
 
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise ValueError("a choice has no values; give at least one, as in Choice((0.2, 0.3))")
+
     def __str__(self) -> str:
         return ", ".join(map(str, self.values))
+
+    def at(self, centre: Any) -> "Choice":
+        """Return the choice itself, whatever the default."""
+        return self
 
     def grid(self) -> list[Any]:
         """Return all values."""
         return list(self.values)
 
-    def draw(self, rng: np.random.Generator) -> Any:
-        """Return a random one of the values."""
-        return self.values[int(rng.integers(len(self.values)))]
+    def contains(self, value: Any) -> bool:
+        """Whether it is one of the values."""
+        return value in self.values
 
-    def near(self, value: Any, width: float, rng: np.random.Generator) -> Any:
-        """Return the value itself or, with probability `width`, a random one."""
-        return self.draw(rng) if rng.random() < width else value
+    def rounded(self, value: Any) -> Any:
+        """Return the value as it is."""
+        return value
 
     def place(self, value: Any) -> None:
         """Return None: the values have no order."""
 
+    def wider(self) -> list[Any]:
+        """Return nothing: the values have no order."""
+        return []
+
+    def distribution(self) -> "BaseDistribution":
+        """Return a categorical distribution."""
+        from optuna.distributions import CategoricalDistribution  # noqa: PLC0415 - it is optional
+
+        return CategoricalDistribution(self.values)
+
+
+@dataclass(frozen=True)
+class Around:
+    """Numbers from default / factor to default * factor, uniform in their logarithms.
+
+    >>> Around(5).at(0.1)
+    LogUniform(low=0.02, high=0.5, points=5)
+    """
+
+    factor: float
+
+    def at(self, centre: Any) -> LogUniform:
+        """Return the range for a model that has the value `centre` by default."""
+        low, high = (
+            float(f"{each:.{DIGITS}g}") for each in (centre / self.factor, centre * self.factor)
+        )
+        return LogUniform(low, high)
+
 
 Space = Mapping[str, Range]
+
+# What is searched by default, of the options that a model has.
+DEFAULT_RANGES: dict[str, Around | Range] = {
+    "unobserved_weight": Around(8),
+    "regularization": Around(5),
+    "bandwidth": Around(5),
+    "step_size": Around(4),
+    "beta": Around(5),
+    "dropout": Uniform(0.2, 0.8),
+}
 
 
 def grid(space: Space) -> list[dict[str, Any]]:
@@ -134,27 +252,39 @@ def grid(space: Space) -> list[dict[str, Any]]:
     return [dict(zip(space, each, strict=True)) for each in values]
 
 
-def sample(space: Space, count: int, seed: int = SEED) -> list[dict[str, Any]]:
-    """Draw options at random; a longer list begins with the shorter one of the same seed."""
-    rng = np.random.default_rng(seed)
-    return [{name: each.draw(rng) for name, each in space.items()} for _ in range(count)]
+def parse_range(text: str, defaults: Mapping[str, Any]) -> tuple[str, Range]:
+    """Read an option and its range: two ends, in log scale where both are positive, or a list.
 
+    `defaults` are the options of the model; an option that is an integer by default stays one.
 
-def near(
-    space: Space, centres: Sequence[Mapping[str, Any]], count: int, width: float, seed: int = SEED
-) -> list[dict[str, Any]]:
-    """Draw options near the centres, taking them in turn; all options change at once.
-
-    >>> near({"tail": Uniform(0.1, 0.5)}, [{"tail": 0.3}], 2, 0.1)
-    [{'tail': 0.311}, {'tail': 0.282}]
+    >>> parse_range("factors=32..128", IALS().get_params())
+    ('factors', LogInteger(low=32, high=128, points=5))
+    >>> parse_range("kernel=gaussian,logistic", SAFER2().get_params())
+    ('kernel', Choice(values=('gaussian', 'logistic')))
     """
-    rng = np.random.default_rng(seed)
-    chosen = [centres[place % len(centres)] for place in range(count)]
-    return [
-        {name: each.near(centre[name], width, rng) for name, each in space.items()}
-        for centre in chosen
-    ]
+    name, sign, given = (part.strip() for part in text.partition("="))
+    if not (name and sign and given):
+        raise ValueError(
+            f"{text!r} is no range; try bandwidth=0.05..0.5, or kernel=gaussian,logistic"
+        )
+    default = choose("option", name, defaults)
+    parts = given.split("..")
+    if len(parts) == 1:
+        return name, Choice(tuple(_value(each.strip()) for each in given.split(",")))
+    ends = [_value(each.strip()) for each in parts]
+    if len(ends) != 2 or any(type(each) not in (int, float) for each in ends):
+        raise ValueError(f"{text!r} has no two numbers as its ends; try {name}=0.05..0.5")
+    kind: type[_Interval] = LogUniform if ends[0] > 0 else Uniform
+    if type(default) is int and all(type(each) is int for each in ends):
+        kind = LogInteger
+    try:
+        return name, kind(*ends)  # type: ignore[return-value]
+    except ValueError as problem:
+        raise ValueError(f"{text!r}: {problem}") from None
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text

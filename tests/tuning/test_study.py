@@ -1,0 +1,142 @@
+"""Studies on disk: a killed search goes on as if nothing had happened; others are refused."""
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import optuna
+import pytest
+
+from safecf import IALS, SAFER2, FileFormatError, datasets, tune
+from safecf.split import strong_generalization
+from safecf.tuning import LogUniform
+
+# Kills itself without warning in the middle of the training of a trial.
+KILLED = """
+import os, signal, sys
+from safecf import IALS, SAFER2, datasets, tune
+from safecf.split import strong_generalization
+from safecf.tuning.trials import Task
+
+pairs = datasets.synthetic(600, 150, 12000, tastes=4).matrix.tocoo()
+split = strong_generalization(pairs.row, pairs.col, heldout=60)
+study, deadly = sys.argv[1], int(sys.argv[2])
+score, scored = Task.score, 0
+
+def kill(self, model):
+    global scored
+    scored += 1
+    if scored == deadly:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return score(self, model)
+
+Task.score = kill
+tune(SAFER2(8, iterations=12), split, trials=14, study=study, against=[IALS(8, iterations=12)],
+     show_progress=False)
+"""
+
+
+def records(tuning):
+    """Return all trials but for the seconds that they took."""
+    return [
+        [{**trial.to_dict(), "seconds": 0} for trial in search.trials] for search in tuning.searches
+    ]
+
+
+def stored_trials(study):
+    """Return the number of trials by the name of the study."""
+    with closing(sqlite3.connect(study)) as file:
+        return dict(
+            file.execute("SELECT study_name, COUNT(*) FROM trials NATURAL JOIN studies GROUP BY 1")
+        )
+
+
+def test_a_killed_search_goes_on_to_the_same_trials_and_the_same_best(split, tmp_path):
+    study = tmp_path / "killed.sqlite"
+    models = {"model": SAFER2(8, iterations=12), "against": [IALS(8, iterations=12)]}
+    for deadly in (40, 50):
+        command = [sys.executable, "-c", KILLED, str(study), str(deadly)]
+        assert subprocess.run(command, check=False, timeout=120).returncode == -signal.SIGKILL
+    counts = stored_trials(study)
+    assert counts["SAFER2"] == 14  # killed once in the first model, once in the second
+    assert 0 < counts["IALS"] < 14
+    resumed = tune(data=split, trials=14, study=study, show_progress=False, **models)
+    whole = tune(data=split, trials=14, show_progress=False, **models)
+    assert records(resumed) == records(whole)
+    assert resumed.best_options == whole.best_options
+    for one, other in zip(resumed.evaluations, whole.evaluations, strict=True):
+        assert one.tail("recall@20", 0.3) == other.tail("recall@20", 0.3)
+
+
+def test_a_study_grows_to_the_number_of_trials_and_serves_smaller_ones(split, model, tmp_path):
+    study = tmp_path / "s.sqlite"
+    few = tune(model, split, trials=3, study=study, show_progress=False)
+    more = tune(model, split, trials=6, study=study, show_progress=False)
+    assert records(more)[0][:3] == records(few)[0]
+    assert len(more.trials) == 6
+    assert tune(model, split, trials=3, study=study, show_progress=False).trials == few.trials
+
+
+def test_optuna_reads_the_study(split, model, tmp_path):
+    study = tmp_path / "s.sqlite"
+    found = tune(model, split, trials=8, study=study, show_progress=False)
+    stored = optuna.load_study(study_name="SAFER2", storage=f"sqlite:///{study}")
+    assert len(stored.trials) == 8
+    for ours, theirs in zip(found.searches[0].trials, stored.trials, strict=True):
+        assert theirs.state.name.lower() == ours.state
+        assert theirs.params == ours.options
+        assert tuple(theirs.values) == ours.scores
+    stored._storage._backend.engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"objective": "mean"}, "objective both there, mean here"),
+        ({"metric": "ndcg@20"}, "metric recall@20 there, ndcg@20 here"),
+        ({"level": 0.5}, "share of worst-off users 0.3 there, 0.5 here"),
+        ({"seed": 1}, "seed of the search 0 there, 1 here"),
+        ({"model": SAFER2(8, iterations=9)}, "iterations 12 there, 9 here"),
+        ({"space": {"bandwidth": LogUniform(0.1, 1.0)}}, "range of bandwidth None there, 0.1 to 1"),
+        ({"space": {"bandwidth": None}}, "searched options .* here"),
+    ],
+)
+def test_the_study_of_another_search_is_refused(split, model, tmp_path, changed, message):
+    study = tmp_path / "s.sqlite"
+    tune(model, split, trials=1, study=study, show_progress=False)
+    arguments = {"model": model, "data": split, "trials": 1, "study": study, **changed}
+    with pytest.raises(ValueError, match=rf"another search: .*{message}.*delete this one"):
+        tune(show_progress=False, **arguments)
+
+
+def test_the_study_of_other_data_is_refused(split, model, tmp_path):
+    study = tmp_path / "s.sqlite"
+    tune(model, split, trials=1, study=study, show_progress=False)
+    pairs = datasets.synthetic(600, 150, 12000, tastes=4).matrix.tocoo()
+    other = strong_generalization(pairs.row, pairs.col, heldout=60, seed=1)
+    with pytest.raises(ValueError, match=r"another search: data .* there, .* here"):
+        tune(model, other, trials=1, study=study, show_progress=False)
+
+
+def test_threads_do_not_make_another_search(split, tmp_path):
+    study = tmp_path / "s.sqlite"
+    for threads in (0, 1):
+        model = SAFER2(8, iterations=12, num_threads=threads)
+        found = tune(model, split, trials=1, study=study, show_progress=False)
+        assert len(found.trials) == 1
+
+
+def test_files_that_are_no_studies_are_refused(split, model, tmp_path):
+    wrong = tmp_path / "notes.txt"
+    wrong.write_text("This is a text, and long enough to be no empty database." * 20)
+    with pytest.raises(FileFormatError, match=r"notes.txt cannot be read or written as a study"):
+        tune(model, split, trials=1, study=wrong, show_progress=False)
+    assert wrong.read_text().startswith("This is a text")
+    with pytest.raises(IsADirectoryError, match="is a folder; name the file of the study"):
+        tune(model, split, trials=1, study=tmp_path, show_progress=False)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        tune(model, split, trials=1, study=tmp_path / "new" / "s", show_progress=False)
+    with pytest.raises(ValueError, match="choose another name"):
+        tune(model, split, trials=1, study=tmp_path / "what?", show_progress=False)

@@ -1,0 +1,281 @@
+"""`tune`: the same trials for the same seed, ranges, budgets, and what is done with the best."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import safecf
+from safecf import EASE, IALS, SAFER2, Interactions, ParameterWarning, datasets, tune
+from safecf.evaluation import evaluate
+from safecf.tuning import Choice, LogInteger, LogUniform, TuningInterrupted, Uniform, trials
+from safecf.tuning.search import Search
+from safecf.tuning.space import DEFAULT_RANGES
+from safecf.tuning.trials import COMPLETE, FAILED, PRUNED, Task
+
+
+def without_time(tuning):
+    """Return the trials of all models but for the seconds that they took."""
+    return [
+        {**trial.to_dict(), "seconds": 0} for search in tuning.searches for trial in search.trials
+    ]
+
+
+@pytest.fixture(scope="module")
+def tuned(split):
+    """A search of 20 trials, and one of its baseline."""
+    model = SAFER2(8, iterations=12)
+    return tune(model, split, trials=20, against=[IALS(8, iterations=12)], show_progress=False)
+
+
+def test_the_same_seed_gives_the_same_trials_and_another_one_others(split, model):
+    first, again, other = (
+        tune(model, split, trials=13, seed=seed, show_progress=False) for seed in (0, 0, 1)
+    )
+    assert without_time(first) == without_time(again)
+    assert first.best_options == again.best_options
+    options = [[t["regularization"] for t in each.trials[1:]] for each in (first, other)]
+    assert not set(options[0]) & set(options[1])
+
+
+def test_trial_0_are_the_defaults_in_the_middle_of_the_ranges(tuned):
+    search = tuned.searches[0]
+    first, defaults = search.trials[0], SAFER2().get_params()
+    assert list(first.options) == ["unobserved_weight", "regularization", "bandwidth"]
+    for name, each in search.space.items():
+        assert each.place(first.options[name]) == pytest.approx(0.5, abs=5e-3)  # rounded ends
+        assert each == DEFAULT_RANGES[name].at(first.options[name])
+        if defaults[name] != "auto":
+            assert first.options[name] == defaults[name]
+    for trial in search.trials[1:]:
+        assert all(search.space[name].contains(value) for name, value in trial.options.items())
+
+
+def test_ranges_can_be_given_and_options_fixed(split):
+    space = {"bandwidth": LogUniform(1.0, 2.0), "kernel": Choice(("uniform", "logistic"))}
+    space |= {"regularization": None, "normalisation": Uniform(0.5, 1.0)}
+    model = SAFER2(4, iterations=2, unobserved_weight=0.01)
+    found = tune(model, split, trials=8, space=space, show_progress=False)
+    assert set(found.searches[0].space) == {"bandwidth", "kernel", "normalisation"}
+    for trial in found.trials[1:]:
+        assert 1 <= trial["bandwidth"] <= 2
+        assert trial["kernel"] in ("uniform", "logistic")
+        assert 0.5 <= trial["normalisation"] <= 1
+    assert found.best_options["unobserved_weight"] == 0.01
+    assert "regularization" not in found.best_options
+
+
+def test_values_near_an_end_that_could_be_wider_are_told(split):
+    space = {"normalisation": Uniform(0.0, 1.0), "bandwidth": LogUniform(0.1, 1.0)}
+    space |= {"factors": LogInteger(8, 64), "kernel": Choice(("gaussian", "logistic"))}
+    search = tune(
+        SAFER2(8, iterations=2), split, trials=1, space=space, show_progress=False
+    ).searches[0]
+    ends = {"normalisation": 1.0, "bandwidth": 0.99, "factors": 8, "kernel": "gaussian"}
+    found = search.edges(replace(search.trials[0], options=search.trials[0].options | ends))
+    assert found == ["bandwidth", "factors"]
+
+
+def test_pruning_ends_the_worse_trials_and_spares_the_best(tuned):
+    search = tuned.searches[0]
+    pruned = [each for each in search.trials if each.state == PRUNED]
+    complete = [each for each in search.trials if each.state == COMPLETE]
+    assert pruned
+    assert search.pick().state == COMPLETE
+    assert np.mean([search.gain(t) for t in pruned]) < np.mean([search.gain(t) for t in complete])
+    assert all(max(each.curve) < 12 for each in pruned)
+    assert all(max(each.curve) == 12 for each in complete)
+
+
+def test_the_refitted_model_has_the_validation_scores_of_its_trial(tuned, split):
+    best = tuned.best
+    for model, trial in zip(tuned.models, tuned.picked, strict=True):
+        found = evaluate(model, split, on="validation")
+        assert trial.scores == (found.mean("recall@20"), found.tail("recall@20", 0.3))
+        assert model.iterations == trial.epochs == len(model.history)
+    options = {k: v for k, v in tuned.best_options.items() if k in best.options}
+    assert options == ({} if best.number == 0 else best.options)
+    again = SAFER2(**tuned.best_options)
+    assert again.get_params() == tuned.best_model.get_params()
+
+
+def test_evaluations_are_of_the_test_users(tuned, split):
+    defaults, *others = tuned.evaluations
+    assert [each.model for each in tuned.evaluations] == [
+        "SAFER2 (defaults)",
+        "SAFER2 (tuned)",
+        "IALS (tuned)",
+    ]
+    plain = SAFER2(8, iterations=12, random_state=0).fit(split.training, show_progress=False)
+    assert defaults.mean("recall@20") == evaluate(plain, split).mean("recall@20")
+    for model, found in zip(tuned.models, others, strict=True):
+        assert found.mean("ndcg@50") == evaluate(model, split).mean("ndcg@50")
+
+
+def test_only_the_end_looks_at_the_test_users(split, model, monkeypatch):
+    asked = []
+
+    def spy(*arguments, on="test", **more):
+        asked.append(on)
+        return evaluate(*arguments, on=on, **more)
+
+    monkeypatch.setattr(trials, "evaluate", spy)
+    tune(model, split, trials=3, show_progress=False)
+    assert set(asked) == {"validation"}
+    assert len(asked) >= 3
+
+
+def test_baselines_have_the_same_budget(tuned):
+    ours, theirs = tuned.searches
+    assert len(ours.trials) == len(theirs.trials) == 20
+    assert ours.task is theirs.task
+    assert (ours.budget, ours.seed) == (theirs.budget, theirs.seed)
+    assert theirs.trials[0].number == 0
+
+
+def test_minutes_end_a_search(split, model):
+    found = tune(model, split, trials=1000, minutes=0.002, show_progress=False)
+    spent = [each.seconds for each in found.searches[0].trials]
+    assert sum(spent[:-1]) < 0.12 <= sum(spent)
+
+
+def test_objectives_and_picks(split, model):
+    by_mean, by_tail = (
+        tune(model, split, trials=12, objective=kind, show_progress=False)
+        for kind in ("mean", "tail")
+    )
+    assert by_mean.best.scores.mean == max(each["mean"] for each in by_mean.trials)
+    assert by_tail.best.scores.tail == max(each["tail"] for each in by_tail.trials)
+    search = by_mean.searches[0]
+    assert search.pick("mean") == search.front[-1]
+    assert search.pick("tail") == search.front[0]
+    assert search.pick(4).number == 4
+    with pytest.raises(ValueError, match="pick=99: SAFER2 has no such trial"):
+        search.pick(99)
+
+
+def test_the_front_is_shown_as_records(tuned):
+    front = tuned.front
+    assert [each["mean"] for each in front] == sorted(each["mean"] for each in front)
+    assert [each["tail"] for each in front] == sorted(
+        (each["tail"] for each in front), reverse=True
+    )
+    assert all(each in tuned.trials for each in front)
+    assert tuned.best.number in {each["trial"] for each in front}
+
+
+def test_a_model_without_epochs_is_tuned(split):
+    found = tune(EASE, split, trials=4, metric="ndcg@10", show_progress=False)
+    assert [each.epochs for each in found.searches[0].trials] == [1] * 4
+    assert "iterations" not in found.best_options
+    assert "ndcg@10" in found.evaluations[0].metrics
+
+
+def test_interactions_are_split_with_their_ids():
+    pairs = datasets.synthetic(200, 60, 3000, tastes=3).matrix.tocoo()
+    table = {"user": [f"u{n}" for n in pairs.row], "item": [f"i{n}" for n in pairs.col]}
+    import pyarrow as pa  # noqa: PLC0415
+
+    data = Interactions.from_frame(pa.table(table))
+    found = tune("IALS", data, trials=2, space={"factors": Choice((4,))}, show_progress=False)
+    assert found.searches[0].task.split.test.target.shape[0] == 20
+    assert set(found.best_model.item_ids) <= set(table["item"])
+
+
+def test_settings_that_cannot_be_trained_are_failed_trials(split):
+    space = {"init_std": LogUniform(1e-3, 1e6), "unobserved_weight": LogUniform(1e-2, 1e30)}
+    found = tune(IALS(4, iterations=3), split, trials=8, space=space, show_progress=False)
+    failed = [each for each in found.searches[0].trials if each.state == FAILED]
+    assert failed
+    assert all(each.error for each in failed)
+    assert found.best.state == COMPLETE
+
+
+def test_ctrl_c_keeps_what_was_done(split, model, tmp_path, monkeypatch):
+    study, run, calls = tmp_path / "mine.sqlite", Task.run, []
+
+    def interrupted(self, *arguments):
+        calls.append(arguments)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return run(self, *arguments)
+
+    monkeypatch.setattr(Task, "run", interrupted)
+    with pytest.raises(TuningInterrupted, match=r"SAFER2: 3 trials, best mean 0\.\d+ tail 0\.\d+"):
+        tune(model, split, trials=6, study=study, show_progress=False)
+    resumed = tune(model, split, trials=6, study=study, show_progress=False)
+    assert len(calls) == 4 + 3
+    assert without_time(resumed) == without_time(tune(model, split, trials=6, show_progress=False))
+
+
+def test_a_tail_without_hits_is_warned_of(split):
+    model = IALS(4, iterations=2)
+    with pytest.warns(ParameterWarning, match="precision@1 is 0 for the worst-off 10 %"):
+        tune(model, split, metric="precision@1", level=0.1, trials=1, show_progress=False)
+
+
+def test_the_provenance_is_saved_with_the_model_and_forgotten_by_fit(tuned, split, tmp_path):
+    tuned.best_model.save(tmp_path / "best")
+    found = safecf.load(tmp_path / "best")
+    assert found.provenance == tuned.best_model.provenance
+    assert found.provenance["trial"] == tuned.best.number
+    assert found.provenance["validation"] == tuned.best.scores._asdict()
+    assert found.provenance["ranges"]["bandwidth"] == str(tuned.searches[0].space["bandwidth"])
+    found.fit(split.training, show_progress=False)
+    assert found.provenance is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trials": 0}, "trials=0 has to be at least 1"),
+        ({"minutes": 0}, "minutes=0 has to be above 0"),
+        ({"metric": "recal@20"}, "did you mean 'recall'"),
+        ({"metric": "recall@x"}, "'x' is no cutoff; try metric='recall@20'"),
+        ({"metric": "recall"}, "metric='recall' has no cutoff; try metric='recall@20'"),
+        ({"objective": "worst"}, "unknown objective 'worst'"),
+        ({"level": 0}, "level is 0"),
+        ({"pick": "best"}, "unknown pick 'best'"),
+        ({"space": {"bandwith": Uniform(0, 1)}}, "did you mean 'bandwidth'"),
+        ({"space": {"tail": Uniform(0.5, 2.0)}}, r"tail=1.25 has to be in \(0, 1\]"),
+        ({"space": {"iterations": Uniform(5, 50)}}, "iterations is not searched: it is the best"),
+        (
+            {"space": dict.fromkeys(("bandwidth", "regularization", "unobserved_weight"))},
+            "nothing to search for SAFER2",
+        ),
+    ],
+)
+def test_bad_arguments_are_refused(split, model, options, message):
+    with pytest.raises(ValueError, match=message):
+        tune(model, split, show_progress=False, **options)
+
+
+def test_what_cannot_be_tuned_is_refused(split, model):
+    with pytest.raises(TypeError, match="cannot be tuned; give a model of safecf"):
+        tune(3, split)
+    with pytest.raises(TypeError, match="data is a ndarray; give a Split or an Interactions"):
+        tune(model, np.ones((3, 3)))
+    with pytest.raises(TypeError, match="random_state has to be an integer in tuning"):
+        tune(SAFER2(random_state=np.random.default_rng(0)), split)
+
+
+def test_optuna_is_imported_only_when_it_is_needed():
+    code = "import sys, safecf; safecf.tune; sys.exit('optuna' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_ranges_are_around_what_a_fit_has_resolved(tuned, split):
+    fitted = SAFER2(8, iterations=12, random_state=0).fit(split.training, show_progress=False)
+    first = tuned.searches[0].trials[0]
+    assert set(fitted.resolved) == {"unobserved_weight", "bandwidth"}
+    for name, value in fitted.resolved.items():
+        assert first.options[name] == value
+
+
+def test_defaults_that_win_stay_automatic(split, monkeypatch):
+    monkeypatch.setattr(Search, "gain", lambda self, trial: -trial.number)
+    found = tune(SAFER2(8, iterations=4), split, trials=3, show_progress=False)
+    assert found.best.number == 0
+    assert found.best_model.bandwidth == found.best_model.unobserved_weight == "auto"
