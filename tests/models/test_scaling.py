@@ -149,7 +149,7 @@ def test_groups_have_a_bandwidth_of_their_own():
 
 
 def test_an_unfitted_model_has_no_value():
-    with pytest.raises(NotFittedError, match='unobserved_weight is "auto".*call fit'):
+    with pytest.raises(NotFittedError, match=r'unobserved_weight is "auto".*call fit'):
         SAFER2().compose()
 
 
@@ -160,5 +160,5 @@ def test_an_unfitted_model_has_no_value():
 )
 def test_damaged_values_are_refused(values):
     damaged = with_header(lambda header: header["fitted"].update(resolved=values))
-    with pytest.raises(FileFormatError, match="resolved|option|bandwidth|width"):
+    with pytest.raises(FileFormatError, match=r"resolved|option|bandwidth|width"):
         load(damaged)
