@@ -60,7 +60,8 @@ def heading(column: Column) -> str:
     'R@20, worst-off 30 %'
     """
     metric, level = column
-    return metric.replace("recall", "R") + ("" if level == 1 else f", worst-off {100 * level:g} %")
+    name = metric.replace("recall", "R").replace("ndcg", "nDCG")
+    return name + ("" if level == 1 else f", worst-off {100 * level:g} %")
 
 
 def collect(named: Iterable[tuple[Name, Cell]], results: Results) -> dict[Name, list[Result]]:

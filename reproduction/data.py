@@ -29,13 +29,32 @@ GOWALLA = DataSet(
     licence="for research; cite Cho et al. (2011)",
     heldout=3_000,
 )
-REAL = {**DATASETS, GOWALLA.name: GOWALLA}
+BOOKS = DataSet(
+    name="book-crossing",
+    title="Book-Crossing",
+    url="http://www2.informatik.uni-freiburg.de/~cziegler/BX/",
+    files={"book-crossing.parquet": Layout()},
+    licence="for research; cite Ziegler et al. (2005)",
+    heldout=400,
+)
+# The confidences are hours played.
+STEAM = DataSet(
+    name="steam",
+    title="Steam",
+    url="https://www.kaggle.com/datasets/tamber/steam-video-games",
+    files={"steam.parquet": Layout(weight="hours")},
+    licence="for research",
+    heldout=400,
+)
+LOCAL = {each.name: each for each in (GOWALLA, BOOKS, STEAM)}  # nothing to download from
+REAL = {**DATASETS, **LOCAL}
 
 # Synthetic data, and the numbers of validation and of test users. They are for time and
 # convergence, not for quality; "tiny" is for trying a command.
 TINY = Recipe(400, 120, 8_000, tastes=4)
-RECIPES = {**SHAPES, "tiny": TINY}
-HELDOUT = {"demo": 500, "ml-20m-like": 10_000, "msd-like": 50_000, "tiny": 60}
+SHORT = Recipe(20_000, 4_000, 240_000)  # 12 interactions per user
+RECIPES = {**SHAPES, "short": SHORT, "tiny": TINY}
+HELDOUT = {"demo": 500, "ml-20m-like": 10_000, "msd-like": 50_000, "short": 1_000, "tiny": 60}
 
 # Users, items and interactions, to estimate memory.
 SIZES = {
@@ -43,6 +62,8 @@ SIZES = {
     "ml-20m": (136_677, 20_720, 9_990_682),
     "msd": (571_355, 41_140, 33_633_450),
     "gowalla": (29_858, 40_981, 1_027_370),
+    "book-crossing": (2_946, 17_384, 272_678),
+    "steam": (11_350, 3_600, 70_477),
     **{name: (each.users, each.items, each.interactions) for name, each in RECIPES.items()},
 }
 
@@ -65,15 +86,20 @@ def find(name: str, path: str | os.PathLike[str] | None = None) -> Path | None:
             found = dataset.find(folder) if folder else None
             if found is not None:
                 return found
-    if dataset is not GOWALLA:
+    if name not in LOCAL:
         return locate(dataset, path)
     found = None if path is None else dataset.find(path)
     if found is None:
         raise FileNotFoundError(
-            "there is no gowalla.parquet; give its path with --path, a Parquet file with the "
-            f"columns user and item, made from the files at {dataset.url}"
+            f"there is no {name}.parquet; give its path with --path, a Parquet file with the "
+            f"columns {', '.join(_columns(dataset))}, made from the files at {dataset.url}"
         )
     return found
+
+
+def _columns(dataset: DataSet) -> list[str]:
+    layout = dataset.files[f"{dataset.name}.parquet"]
+    return [str(each) for each in (layout.user, layout.item, layout.weight) if each is not None]
 
 
 def checksum(path: Path) -> str:

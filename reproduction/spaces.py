@@ -11,7 +11,8 @@ SMALL = {"factors": Choice((4,)), "block_size": Choice((2,)), "batch_size": Choi
 
 # The paper's table of hyperparameter ranges, as grids; d = 32 as on ML-1M.
 _D32 = {"factors": 32}
-_TAIL = {"factors": 32, "tail": 0.3}
+_PAPER = {"ridge_in_risk": False}  # the users' ridge stands outside the risk
+_TAIL = {"factors": 32, "tail": 0.3, **_PAPER}
 _NORMALISED = {
     "unobserved_weight": LogUniform(1e-4, 1e-2),
     "regularization": LogUniform(1e-4, 1e-2),
@@ -75,12 +76,13 @@ GRIDS = [
 ]
 
 
-_SMOOTH = {"tail": 0.3, "kernel": "gaussian", "quantile_steps": 5}
+_SMOOTH = {"tail": 0.3, "kernel": "gaussian", "quantile_steps": 5, **_PAPER}
 _KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "iALS": ("IALS", {}),
-    "ERM-MF": ("ERMMF", {"tail": 0.3}),
+    "ERM-MF": ("ERMMF", {"tail": 0.3, **_PAPER}),
     "SAFER2": ("SAFER2", _SMOOTH),
     "SAFER2, rho = 1": ("SAFER2", _SMOOTH),
+    "SAFER2, ridge in the risk": ("SAFER2", {**_SMOOTH, "ridge_in_risk": True}),
 }
 
 
@@ -190,6 +192,12 @@ _ML_1M: dict[str, Space] = {
         "unobserved_weight": LogUniform(1e-3, 0.02),
         "regularization": LogUniform(1.5e-3, 1e-2),
         "bandwidth": LogUniform(0.06, 0.6),
+    },
+    "SAFER2, ridge in the risk": {
+        "unobserved_weight": LogUniform(1e-3, 0.04),
+        "regularization": LogUniform(1.5e-3, 2e-2),
+        "normalisation": Uniform(0.5, 1.0),
+        "bandwidth": LogUniform(0.03, 1.5),
     },
 }
 _GOWALLA: dict[str, Space] = {

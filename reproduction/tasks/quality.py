@@ -22,7 +22,8 @@ def quality(settings: Settings) -> Record:
     """Return recall@20, 50 and 100 of every user of settings["on"], "test" or "validation".
 
     "users" in the record numbers these users in the same way in all splits. Further settings are
-    "data", "split", "model" (the name of its class), its "options", and its "seed".
+    "data", "split", "model" (the name of its class), its "options", and its "seed"; "metrics" names
+    others than recall. What a model has found for options that are "auto" is in "resolved".
     """
     split = load_split(settings["data"], settings["split"])
     model = make_model(settings)
@@ -30,8 +31,11 @@ def quality(settings: Settings) -> Record:
     model.fit(split.train, show_progress=False)
     seconds = time.perf_counter() - start
     cutoffs = [k for k in CUTOFFS if k < split.train.shape[1]]
-    found = evaluate(model, split, k=cutoffs, metrics=("recall",), on=settings["on"])
-    return {**found.scores, "users": users_of(split, settings["on"]), "fit_seconds": seconds}
+    metrics = settings.get("metrics", ["recall"])
+    found = evaluate(model, split, k=cutoffs, metrics=metrics, on=settings["on"])
+    users = users_of(split, settings["on"])
+    about = {"users": users, "fit_seconds": seconds, "resolved": dict(model.resolved)}
+    return {**found.scores, **about}
 
 
 def users_of(split: Split, on: str) -> NDArray[np.int64]:
