@@ -235,8 +235,8 @@ def render(results: Results, options: Options) -> Page:
             f"{' and '.join((', '.join(SEARCHED[:-1]), SEARCHED[-1]))}, half of the trials at "
             "random and twice a quarter by TPE, on the validation users of one split, with as "
             "many factors and epochs as the defaults. Below are means over the test users of "
-            f"{options.splits} splits, of Gowalla {FEWER['gowalla']}, with 95 % intervals that draw users with all their "
-            "appearances. nDCG is that of the whole ranking.",
+            f"{options.splits} splits, of Gowalla {FEWER['gowalla']}, with 95 % intervals that "
+            "draw users with all their appearances. nDCG is that of the whole ranking.",
             "The data, of the first split:",
             _facts(facts),
             "The defaults in percent of the best trial, which was chosen by the means of R@20 and "
