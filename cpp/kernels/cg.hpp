@@ -31,7 +31,7 @@ inline bool conjugate_gradients(const safecf::RowSystem& a, const safecf::Solver
     return true;
   }
   if (!is_finite(size)) return false;
-  // below the floor the squares of the residual are no longer normal numbers
+  // below the floor squares are no longer normal numbers: of the residual, and over the shared part
   const float floor = 1e-34f, relative = options.tolerance * options.tolerance * size;
   const float goal = relative > floor ? relative : floor;
   for (int64_t i = 0; i < width; i += kLanes) {
@@ -40,7 +40,7 @@ inline bool conjugate_gradients(const safecf::RowSystem& a, const safecf::Solver
   }
   float energy = dot(residual, step);
   for (int iteration = 0; iteration < options.max_iterations; ++iteration) {
-    if (dot(residual, residual) <= goal) break;
+    if (dot(residual, residual) <= goal || energy <= floor) break;
     for (int64_t i = 0; i < width; i += kLanes) store(image, i, load(a.shared, i) * load(step, i));
     apply_pairs<Value>(a, step, 0.0f, image);
     const float curvature = dot(step, image);

@@ -198,7 +198,9 @@ def test_losses_and_weights_are_those_of_the_models_own_objective(kind, split):
         """What the risk measures: the loss, with the ridge where it belongs to the risk."""
         mass = users.row_mass()
         scale = loss.pair_weight(mass) * mass + loss.unobserved_weight * model.num_items
-        penalty = model.regularization * scale / 2 * (factors.astype(float) ** 2).sum(axis=1)
+        penalty = (
+            model.resolved["regularization"] * scale / 2 * (factors.astype(float) ** 2).sum(axis=1)
+        )
         return user_losses(users, loss, factors, items) + (penalty if ridge.in_risk else 0)
 
     np.testing.assert_allclose(found.losses, measured(shown, folded), rtol=1e-4)

@@ -58,9 +58,9 @@ def test_safer2_cg_is_the_papers():
 
 @pytest.mark.parametrize("kind", [ERMMF, SAFER2, SAFER2CG, SAFER2PP, CVaRMF])
 def test_the_normalisation_reaches_the_model(kind):
-    model = kind(normalisation=0.8, unobserved_weight=0.5)
+    model = kind(normalisation=0.8, unobserved_weight=0.5, regularization=0.1)
     assert model.compose().loss == Loss(0.5, 0.8)
-    assert kind(unobserved_weight=0.5).compose().loss == Loss(0.5, 1.0)
+    assert kind(unobserved_weight=0.5, regularization=0.1).compose().loss == Loss(0.5, 1.0)
 
 
 @pytest.mark.parametrize("solver", ["exact", "cg", "spectral-cg"])

@@ -23,7 +23,8 @@ def parts(model, matrix):
     plain = isinstance(model, IALS)
     pair_weight = np.where(mass > 0, 1.0, 0.0) if plain else 1 / np.where(mass > 0, mass, 1)
     alpha = 1.0 if plain else model.tail
-    return mass, pair_weight, model.resolved["unobserved_weight"], model.regularization, alpha
+    b, lam = (model.resolved[name] for name in ("unobserved_weight", "regularization"))
+    return mass, pair_weight, b, lam, alpha
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)

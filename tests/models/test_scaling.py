@@ -10,7 +10,7 @@ import scipy.sparse
 import safecf
 from safecf import ERMMF, IALS, SAFER2, SAFER2CG, SAFER2PP
 from safecf.errors import FileFormatError, NotFittedError
-from safecf.models.scaling import RELATIVE_BANDWIDTH, UNOBSERVED
+from safecf.models.scaling import REGULARIZATION, RELATIVE_BANDWIDTH, SCARCITY, UNOBSERVED
 from tests.models.saved import load, with_header
 from tests.problems import rotation_free
 
@@ -50,6 +50,27 @@ def test_the_unobserved_pairs_of_an_average_user_weigh_a_constant(model, rho, co
     assert model.resolved["unobserved_weight"] * items == pytest.approx(UNOBSERVED * observed)
 
 
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize(("users", "density", "between"), [(900, 0.2, True), (50, 0.1, False)])
+def test_the_ridge_grows_where_there_are_few_or_short_histories(users, density, between, counted):
+    matrix = scipy.sparse.random(users, 300, density, format="csr", random_state=1)
+    counts = np.arange(users) % 4 if counted else np.ones(users)
+    model = SAFER2(factors=4, iterations=1, random_state=0)
+    fitted(model, matrix, user_weight=counts if counted else None)
+    length = matrix.getnnz(axis=1)
+    typical = np.average(length, weights=counts * length)
+    expected = SCARCITY / typical / counts.sum() ** (1 / 3)
+    low, high = REGULARIZATION
+    assert (low < expected < high) == between
+    assert model.resolved["regularization"] == pytest.approx(min(expected, high))
+
+
+def test_the_ridge_of_much_data_is_a_constant():
+    matrix = scipy.sparse.random(3000, 200, 0.8, format="csr", random_state=0)
+    model = fitted(IALS(factors=4, iterations=1, random_state=0), matrix)
+    assert model.resolved["regularization"] == REGULARIZATION[0]
+
+
 @pytest.mark.parametrize("kind", [IALS, ERMMF, SAFER2, SAFER2CG, SAFER2PP])
 def test_the_unit_of_confidences_does_not_matter(kind):
     """Hours or minutes: the losses of iALS grow by a constant, and nothing else changes."""
@@ -68,7 +89,7 @@ def test_numbers_stay_what_they_are(kind):
     auto = fitted(kind(**OPTIONS), matrix)
     b = auto.resolved["unobserved_weight"]
     given = fitted(kind(unobserved_weight=b, **OPTIONS), matrix)
-    assert "unobserved_weight" not in given.resolved
+    assert given.resolved.keys() == auto.resolved.keys() - {"unobserved_weight"}
     np.testing.assert_array_equal(given.item_factors, auto.item_factors)
     assert given.unobserved_weight == b
     assert auto.unobserved_weight == "auto"
@@ -101,7 +122,8 @@ def test_values_are_shown_saved_loaded_and_pickled():
     model = fitted(SAFER2(**OPTIONS), matrix)
     assert repr(SAFER2()) == "SAFER2()"
     b, h = model.resolved["unobserved_weight"], model.resolved["bandwidth"]
-    assert f"unobserved_weight='auto: {b:.3g}', bandwidth='auto: {h:.3g}'" in repr(model)
+    assert f"unobserved_weight='auto: {b:.3g}'" in repr(model)
+    assert f"bandwidth='auto: {h:.3g}'" in repr(model)
     file = io.BytesIO()
     model.save(file)
     file.seek(0)
@@ -149,7 +171,7 @@ def test_groups_have_a_bandwidth_of_their_own():
 
 
 def test_an_unfitted_model_has_no_value():
-    with pytest.raises(NotFittedError, match=r'unobserved_weight is "auto".*call fit'):
+    with pytest.raises(NotFittedError, match=r'is "auto".*call fit'):
         SAFER2().compose()
 
 

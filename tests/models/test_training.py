@@ -2,9 +2,11 @@
 
 import io
 import sys
+import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from safecf import IALS, IALSPP, CVaRMF, SolveError
 from tests.models.runs import OPTIONS, assert_same, fit, held, make
@@ -183,3 +185,17 @@ def test_a_gramian_beyond_float32_is_one_clear_error(kind, data):
     model = kind(4, unobserved_weight=1e36, init_std=1e3, random_state=0)
     with pytest.raises(SolveError, match=r"^the Gramian is beyond float32: lower"):
         model.fit(data, show_progress=False)
+
+
+@pytest.mark.parametrize("regularization", [0.2, 1.0])
+def test_factors_that_vanish_are_no_error(regularization):
+    """Large confidences and ridges: what is left of the residuals has squares beyond float32."""
+    rng = np.random.default_rng(0)
+    matrix = scipy.sparse.random(300, 200, 0.05, format="csr", random_state=0)
+    matrix.data = 10 ** rng.uniform(-1, 4, matrix.nnz)
+    model = IALS(16, iterations=60, regularization=regularization, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(matrix, show_progress=False)
+    assert np.isfinite(model.item_factors).all()
+    assert np.abs(model.item_factors).max() < 1e-6

@@ -54,7 +54,8 @@ class ALSModel(MatrixFactorization):
     iterations
         Number of epochs.
     regularization
-        lambda, the weight of the ridge.
+        lambda, the weight of the ridge. "auto" is 0.005, and up to 0.02 where users are few or
+        histories short: 8 / (N |U|^(1/3)), N = sum_u n_u^2 / sum_u n_u for n_u interactions.
     unobserved_weight
         b, the paper's beta_0: what every score, observed or not, is pulled to zero with. "auto"
         scales it to the data: the unobserved pairs of an average user weigh 15 times as much as
@@ -103,7 +104,7 @@ class ALSModel(MatrixFactorization):
     factors: int = option(256, POSITIVE_INTEGER)
     _: KW_ONLY
     iterations: int = option(12, POSITIVE_INTEGER)
-    regularization: float = option(0.005, NONNEGATIVE)
+    regularization: float | str = option(AUTO, Auto(NONNEGATIVE))
     unobserved_weight: float | str = option(AUTO, Auto(NONNEGATIVE))
     init_std: float = option(0.1, Number(0, 1e6, "(]"))
     random_state: Any = option(None, check_random_state)

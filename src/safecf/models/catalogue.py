@@ -47,7 +47,7 @@ class PlainLoss(ALSModel):
 
     def make_ridge(self) -> Ridge:
         """ridge_r = lambda (mass_r + b n_r)^nu."""
-        return Ridge(float(self.regularization), float(self.ridge_exponent))
+        return Ridge(self.number("regularization"), float(self.ridge_exponent))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -68,7 +68,7 @@ class NormalisedLoss(ALSModel):
 
     def make_ridge(self) -> Ridge:
         """ridge_r = lambda (mass_r + b n_r)."""
-        return Ridge(float(self.regularization), in_risk=bool(self.ridge_in_risk))
+        return Ridge(self.number("regularization"), in_risk=bool(self.ridge_in_risk))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from safecf.als.loss import Loss, Vector
 from safecf.als.rows import Problem
 from safecf.models.options import AUTO
@@ -12,23 +14,43 @@ if TYPE_CHECKING:
 
 # How much the unobserved pairs of an average user weigh, where the observed ones weigh 1.
 UNOBSERVED = 15.0
+# The ridge of data with many long histories, of little data, and how it grows in between.
+REGULARIZATION = (0.005, 0.02)
+SCARCITY = 8.0
 # The bandwidth in standard deviations of the losses.
 RELATIVE_BANDWIDTH = 1.5
 
 
 def unobserved_weight(loss: Loss, problem: Problem) -> float:
-    """B = c mean(a_u m_u) / |V|, over the users that count."""
+    """Return b = 15 mean(a_u m_u) / |V|, over the users that count."""
     mass = loss.pair_weight(problem.user_mass) * problem.user_mass
     return UNOBSERVED * float(problem.counts @ mass) / problem.num_users / problem.num_items
+
+
+def regularization(problem: Problem) -> float:
+    """Return lambda = 8 / (N |U|^(1/3)), but from 0.005 to 0.02; N = sum_u n_u^2 / sum_u n_u.
+
+    n_u is the number of the user's interactions, and N its mean over interactions.
+    """
+    length = np.diff(problem.interactions.users.indptr).astype(np.float64)
+    typical = (problem.counts @ length**2) / (problem.counts @ length)
+    return float(np.clip(SCARCITY / (typical * problem.num_users ** (1 / 3)), *REGULARIZATION))
 
 
 def resolve(
     model: "ALSModel", interactions: "Interactions", user_count: Vector | None
 ) -> dict[str, float]:
-    """Return the values of the options that only depend on the data, where they are "auto"."""
-    if model.unobserved_weight != AUTO:
+    """Return the values of the "auto" options that depend on the data alone."""
+    names = [
+        name for name in ("regularization", "unobserved_weight") if getattr(model, name) == AUTO
+    ]
+    if not names:
         return {}
-    any_weight = model.settled({"unobserved_weight": 0.0})
-    loss, ridge = any_weight.make_loss(), any_weight.make_ridge()
-    problem = Problem(interactions, loss, ridge, tail=1.0, user_count=user_count)
-    return {"unobserved_weight": unobserved_weight(loss, problem)}
+    some = model.settled(dict.fromkeys(names, 1.0))  # neither matters here
+    loss = some.make_loss()
+    problem = Problem(interactions, loss, some.make_ridge(), tail=1.0, user_count=user_count)
+    found = {
+        "regularization": lambda: regularization(problem),
+        "unobserved_weight": lambda: unobserved_weight(loss, problem),
+    }
+    return {name: found[name]() for name in names}
