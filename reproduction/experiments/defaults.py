@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reproduction.aggregate import Gain, Sample, gain, heading, rows, samples
-from reproduction.base import TINY, Cell, Experiment, Options, Result, Results, canonical
+from reproduction.base import Cell, Experiment, Options, Result, Results, canonical
 from reproduction.data import SEED, repeated_seeds
 from reproduction.page import Page, table
 from reproduction.presets import options_text
