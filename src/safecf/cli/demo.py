@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from safecf.models import Recommender
 
 SPLIT = SplitOptions(heldout=1000)
-# The median of 20 seeds by the lift of the worst-off; both lines are from docs/results/demo.md,
-# which `python -m benchmarks demo` writes.
+# Both are from docs/results/demo.md, which `python -m benchmarks demo` writes: the seed with the
+# median lift of the worst-off, and how typical it is.
 DATA_SEED = 17
-TYPICAL = ""
+TYPICAL = (
+    "Of 20 data seeds, the demo shows the median one. SAFER2 changes the worst-off 30 % by +3.0 % "
+    "to +21.2 %, clearly on 14 of them; compared with an iALS that was tuned for such data, by "
+    "-1.0 % to +13.8 %, clearly on 7."
+)
 
 
 def make_split(data_seed: int) -> "Split":
