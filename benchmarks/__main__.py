@@ -2,10 +2,11 @@
 
 import typer
 
-from benchmarks import cpu, evaluation, fingerprints, memory, parquet, solvers, synthetic
+from benchmarks import cpu, demo, evaluation, fingerprints, memory, parquet, solvers, synthetic
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
 app.command("cpu")(cpu.main)
+app.command("demo")(demo.main)
 app.command("evaluation")(evaluation.main)
 app.command("fingerprints")(fingerprints.main)
 app.command("memory")(memory.main)

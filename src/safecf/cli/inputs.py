@@ -69,7 +69,7 @@ def load_data(options: DataOptions) -> Data:
         )
     if name in SHAPES and len(options.data) == 1:
         options.refuse_others(COUNTS, f"the synthetic data {name!r}")
-        return Data(_draw(name), options)
+        return Data(draw(name), options)
     if options.path is not None:
         raise ValueError(f"--path is for {', '.join(DATASETS)}; give the files themselves instead")
     if len(options.data) == 1 and not Path(name).suffix and not Path(name).exists():
@@ -77,8 +77,9 @@ def load_data(options: DataOptions) -> Data:
     return Data(read_files(options.data, options.layout()), options)
 
 
-def _draw(shape: str) -> Log:
-    drawn = synthetic(shape)
+def draw(shape: str, seed: int = 0) -> Log:
+    """Draw synthetic data; the users' tastes are their groups."""
+    drawn = synthetic(shape, seed=seed)
     tastes = np.char.add("taste ", drawn.group.astype(str)).astype(object)
     return Log.of_matrix(drawn.matrix, tastes)
 
