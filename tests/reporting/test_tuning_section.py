@@ -92,6 +92,7 @@ def tuning():
     trials = [Trial(n, {"h": 0.5}, "complete", 6, Scores(*p)) for n, p in enumerate(POINTS)]
     search = SimpleNamespace(
         name="SAFER2",
+        tuned_name="SAFER2 (tuned)",
         trials=trials,
         front=pareto_front(trials),
         default=Scores(*POINTS[0]),
