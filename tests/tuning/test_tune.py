@@ -135,6 +135,19 @@ def test_baselines_have_the_same_budget(tuned):
     assert theirs.trials[0].number == 0
 
 
+def test_the_seed_is_that_of_models_without_one(split):
+    models = IALS(4, iterations=2), SAFER2(4, iterations=2, random_state=7)
+    found = tune(models[0], split, trials=1, seed=3, against=models[1:], show_progress=False)
+    assert [each.random_state for each in found.models] == [3, 7]
+
+
+def test_a_number_picks_a_trial_of_the_first_model(split):
+    model, theirs = IALS(4, iterations=2), IALS(4, iterations=2)
+    found = tune(model, split, trials=3, pick=2, against=[theirs], show_progress=False)
+    assert found.best.number == 2
+    assert found.picked[1] == found.searches[1].pick("objective")
+
+
 def test_minutes_end_a_search(split, model):
     found = tune(model, split, trials=1000, minutes=0.002, show_progress=False)
     spent = [each.seconds for each in found.searches[0].trials]
