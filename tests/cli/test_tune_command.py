@@ -83,6 +83,15 @@ def test_ranges_are_honoured_and_fixed_options_stay(run, visits):
         assert trial["options"]["ridge_exponent"] in (0, 1)
 
 
+def test_whole_numbers_do_not_make_an_option_an_integer(run, visits):
+    given = "-m", f"ials:{SMALL},unobserved_weight=1", "--range", "unobserved_weight=1..2"
+    code, _, _ = run("tune", visits, *given, "--trials", 3, *COLUMNS, "--out", "n.json")
+    assert code == 0
+    (search,) = json.loads(Path("n.json").read_text())["tuning"]["searches"]
+    values = [each["options"]["unobserved_weight"] for each in search["trials"][1:]]
+    assert all(1 < each < 2 for each in values)
+
+
 def test_ctrl_c_shows_the_best_so_far(run, visits, monkeypatch):
     calls, score = [], Task.score
 

@@ -99,7 +99,8 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
     if options.save is not None:
         check_target(options.save)
     model, space = _candidate(options.model, options.seed)
-    ranges = [parse_range(text, model.get_params()) for text in options.range or []]
+    defaults = type(model)().get_params()  # an option that is given as 1 may still be a float
+    ranges = [parse_range(text, defaults) for text in options.range or []]
     for place, (name, _) in enumerate(ranges):
         if name in dict(ranges[:place]):
             raise ValueError(f"--range {name} is given twice; leave one of them out")
