@@ -40,6 +40,21 @@ def test_the_results_are_those_of_the_splits(run, clicks, tmp_path):
     assert "Split by split" in (tmp_path / "report.html").read_text()
 
 
+def test_splits_are_counted_by_the_metrics_of_the_verdict(run, clicks, tmp_path):
+    given = (*COLUMNS, *MODELS, "--heldout", 40, "--repeats", 3, "--quiet")
+    shown = ("--metric", "recall@1", "--tail", 0.1, "--out", tmp_path / "results.json")
+    code, out, _ = run("compare", clicks, *given, *shown)
+    assert code == 0
+    found = Comparison.from_dict(json.loads((tmp_path / "results.json").read_text()))
+    assert found.floor("recall@1", 0.1).beside == "ndcg"
+    won = [
+        found.difference("EASE", metric, level).splits_won
+        for metric, level in (("ndcg", 0.1), ("recall@1", 1.0))
+    ]
+    said = f"better on {won[0]} for the worst-off 10 % (ndcg) and {won[1]} for all users (recall@1)"
+    assert said in " ".join(out.split())
+
+
 @pytest.mark.parametrize("split", ["strong", "holdout"])
 def test_one_repetition_is_none(run, clicks, tmp_path, split):
     outputs = []

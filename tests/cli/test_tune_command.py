@@ -48,8 +48,9 @@ def test_one_command_tunes_texts_and_writes_everything(run, visits, tmp_path):
     assert model.provenance["trials"] == 4
     numbers = json.loads((tmp_path / "new" / "numbers.json").read_text())
     results = Comparison.from_dict(numbers)
-    assert results.baseline.model == "ERMMF (defaults)"
-    assert [each.model for each in results.others] == ["ERMMF (tuned)", "IALS (tuned)"]
+    assert results.baseline.model == "IALS (tuned)"
+    assert [each.model for each in results.others] == ["ERMMF (defaults)", "ERMMF (tuned)"]
+    assert "ERMMF (tuned)" in numbers["verdicts"]
     searches = numbers["tuning"]["searches"]
     assert [len(each["trials"]) for each in searches] == [4, 4]
     assert searches[0]["best"] == model.provenance["trial"]
@@ -82,6 +83,15 @@ def test_ranges_are_honoured_and_fixed_options_stay(run, visits):
         assert trial["options"]["ridge_exponent"] in (0, 1)
 
 
+def test_whole_numbers_do_not_make_an_option_an_integer(run, visits):
+    given = "-m", f"ials:{SMALL},unobserved_weight=1", "--range", "unobserved_weight=1..2"
+    code, _, _ = run("tune", visits, *given, "--trials", 3, *COLUMNS, "--out", "n.json")
+    assert code == 0
+    (search,) = json.loads(Path("n.json").read_text())["tuning"]["searches"]
+    values = [each["options"]["unobserved_weight"] for each in search["trials"][1:]]
+    assert all(1 < each < 2 for each in values)
+
+
 def test_ctrl_c_shows_the_best_so_far(run, visits, monkeypatch):
     calls, score = [], Task.score
 
@@ -109,9 +119,16 @@ def test_ctrl_c_shows_the_best_so_far(run, visits, monkeypatch):
         (["-m", "ials", "--range", "bandwidth=1..2"], "unknown option 'bandwidth'"),
         (["-m", "ials", "--range", "regularization=2..1"], "0 < low <= high is needed"),
         (["-m", "ials", "--range", "regularization"], "is no range; try bandwidth=0.05..0.5"),
+        (
+            ["-m", "ials", "--range", "factors=2..4", "--range", "factors=5..6"],
+            "--range factors is given twice; leave one of them out",
+        ),
         (["-m", "ials", "--metric", "recal"], "did you mean 'recall'"),
+        (["-m", "ials", "--metric", "auc@5"], "auc has no cutoff; try --metric 'auc'"),
+        (["-m", "ials", "--metric", "recall@0"], "'0' is no cutoff; try --metric 'recall@20'"),
         (["-m", "ials", "--tail", "2"], "level is 2.0"),
         (["-m", "ials", "--pick", "best"], "unknown pick 'best'"),
+        (["-m", "ials", "--pick", "9", "--trials", "9"], "--pick 9 is no trial; they are numbered"),
         (["-m", "ials", "--against", "safer"], "did you mean 'safer2'"),
         (["-m", "ials", "--save", "nowhere/best"], "there is no folder nowhere"),
         (["-m", "ials", "--study", "nowhere/s"], "there is no folder nowhere"),
@@ -124,6 +141,12 @@ def test_bad_input_is_one_line(run, visits, arguments, message):
     assert err.startswith("safecf: ")
     assert err.count("\n") == 1
     assert message in err
+
+
+def test_one_split_is_searched(run, visits):
+    code, out, err = run("tune", visits, "-m", "ials", "--repeats", 3, *COLUMNS)
+    assert (code, out) == (2, "")
+    assert "No such option: --repeats" in err
 
 
 def test_another_search_needs_another_study(run, visits):

@@ -217,6 +217,7 @@ def test_losses_and_weights_are_those_of_the_models_own_objective(kind, split):
     assert [epoch["epoch"] for epoch in found.training["history"]] == [1, 2, 3, 4, 5]
     assert found.training["class"] == kind.__name__
     assert found.training["params"]["factors"] == 4
+    assert found.training["resolved"] == model.resolved
 
 
 def test_a_record_comes_back_from_json(evaluation):

@@ -32,6 +32,12 @@ def test_a_tail_of_zeros_is_a_floor(pair):
     assert find_floor([pair[0], better], "recall@20", 0.3) is None
 
 
+def test_a_metric_that_is_zero_as_well_is_not_shown_beside(pair):
+    scores = {"recall@20": LOW, "auc": LOW, "log_rank": RANKS}
+    without = [dataclasses.replace(each, scores=scores) for each in pair]
+    assert find_floor(without, "recall@20", 0.3) == Floor("recall@20", 0.3, "log_rank")
+
+
 def test_the_summary_says_so_and_compares_the_worst_off_by_another_metric(pair):
     comparison = compare(pair, resamples=50)
     said, verdict = comparison.summary("recall@20", 0.3).split("\n")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from safecf import IALS, datasets
 from safecf.errors import FileFormatError
@@ -48,6 +49,16 @@ def test_means_and_tails_are_those_of_the_splits(on_splits):
     drawn = resample_clusters(scores, [0.3], ids, np.repeat(np.arange(4), 60), 200, 3)
     low, high = percentile_interval(drawn, 0.9)
     assert found.interval(METRIC, 0.3, 0.9, 200, 3) == (low[0], high[0])
+
+
+def test_the_test_takes_every_user_once_with_the_mean_change(on_splits):
+    before, after = (over_splits(on_splits(name, 3)) for name in ("old", "new"))
+    changes = np.random.default_rng(3).normal(0.02, 0.1, before.scores[METRIC].size)
+    after = replace(after, scores={METRIC: before.scores[METRIC] + changes})
+    found = compare([before, after], resamples=20).difference("new", METRIC, 1.0)
+    means = [changes[before.users.ids == user].mean() for user in np.unique(before.users.ids)]
+    assert (found.wins, found.losses) == (sum(m > 0 for m in means), sum(m < 0 for m in means))
+    assert found.p_value == pytest.approx(scipy.stats.wilcoxon(means, method="approx").pvalue)
 
 
 def test_the_same_users_again_say_no_more_than_once(on_splits):
@@ -122,7 +133,8 @@ def test_evaluate_knows_the_users_of_every_split():
         assert on.users.ids.tolist() == split.user_ids[-60:-30].tolist()
     found = over_splits(parts)
     assert found.losses.size == found.weights.size == 90
-    assert found.catalogue["coverage@20"] == np.mean([e.catalogue["coverage@20"] for e in parts])
+    ginis = [each.catalogue["gini@20"] for each in parts]
+    assert found.catalogue["gini@20"] == np.mean(ginis) != max(ginis)
     assert found.training["params"] == parts[0].training["params"]
     np.testing.assert_array_equal(found.training["losses"], parts[0].training["losses"])
 

@@ -175,6 +175,30 @@ def test_an_unfitted_model_has_no_value():
         SAFER2().compose()
 
 
+def test_an_option_that_is_auto_only_after_the_fit_has_no_value():
+    model = fitted(SAFER2(**OPTIONS, unobserved_weight=0.1), interactions())
+    model.unobserved_weight = "auto"
+    for use in (lambda: model.fold_in(interactions()), lambda: model.save(io.BytesIO())):
+        with pytest.raises(NotFittedError, match=r'unobserved_weight is "auto".*call fit'):
+            use()
+
+
+def test_users_without_spread_count_the_same():
+    matrix = scipy.sparse.csr_matrix(np.ones((6, 3), dtype=np.float32))
+    model = fitted(SAFER2(**OPTIONS), matrix)
+    assert model.resolved["bandwidth"] == np.inf
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    assert safecf.load(file).resolved == model.resolved
+
+
+@pytest.mark.parametrize("value", ["Auto", "0.1"])
+def test_other_texts_are_refused(value):
+    with pytest.raises(ValueError, match=f"bandwidth='{value}' has to be a number or 'auto'; try"):
+        fitted(SAFER2(bandwidth=value), interactions())
+
+
 @pytest.mark.parametrize(
     "values",
     [{"unobserved_weight": -1.0}, {"bandwidth": "wide"}, {"width": 1.0}, {}, 3],

@@ -283,3 +283,30 @@ def test_models_are_written_as_python(tmp_path: Path) -> None:
     assert given["bandwidth"] == "float('inf')"
     assert ast.literal_eval(given["kernel"]) == "gauss'ian"
     assert code.startswith("# ERM-MF import os\nERMMF(factors=32, ")
+
+
+def test_values_of_auto_options_are_shown(tmp_path: Path) -> None:
+    auto = {"factors": 32, "unobserved_weight": "auto", "bandwidth": "auto"}
+    given = {"factors": 32, "unobserved_weight": 0.1, "bandwidth": "auto"}
+    history = [{"epoch": each, "objective": 1.0, "bandwidth": 0.3} for each in (1, 2)]
+    models = [
+        with_training(
+            "all auto",
+            **{"class": "SAFER2", "params": auto, "history": history},
+            resolved={"unobserved_weight": 0.01234, "bandwidth": "inf"},
+        ),
+        with_training(
+            "one given",
+            seed=2,
+            **{"class": "SAFER2", "params": given, "resolved": {"bandwidth": 0.5}},
+        ),
+    ]
+    page = read(compare(models, resamples=20), tmp_path)
+    code = section(page, "Models", "Versions")
+    assert "# in this training: unobserved_weight = 0.0123, bandwidth = inf" in code
+    assert "# in this training: bandwidth = 0.5" in code
+    top = page.text.partition("Verdict")[0]
+    assert "all auto: unobserved_weight=auto: 0.0123" in top
+    assert "one given: unobserved_weight=0.1" in top
+    curves = page.payload["runs"][0]["progress"]
+    assert [each["title"] for each in curves] == ["Objective"]  # the bandwidth is no curve

@@ -81,6 +81,20 @@ def test_the_section_says_how_a_trial_was_picked(kind, pick, said):
     assert said in written(replace(tuned(kind), pick=pick))
 
 
+def test_tails_of_zero_are_told_of():
+    nothing = "in every trial, so that they told nothing"
+    zeros = tuned("tail", points=[(mean, 0.0) for mean, _ in POINTS])
+    assert nothing in written(zeros)
+    assert nothing not in written(replace(zeros, kind="mean"))
+    assert nothing not in written(tuned("tail"))
+
+
+@pytest.mark.parametrize(("minutes", "said"), [(0.05, "3 seconds"), (1.5, "1.5 minutes")])
+def test_short_searches_are_measured_in_seconds(minutes, said):
+    found = replace(tuned(), models=[replace(a_model(), minutes=minutes)])
+    assert f"6 trials in {said}." in written(found)
+
+
 def test_names_and_options_are_escaped():
     page = written(tuned(name=HOSTILE))
     assert "<img" not in page
@@ -92,6 +106,7 @@ def tuning():
     trials = [Trial(n, {"h": 0.5}, "complete", 6, Scores(*p)) for n, p in enumerate(POINTS)]
     search = SimpleNamespace(
         name="SAFER2",
+        tuned_name="SAFER2 (tuned)",
         trials=trials,
         front=pareto_front(trials),
         default=Scores(*POINTS[0]),

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 
 import optuna
 import pytest
@@ -12,12 +13,15 @@ import pytest
 from safecf import IALS, SAFER2, FileFormatError, datasets, tune
 from safecf.split import strong_generalization
 from safecf.tuning import LogUniform
+from safecf.tuning.storage import fingerprint
+from safecf.tuning.trials import Task
 
 # Kills itself without warning in the middle of the training of a trial.
 KILLED = """
 import os, signal, sys
 from safecf import IALS, SAFER2, datasets, tune
 from safecf.split import strong_generalization
+from safecf.tuning.storage import fingerprint
 from safecf.tuning.trials import Task
 
 pairs = datasets.synthetic(600, 150, 12000, tastes=4).matrix.tocoo()
@@ -140,3 +144,50 @@ def test_files_that_are_no_studies_are_refused(split, model, tmp_path):
         tune(model, split, trials=1, study=tmp_path / "new" / "s", show_progress=False)
     with pytest.raises(ValueError, match="choose another name"):
         tune(model, split, trials=1, study=tmp_path / "what?", show_progress=False)
+
+
+def test_two_searches_at_once_are_refused(split, tmp_path, monkeypatch):
+    study = tmp_path / "both.sqlite"
+    model, score = IALS(4, iterations=2), Task.score
+    ran = []
+
+    def other_search(self, model_):
+        if not ran:
+            ran.append(True)
+            tune(model, split, trials=2, study=study, show_progress=False)
+        return score(self, model_)
+
+    monkeypatch.setattr(Task, "score", other_search)
+    with pytest.raises(OSError, match="another process has added trials; run one search at a time"):
+        tune(model, split, trials=2, study=study, show_progress=False)
+    assert stored_trials(study) == {"IALS": 2}
+
+
+def test_trials_that_are_there_twice_are_refused(split, tmp_path):
+    study = tmp_path / "twice.sqlite"
+    tune(IALS(4, iterations=2), split, trials=2, study=study, show_progress=False)
+    stored = optuna.load_study(study_name="IALS", storage=f"sqlite:///{study}")
+    stored.add_trial(stored.trials[-1])
+    with pytest.raises(FileFormatError, match="its trials are not numbered 0, 1"):
+        tune(IALS(4, iterations=2), split, trials=3, study=study, show_progress=False)
+
+
+def test_minutes_of_an_earlier_run_count(split, tmp_path):
+    study = tmp_path / "minutes.sqlite"
+    model = IALS(4, iterations=2)
+    trials = tune(model, split, trials=4, study=study, show_progress=False).searches[0].trials
+    minutes = (trials[0].seconds + trials[1].seconds / 2) / 60
+    found = tune(model, split, trials=9, minutes=minutes, study=study, show_progress=False)
+    assert found.searches[0].trials == trials[:2]
+
+
+@pytest.mark.parametrize("part", ["train", "history", "target"])
+def test_the_fingerprint_is_of_all_that_trials_see(split, part):
+    changed = split
+    if part == "train":
+        changed = replace(split, train=split.train[::-1])
+    else:
+        users = replace(split.validation, **{part: getattr(split.validation, part)[::-1]})
+        changed = replace(split, validation=users)
+    assert fingerprint(changed) != fingerprint(split)
+    assert fingerprint(replace(split, test=split.validation)) == fingerprint(split)

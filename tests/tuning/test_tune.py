@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -102,15 +103,15 @@ def test_the_refitted_model_has_the_validation_scores_of_its_trial(tuned, split)
 
 
 def test_evaluations_are_of_the_test_users(tuned, split):
-    defaults, *others = tuned.evaluations
+    theirs, defaults, ours = tuned.evaluations  # the others are compared with the first
     assert [each.model for each in tuned.evaluations] == [
+        "IALS (tuned)",
         "SAFER2 (defaults)",
         "SAFER2 (tuned)",
-        "IALS (tuned)",
     ]
     plain = SAFER2(8, iterations=12, random_state=0).fit(split.training, show_progress=False)
     assert defaults.mean("recall@20") == evaluate(plain, split).mean("recall@20")
-    for model, found in zip(tuned.models, others, strict=True):
+    for model, found in zip(tuned.models, (ours, theirs), strict=True):
         assert found.mean("ndcg@50") == evaluate(model, split).mean("ndcg@50")
 
 
@@ -133,6 +134,20 @@ def test_baselines_have_the_same_budget(tuned):
     assert ours.task is theirs.task
     assert (ours.budget, ours.seed) == (theirs.budget, theirs.seed)
     assert theirs.trials[0].number == 0
+
+
+def test_the_seed_is_that_of_models_without_one(split):
+    models = IALS(4, iterations=2), SAFER2(4, iterations=2, random_state=7)
+    found = tune(models[0], split, trials=1, seed=3, against=models[1:], show_progress=False)
+    assert [each.random_state for each in found.models] == [3, 7]
+
+
+def test_a_number_picks_a_trial_of_the_first_model(split):
+    model = IALS(4, iterations=2)
+    best = tune(model, split, trials=3, show_progress=False).best.number
+    other = (best + 1) % 3
+    found = tune(model, split, trials=3, pick=other, against=[model], show_progress=False)
+    assert [each.number for each in found.picked] == [other, best]
 
 
 def test_minutes_end_a_search(split, model):
@@ -214,6 +229,9 @@ def test_a_tail_without_hits_is_warned_of(split):
     model = IALS(4, iterations=2)
     with pytest.warns(ParameterWarning, match="precision@1 is 0 for the worst-off 10 %"):
         tune(model, split, metric="precision@1", level=0.1, trials=1, show_progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tune(model, split, metric="precision@1", objective="mean", trials=1, show_progress=False)
 
 
 def test_the_provenance_is_saved_with_the_model_and_forgotten_by_fit(tuned, split, tmp_path):

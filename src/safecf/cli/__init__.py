@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from safecf import __version__
-from safecf.cli.command_options import DataOptions, SplitOptions
+from safecf.cli.command_options import DataOptions, RepeatedSplitOptions
 from safecf.cli.data import app as data
 from safecf.cli.demo import demo
 from safecf.cli.evaluate import compare, evaluate
@@ -27,8 +27,8 @@ app.command()(compare)
 app.command()(tune)
 app.add_typer(data, name="data")
 
-OPTIONS = [field.name for record in (DataOptions, SplitOptions) for field in fields(record)]
-OPTIONS += ["trials", "minutes", "study", "pick"]  # of `tune`; its others are options of models too
+OPTIONS = [field.name for record in (DataOptions, RepeatedSplitOptions) for field in fields(record)]
+OPTIONS += ["metric", "trials", "minutes", "study", "pick"]  # others are options of models, too
 # errors that the user can correct: shown as one line, without a traceback
 USER_ERRORS = (
     ValueError,

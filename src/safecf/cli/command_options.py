@@ -144,13 +144,6 @@ class SplitOptions:
     split_seed: Annotated[
         int | None, SplitOption(help="strong, holdout: random seed.", show_default=str(SEED))
     ] = None
-    repeats: Annotated[
-        int,
-        SplitOption(
-            help="strong, holdout: number of splits; every model is trained on each of them, and "
-            "results are means over the splits."
-        ),
-    ] = 1
 
     def __post_init__(self) -> None:
         choose("split", self.split, dict.fromkeys(SPLITS))
@@ -160,13 +153,6 @@ class SplitOptions:
                 raise ValueError(
                     f"{flag(name)} does not apply to --split {self.split}; leave it out"
                 )
-        if self.repeats < 1:
-            raise ValueError(f"--repeats {self.repeats} has to be at least 1; try --repeats 10")
-        if self.repeats > 1 and self.split == "temporal":
-            raise ValueError(
-                "--repeats does not apply to --split temporal, where nothing is random; leave it "
-                "out, or choose --split strong or holdout"
-            )
         if self.cutoff is not None and self.share is not None:
             raise ValueError("--cutoff and --share exclude each other; leave one of them out")
 
@@ -175,7 +161,38 @@ class SplitOptions:
         """The seed of the split, the paper's by default."""
         return SEED if self.split_seed is None else self.split_seed
 
-    def each(self) -> list["SplitOptions"]:
+    def settings(self) -> dict[str, object]:
+        """Return the settings that reproduce the split."""
+        chosen = {"split": self.split, "held-out users": self.heldout, "share": self.share}
+        chosen |= {"cutoff": self.cutoff}
+        if self.split != "temporal":
+            chosen["seed of the split"] = self.seed
+        return {name: value for name, value in chosen.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class RepeatedSplitOptions(SplitOptions):
+    """How to split, and how often."""
+
+    repeats: Annotated[
+        int,
+        SplitOption(
+            help="strong, holdout: number of splits; every model is trained on each of them, and "
+            "results are means over the splits."
+        ),
+    ] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.repeats < 1:
+            raise ValueError(f"--repeats {self.repeats} has to be at least 1; try --repeats 10")
+        if self.repeats > 1 and self.split == "temporal":
+            raise ValueError(
+                "--repeats does not apply to --split temporal, where nothing is random; leave it "
+                "out, or choose --split strong or holdout"
+            )
+
+    def each(self) -> list[SplitOptions]:
         """Return the options of every split: their seeds are those of `repeated_seeds`."""
         from safecf.data.splits.strong_generalization import repeated_seeds  # noqa: PLC0415
 
@@ -185,14 +202,12 @@ class SplitOptions:
         return [replace(self, repeats=1, split_seed=seed) for seed in seeds]
 
     def settings(self) -> dict[str, object]:
-        """Return the settings that reproduce the split."""
-        chosen = {"split": self.split, "held-out users": self.heldout, "share": self.share}
-        chosen |= {"cutoff": self.cutoff}
+        """Return the settings that reproduce the splits."""
+        found = super().settings()
         if self.repeats > 1:
-            chosen |= {"splits": self.repeats, "seed of the splits": self.seed}
-        elif self.split != "temporal":
-            chosen["seed of the split"] = self.seed
-        return {name: value for name, value in chosen.items() if value is not None}
+            seed = found.pop("seed of the split")
+            found |= {"splits": self.repeats, "seed of the splits": seed}
+        return found
 
 
 def with_records(command: Callable[..., None]) -> Callable[..., None]:

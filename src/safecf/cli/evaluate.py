@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from safecf.cli.command_options import MODELS, DataOptions, SplitOptions, with_records
+from safecf.cli.command_options import (
+    MODELS,
+    DataOptions,
+    RepeatedSplitOptions,
+    SplitOptions,
+    with_records,
+)
 from safecf.defaults import LEVEL, METRIC
 
 if TYPE_CHECKING:
@@ -42,7 +48,7 @@ class RunOptions:
 
 
 @with_records
-def evaluate(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
+def evaluate(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions) -> None:
     """Evaluate models on held-out users: the mean, and the mean of the worst-off users.
 
     Models are trained first, unless they are loaded from a file. For example:
@@ -53,7 +59,7 @@ def evaluate(data: DataOptions, split: SplitOptions, options: RunOptions) -> Non
 
 
 @with_records
-def compare(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
+def compare(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions) -> None:
     """Compare models with the first one, user by user, with confidence intervals.
 
     For example:
@@ -69,7 +75,7 @@ def compare(data: DataOptions, split: SplitOptions, options: RunOptions) -> None
     _run(data, split, options)
 
 
-def _run(data: DataOptions, split: SplitOptions, options: RunOptions) -> None:
+def _run(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions) -> None:
     # Imported here, so that the command line starts fast and Ctrl-C works from the start.
     from rich.console import Console  # noqa: PLC0415
 

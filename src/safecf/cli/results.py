@@ -16,15 +16,14 @@ from rich.table import Table
 from safecf.atomic import replace_file
 from safecf.data.splits.held_out import Split
 from safecf.defaults import CONFIDENCE, CUTOFFS, TAILS
-from safecf.errors import choose
 from safecf.evaluation import (
-    METRICS,
     RANK_METRICS,
     Comparison,
     Evaluation,
     compare,
     evaluate,
     find_floor,
+    parse_metric,
 )
 from safecf.evaluation.json_records import to_json
 from safecf.measures.tails import check_level, level_name, whom
@@ -64,18 +63,15 @@ def choose_metric(metric: str | None, k: Sequence[int] | None) -> tuple[str, tup
     (('ndcg@10', (10, 20, 50, 100)), ('recall@5', (5,)), ('ndcg', (5,)))
     """
     cutoffs = list(k or CUTOFFS)
-    for cutoff in cutoffs:
-        if cutoff < 1:
-            raise ValueError(f"--k {cutoff} has to be at least 1; try --k 20")
-    name, sign, text = (metric or "recall").partition("@")
-    choose("metric", name, dict.fromkeys(METRICS if sign else (*METRICS, *RANK_METRICS)))
-    if not sign and name in RANK_METRICS:
+    for each in cutoffs:
+        if each < 1:
+            raise ValueError(f"--k {each} has to be at least 1; try --k 20")
+    name, cutoff = parse_metric(metric or "recall")
+    if cutoff is None and name in RANK_METRICS:
         return name, tuple(cutoffs)
-    if not sign:
+    if cutoff is None:
         return f"{name}@{cutoffs[0]}", tuple(cutoffs)
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"--metric {metric}: {text!r} is no cutoff; try {name}@20")
-    return f"{name}@{int(text)}", tuple(sorted({*cutoffs, int(text)}))
+    return f"{name}@{cutoff}", tuple(sorted({*cutoffs, cutoff}))
 
 
 def check_writable(path: Path) -> None:
@@ -186,11 +182,14 @@ def _of_whom(evaluation: Evaluation) -> str:
 
 
 def _splits_won(comparison: Comparison, other: Evaluation, metric: str, level: float) -> str:
-    """Return on how many splits the other model is better."""
+    """Return on how many splits the other model is better, by the metrics of the verdict."""
+    floor = comparison.floor(metric, level)
+    measured = metric if floor is None else floor.beside or metric
     said = [
-        f"{comparison.difference(other, metric, each).splits_won} for {whom(each)}"
-        for each in sorted({level, 1.0})
-    ]
+        f"{comparison.difference(other, name, each).splits_won} for {whom(each)}"
+        + (f" ({name})" if measured != metric else "")
+        for each, name in {1.0: metric, level: measured}.items()
+    ][::-1]
     return f"Of {other.num_splits} splits, {other.model} is better on {' and '.join(said)}"
 
 

@@ -99,7 +99,12 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
     if options.save is not None:
         check_target(options.save)
     model, space = _candidate(options.model, options.seed)
-    space |= dict(parse_range(text, model.get_params()) for text in options.range or [])
+    defaults = type(model)().get_params()  # an option that is given as 1 may still be a float
+    ranges = [parse_range(text, defaults) for text in options.range or []]
+    for place, (name, _) in enumerate(ranges):
+        if name in dict(ranges[:place]):
+            raise ValueError(f"--range {name} is given twice; leave one of them out")
+    space |= dict(ranges)
     against = [_candidate(spec, options.seed) for spec in options.against or []]
     pick = int(options.pick) if options.pick.isdecimal() else options.pick
     study = options.study or Path(default_study(data.data[0], options.model))

@@ -2,7 +2,7 @@
 
 from safecf.evaluation.comparison import Comparison, compare
 from safecf.evaluation.difference import Difference
-from safecf.evaluation.evaluator import evaluate
+from safecf.evaluation.evaluator import evaluate, parse_metric
 from safecf.evaluation.floors import Floor, find_floor
 from safecf.evaluation.groups import Groups, GroupScore
 from safecf.evaluation.profile import TailProfile, UserProfile, tail_profile
@@ -27,6 +27,7 @@ __all__ = [
     "evaluate",
     "find_floor",
     "over_splits",
+    "parse_metric",
     "tail_mean",
     "tail_profile",
     "value_at_risk",

@@ -103,6 +103,7 @@ def training_weights(model: Any, losses: Floats | None) -> Floats | None:
 def training_record(model: Any, train: Csr) -> dict[str, Any]:
     """Return class, options, epochs and losses of a model; nothing if it has no `get_params`.
 
+    `resolved` has the values that "auto" options had.
     The losses, with their `var` and `cvar`, are those of the stored factors, which are the fold-in
     solutions (w_u = 1), not those of the last epoch. Users without interactions have NaN.
     `weights` are w_u of the last epoch.
@@ -112,6 +113,7 @@ def training_record(model: Any, train: Csr) -> dict[str, Any]:
     found: dict[str, Any] = {
         "class": type(model).__name__,
         "params": options_to_json(model.get_params()),
+        "resolved": options_to_json(getattr(model, "resolved", {})),
         "history": [to_json(epoch) for epoch in getattr(model, "history", [])],
         "tail": None,
         "var": None,

@@ -132,6 +132,23 @@ def evaluate(
     )
 
 
+def parse_metric(metric: str) -> tuple[str, int | None]:
+    """Return the name of a metric and its cutoff, None if there is none.
+
+    >>> parse_metric("recall@20"), parse_metric("auc"), parse_metric("recall")
+    (('recall', 20), ('auc', None), ('recall', None))
+    """
+    name, sign, cutoff = metric.partition("@")
+    choose("metric", name, dict.fromkeys(ALL_METRICS))
+    if not sign:
+        return name, None
+    if name not in METRICS:
+        raise ValueError(f"metric={metric!r}: {name} has no cutoff; try metric={name!r}")
+    if not (cutoff.isdecimal() and int(cutoff) > 0):
+        raise ValueError(f"metric={metric!r}: {cutoff!r} is no cutoff; try metric='{name}@20'")
+    return name, int(cutoff)
+
+
 def _checked_cutoffs(k: Sequence[int], batch: int) -> tuple[int, ...]:
     """Return the cutoffs in ascending order."""
     if batch < 1:

@@ -201,6 +201,8 @@ def _training(record: Record) -> dict[str, Any]:
         return {}
     record.list("history", dict)
     record.get("params", dict)
+    if "resolved" in record.values:  # not in files of version 0.1
+        record.get("resolved", dict)
     known = [name for name in ("losses", "weights") if name in record.values]
     arrays: dict[str, Any] = {name: record.numbers_or_none(name) for name in known}
     return {**record.values, **arrays}

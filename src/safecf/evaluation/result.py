@@ -40,9 +40,9 @@ class Evaluation:
     catalogue
         "coverage@20", "gini@20" and so on: how the recommendations spread over the items.
     training
-        "class", "params", "history" (a dict per epoch), "tail", "losses" and "weights" (per
-        training user, or None), "var" and "cvar" of the losses; empty for models without
-        `get_params`.
+        "class", "params", "resolved" (the values of "auto" options), "history" (a dict per epoch),
+        "tail", "losses" and "weights" (per training user, or None), "var" and "cvar" of the losses;
+        empty for models without `get_params`.
     losses
         Loss of each user under the model's own objective, after fold-in; None if it has none.
     weights

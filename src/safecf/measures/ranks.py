@@ -80,7 +80,7 @@ class Ranks:
 
     def scores(self, metric: RankMetric) -> Floats:
         """Return the users' scores, NaN without held-out items."""
-        found = np.clip(metric(self), 0, 1)  # rounding
+        found = metric(self)
         found[self.held_out == 0] = np.nan
         return found
 

@@ -80,10 +80,13 @@ class Auto:
 
     def __call__(self, name: str, value: object, default: object) -> None:
         """Refuse anything else."""
+        if value == AUTO:
+            return
         if isinstance(value, str):
-            choose(name, value, {AUTO: None})
-        else:
-            self.rule(name, value, default)
+            raise ValueError(
+                f"{name}={value!r} has to be a number or {AUTO!r}; try {name}={default!r}"
+            )
+        self.rule(name, value, default)
 
 
 def check_flag(name: str, value: object, default: object) -> None:

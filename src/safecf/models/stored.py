@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def pack(model: "ALSModel") -> tuple[dict[str, Any], files.Arrays]:
     """Return what training has found, as JSON values and as arrays."""
     users, items = model.both_factors()
+    model.compose()  # raises if an option was set to "auto" after the fit
     if not (np.isfinite(users).all() and np.isfinite(items).all()):
         raise ValueError("the factors are not finite, so the file could not be read; fit again")
     fitted = {

@@ -9,6 +9,7 @@ import numpy as np
 
 from safecf.evaluation.result import Evaluation
 from safecf.measures.tails import tail_mean, value_at_risk
+from safecf.models.options import AUTO
 from safecf.reporting.content import (
     Chart,
     Content,
@@ -35,7 +36,7 @@ RESIDUALS = {
     "residual_items": "items V",
     "residual_weights": "weights z",
 }
-NOT_SHOWN = {"epoch", "seconds", "var", "xi", "mean_weight"}
+NOT_SHOWN = {"epoch", "seconds", "var", "xi", "mean_weight", "bandwidth"}
 UNKNOWN = 4  # charts of values that are not named above, at most
 
 
@@ -142,13 +143,20 @@ def _runs(evaluations: list[Evaluation]) -> list[Run]:
             for other in evaluations
             if other is not each and other.training.get("class") == kind and kind
         ]
+        values = training.get("resolved") or {}
+        resolved = {name: _digits(values[name]) for name in values if params.get(name) == AUTO}
         history = [epoch for epoch in training.get("history") or [] if isinstance(epoch, dict)]
         found.append(
             Run(
                 model=each.model,
                 kind=kind,
                 params=params,
-                differs={k: v for k, v in params.items() if any(v != o.get(k) for o in alike)},
+                resolved=resolved,
+                differs={
+                    k: f"{v}: {resolved[k]}" if k in resolved else v
+                    for k, v in params.items()
+                    if any(v != o.get(k) for o in alike)
+                },
                 facts=_facts(history),
                 progress=_progress(history, training.get("tail")),
             )
@@ -208,6 +216,11 @@ def _curve(history: list[dict[str, Any]], names: dict[str, str], log: bool) -> C
     if not np.isfinite(x).all():
         x = [float(place + 1) for place in range(len(epochs))]
     return Chart(x, series, "Epoch {}", "count", "short", at=len(x) - 1)
+
+
+def _digits(value: Any) -> str:
+    """Write the value of an option with three digits."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _number(value: Any) -> float:

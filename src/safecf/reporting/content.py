@@ -151,11 +151,16 @@ class Progress:
 
 @dataclass(frozen=True)
 class Run:
-    """How one model was trained; `differs` are the options in which models of its class differ."""
+    """How one model was trained.
+
+    `resolved` are the values of "auto" options, `differs` the options in which models of its class
+    differ.
+    """
 
     model: str
     kind: str
     params: dict[str, Any]
+    resolved: dict[str, str]
     differs: dict[str, Any]
     facts: dict[str, float]
     progress: list[Progress]

@@ -21,9 +21,9 @@ def tuned(tuning: "Tuning", styles: dict[str, int]) -> Tuned:
         pick=str(tuning.pick),
         users=tuning.searches[0].task.split.validation.target.shape[0],
         models=[
-            _model(each, best.number, styles.get(evaluation.model, place + 1))
-            for place, (each, best, evaluation) in enumerate(
-                zip(tuning.searches, tuning.picked, tuning.evaluations[1:], strict=True)
+            _model(each, best.number, styles.get(each.tuned_name, place))
+            for place, (each, best) in enumerate(
+                zip(tuning.searches, tuning.picked, strict=True), start=1
             )
         ],
     )

@@ -25,7 +25,8 @@ class Tuning:
     models
         The best model of each search, fitted again on the training data up to its best epoch.
     evaluations
-        On the test users: the first model's defaults, then the best model of each search.
+        On the test users: the tuned models of `against`, the first model's defaults, and its best
+        model. The others are compared with the first one.
     """
 
     searches: list[Search]

@@ -74,6 +74,11 @@ class Search:
     budget: Budget
     trials: list[Trial] = field(default_factory=list, init=False)
 
+    @property
+    def tuned_name(self) -> str:
+        """The name of the best model in results."""
+        return f"{self.name} (tuned)"
+
     @cached_property
     def ranges(self) -> dict[str, Around | Range]:
         """The ranges by option, some of them around defaults that trial 0 resolves."""

@@ -255,7 +255,7 @@ def grid(space: Space) -> list[dict[str, Any]]:
 def parse_range(text: str, defaults: Mapping[str, Any]) -> tuple[str, Range]:
     """Read an option and its range: two ends, in log scale where both are positive, or a list.
 
-    `defaults` are the options of the model; an option that is an integer by default stays one.
+    `defaults` are those of the model's class; an option that is an integer there stays one.
 
     >>> parse_range("factors=32..128", IALS().get_params())
     ('factors', LogInteger(low=32, high=128, points=5))

@@ -58,6 +58,8 @@ class Study:
             )
             self._agree(SETTINGS, json.loads(json.dumps(settings)))
             self.trials = [Trial.from_dict(each) for each in self._records()]
+            if [each.number for each in self.trials] != list(range(len(self.trials))):
+                raise TypeError("its trials are not numbered 0, 1, ...")
 
     def check_space(self, space: Space) -> None:
         """Write the ranges; raise if the file has others."""
@@ -70,7 +72,7 @@ class Study:
         if self._stored is not None:
             with _file_errors(self.path), quiet() as optuna:
                 if len(self._records()) != len(self.trials):
-                    raise RuntimeError(
+                    raise OSError(
                         f"{self.path}: another process has added trials; run one search at a time, "
                         "or give each its own study"
                     )

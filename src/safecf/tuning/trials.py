@@ -12,7 +12,7 @@ from safecf.data.matrices.interactions import Interactions
 from safecf.data.splits.held_out import Split
 from safecf.defaults import CUTOFFS
 from safecf.errors import ConvergenceWarning, ModelFitError, ParameterWarning
-from safecf.evaluation import evaluate
+from safecf.evaluation import evaluate, parse_metric
 from safecf.models.recommender import Recommender
 from safecf.tuning.objective import Objective, Scores
 
@@ -98,8 +98,8 @@ class Task:
 
     def score(self, model: Recommender) -> Scores:
         """Return mean and tail of the validation users."""
-        name, _, cutoff = self.objective.metric.partition("@")
-        cutoffs = (int(cutoff),) if cutoff else CUTOFFS[:1]
+        name, cutoff = parse_metric(self.objective.metric)
+        cutoffs = (cutoff or CUTOFFS[0],)
         found = evaluate(model, self.split, cutoffs, (1.0,), (name,), on="validation")
         return self.objective.measure(found.scores)
 

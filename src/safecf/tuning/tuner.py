@@ -12,7 +12,7 @@ from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
 from safecf.defaults import CUTOFFS, LEVEL, METRIC, TAILS
 from safecf.errors import choose
-from safecf.evaluation import METRICS, RANK_METRICS, Evaluation, evaluate
+from safecf.evaluation import RANK_METRICS, Evaluation, evaluate, parse_metric
 from safecf.models.recommender import MODELS, Recommender
 from safecf.tuning.budget import Budget
 from safecf.tuning.objective import Objective
@@ -102,9 +102,8 @@ def tune(
     load_optuna()
     _check_metric(metric)
     goal = Objective(metric, objective, level)
-    if isinstance(pick, str):
-        choose("pick", pick, dict.fromkeys(PICKS))
     budget = Budget(TRIALS if trials is None and minutes is None else trials, minutes)
+    _check_pick(pick, budget)
     split = data if isinstance(data, Split) else _split(data)
     task = Task(split, goal)
     path = study_path(study)
@@ -140,9 +139,12 @@ def _finish(
     first = searches[0]
     picked = [search.pick(_pick_of(search, searches, pick)) for search in searches]
     models = [search.make(trial) for search, trial in zip(searches, picked, strict=True)]
-    names = [f"{first.name} (defaults)", *(f"{search.name} (tuned)" for search in searches)]
+    named = {search.tuned_name: model for search, model in zip(searches, models, strict=True)}
+    # The first one is what the others are compared with: a tuned baseline if there is one.
+    best = named.pop(first.tuned_name)
+    named |= {f"{first.name} (defaults)": first.make_default(), first.tuned_name: best}
     evaluations = []
-    for name, model in zip(names, [first.make_default(), *models], strict=True):
+    for name, model in named.items():
         model.fit(first.task.training, show_progress=show_progress)
         evaluations.append(_evaluated(model, first.task, name, settings))
     for search, trial, model in zip(searches, picked, models, strict=True):
@@ -153,8 +155,8 @@ def _finish(
 def _evaluated(
     model: Recommender, task: Task, name: str, settings: Mapping[str, Any]
 ) -> Evaluation:
-    cutoff = task.objective.metric.partition("@")[2]
-    cutoffs = {*CUTOFFS, int(cutoff)} if cutoff else {*CUTOFFS}
+    _, cutoff = parse_metric(task.objective.metric)
+    cutoffs = {*CUTOFFS, cutoff or CUTOFFS[0]}
     tails = {*TAILS, task.objective.level}
     return evaluate(model, task.split, sorted(cutoffs), sorted(tails), name=name, settings=settings)
 
@@ -221,13 +223,18 @@ def _new_name(name: str, searches: list[Search]) -> str:
     return name if number == 1 else f"{name} #{number}"
 
 
+def _check_pick(pick: str | int, budget: Budget) -> None:
+    if isinstance(pick, str):
+        choose("pick", pick, dict.fromkeys(PICKS))
+    elif pick < 0 or (budget.trials is not None and pick >= budget.trials):
+        last = "" if budget.trials is None else f" to {budget.trials - 1}"
+        raise ValueError(f"pick={pick} is no trial; they are numbered from 0{last}")
+
+
 def _check_metric(metric: str) -> None:
-    name, sign, cutoff = metric.partition("@")
-    choose("metric", name, dict.fromkeys(METRICS if sign else (*METRICS, *RANK_METRICS)))
-    if not sign and name not in RANK_METRICS:
+    name, cutoff = parse_metric(metric)
+    if cutoff is None and name not in RANK_METRICS:
         raise ValueError(f"metric={metric!r} has no cutoff; try metric='{name}@20'")
-    if sign and not (cutoff.isdecimal() and int(cutoff) > 0):
-        raise ValueError(f"metric={metric!r}: {cutoff!r} is no cutoff; try metric='{name}@20'")
 
 
 def _split(data: Any) -> Split:

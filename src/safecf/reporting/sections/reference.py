@@ -72,7 +72,11 @@ def settings(content: Content) -> str:
 def _call(run: Run) -> str:
     """Write the model as a line of Python, below its name."""
     given = ", ".join(f"{key}={_value(value)}" for key, value in run.params.items() if _named(key))
-    return f"# {' '.join(run.model.split())}\n{run.kind}({given})"
+    lines = [f"# {' '.join(run.model.split())}", f"{run.kind}({given})"]
+    if run.resolved:
+        known = ", ".join(f"{key} = {value}" for key, value in run.resolved.items())
+        lines.append(f"# in this training: {known}")
+    return "\n".join(lines)
 
 
 def _named(text: str) -> bool:

@@ -55,6 +55,11 @@ def _figure(tuned: Tuned) -> str:
     failed = sum(each.state == "failed" for each in trials)
     outside = len(trials) - failed - sum(len(inside(each, low)) for each in tuned.models)
     notes = []
+    if tuned.kind != "mean" and not any(each.tail > 0 for each in trials):
+        notes.append(
+            f"{escape(tuned.metric)} is 0 for all of {whom(tuned.level)} in every trial, so that "
+            "they told nothing; a metric over the whole ranking, such as ndcg, would."
+        )
     if outside:
         notes.append(
             f"{count(outside)} of {count(len(trials))} trials score less than the chart shows."
@@ -87,7 +92,7 @@ def _table(tuned: Tuned, model: TunedModel) -> str:
     rows = chosen[:SHOWN]
     rows += [each for each in (best, model.trials[0]) if each not in rows]
     ranges = "; ".join(f"{key} {text}" for key, text in model.ranges.items())
-    note = f"{count(len(model.trials))} trials in {model.minutes:.1f} minutes. Ranges: {ranges}."
+    note = f"{count(len(model.trials))} trials in {_time(model.minutes)}. Ranges: {ranges}."
     if model.edges:
         note += (
             f" {EDGE} The value of {', '.join(model.edges)} is near an end of its range; a wider "
@@ -95,6 +100,10 @@ def _table(tuned: Tuned, model: TunedModel) -> str:
         )
     said = tag("p", escape(note), class_="fine")
     return tag("div", tag("h3", title) + _rows(tuned, model, rows) + said, class_="keep")
+
+
+def _time(minutes: float) -> str:
+    return f"{60 * minutes:.0f} seconds" if minutes < 1 else f"{minutes:.1f} minutes"
 
 
 def _all(tuned: Tuned, model: TunedModel) -> str:
