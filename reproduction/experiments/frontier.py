@@ -147,7 +147,9 @@ def _fill(name: str) -> str:
     """Return the fill of the marker, which tells apart presets of the same model."""
     if name == _base(name):
         return "full"
-    return "none" if name.endswith(THEIRS) else "left"
+    if name.endswith(THEIRS):
+        return "none"
+    return "right" if name.endswith(("ridge in the risk", "weighted")) else "left"
 
 
 EXPERIMENT = Experiment(
