@@ -64,6 +64,7 @@ NAMES = (
     "dimensions",
     "frontier",
     "sensitivity",
+    "constants",
     "defaults",
 )
 

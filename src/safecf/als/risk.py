@@ -140,7 +140,7 @@ class SmoothedCVaR:
         return population
 
     def scaled(self, population: Population | None) -> "SmoothedCVaR":
-        """H = bandwidth std(loss) / std(Z), Z ~ k; infinite before there are trained losses."""
+        """Return the risk with h = bandwidth std(loss) / std(Z), Z ~ k; inf before training."""
         if not self.relative:
             return self
         spread = 0.0 if population is None else population.spread
@@ -184,7 +184,7 @@ class SmoothedCVaR:
         return self.tail * population.size * Psi(population, self.smoothing).at(xi).value
 
     def step(self, population: Population) -> float:
-        """H / (h + std(loss)), for a kernel of deviation 1: the slope of the weights is 1/h."""
+        """Return h / (h + std(loss)), for a kernel of deviation 1: the weights' slope is 1/h."""
         if math.isinf(self.bandwidth):
             return 1.0
         width = self.bandwidth * self.kernel.deviation

@@ -206,10 +206,11 @@ class CVaRMF(Stepwise, ExactTail, NormalisedLoss):
 
         w_u = 1{loss_u >= xi} ,   xi the (1 - alpha) quantile of the losses, exact in every epoch
 
-    with the loss and the ridges of `ERMMF`. The objective has kinks, so there is nothing to solve:
-    every epoch is one step of size `step_size` (tau) against the gradients of all users and items,
-    as they are ("sgd") or scaled ("adam", the `optimizer`, for steps of about 0.01). It takes
-    hundreds of epochs. A step size that is too large ends training with a `ConvergenceWarning`,
+    with the loss and the ridges of `ERMMF`, outside the risk. The objective has kinks, so there is
+    nothing to solve: every epoch is one step of size `step_size` (tau) against the gradients of all
+    users and items, as they are ("sgd") or scaled ("adam", the `optimizer`, for steps of about
+    0.01). It takes hundreds of epochs. A step size that is too large ends training with a
+    `ConvergenceWarning`,
     and leaves the model of the epoch before. `user_weights` are the means of w_u over all
     epochs, since one epoch has zeros for most users. The other parameters are explained in
     `ALSModel`.
@@ -228,9 +229,14 @@ class SAFER2(Rowwise, SmoothedTail, NormalisedLoss):
 
         w_u = 1 - K((xi - loss_u) / h) ,   xi such that the mean of w_u is alpha
 
-    with the loss and the ridges of `ERMMF`. `kernel` names K, `bandwidth` is h. Each epoch takes
-    at most `quantile_steps` Newton steps for xi, on the share `quantile_sample` of the users. The
-    other parameters are explained in `ALSModel`.
+    with the loss and the ridges of `ERMMF`. `kernel` names K, `bandwidth` is h; "auto" is 1.5
+    standard deviations of the losses, anew in every epoch. Each epoch takes at most
+    `quantile_steps` Newton steps for xi, on the share `quantile_sample` of the users. The other
+    parameters are explained in `ALSModel`.
+
+    With `ridge_in_risk`, loss_u stands for loss_u + ridge_u/2 |x_u|^2, and the weights go from the
+    last epoch's towards the new ones by the step h / (h + std(loss)): a user's factors do not
+    depend on the weight, and training settles at any bandwidth. False is the paper's form.
 
     With normalisation=0 it has the loss and the ridges of `IALS` (nu = 1), and with tail=1 as well
     it is `IALS`. The smaller it is, the larger are the losses, above all of users with long
@@ -266,7 +272,8 @@ class SAFER2PP(Blockwise, SmoothedTail, NormalisedLoss):
             = w_u/|V_u| sum_{i in V_u} (1 - x_u.y_i) y_ipi - w_u b Y_pi'Y x_u - ridge_u x_upi ,
         x_upi += step_u ,   and the same for the items, with sums over users
 
-    What it costs is told in `IALSPP`.
+    This is the paper's form, ridge_in_risk=False; with the ridge in the risk, read 1 for w_u in
+    the users' step. What it costs is told in `IALSPP`.
     Reference: Togashi et al., Safe Collaborative Filtering, ICLR 2024, appendix.
     """
 

@@ -88,15 +88,19 @@ class Search:
     def space(self) -> Space:
         """The ranges by option; known after trial 0."""
         centres = self.trials[0].options
+        found = {}
         for name, each in self.ranges.items():
             value = centres[name]
-            known = isinstance(value, int | float) and 0 < value < math.inf
+            if isinstance(each, Around) and value == math.inf:
+                continue  # all losses are equal, so that no bandwidth makes a difference
+            known = isinstance(value, int | float) and value > 0
             if isinstance(each, Around) and not known:
                 raise ValueError(
                     f"{name}={value!r} is no centre of a range; give the range itself, such as "
                     "0.01 to 1"
                 )
-        return {name: each.at(centres[name]) for name, each in self.ranges.items()}
+            found[name] = each.at(value)
+        return found
 
     @property
     def default(self) -> Scores:

@@ -98,7 +98,7 @@ class Log:
             )
         if users.all() and items.all():
             return self
-        kept = self._rows(np.flatnonzero(users[self.users] & items[self.items]))
+        kept = self.part(np.flatnonzero(users[self.users] & items[self.items]))
         user_number, item_number = (np.cumsum(mask, dtype=np.int32) - 1 for mask in (users, items))
         return replace(
             kept,
@@ -129,7 +129,7 @@ class Log:
         kept = kept * self.item_ids.size + matrix.indices
         order = np.argsort(pairs, kind="stable")
         starts = np.searchsorted(pairs[order], kept)
-        found = self._rows(order[starts])
+        found = self.part(order[starts])
         if self.timestamps is not None:
             # runs of equal pairs, those of weight 0 included
             runs = np.flatnonzero(np.append(True, np.diff(pairs[order]) != 0))
@@ -138,7 +138,7 @@ class Log:
         if self.weights is not None:
             weights = np.ones(matrix.nnz, np.float32) if matrix.weights is None else matrix.weights
             found = replace(found, weights=weights)
-        return found._rows(np.argsort(order[starts]))
+        return found.part(np.argsort(order[starts]))
 
     def strong_generalization(
         self,
@@ -214,7 +214,8 @@ class Log:
         }
         return replace(split, **ids)
 
-    def _rows(self, rows: NDArray[np.int64]) -> "Log":
+    def part(self, rows: NDArray[np.int64]) -> "Log":
+        """Return these rows, with all ids."""
         columns = ("users", "items", "ratings", "weights", "timestamps")
         values = {name: getattr(self, name) for name in columns}
         chosen: dict[str, Any] = {n: v if v is None else v[rows] for n, v in values.items()}
