@@ -111,8 +111,8 @@ def render(results: Results, options: Options) -> Page:
         "Models as they come, with one option changed, for the validation users of one split: in "
         "percent of the scores of the defaults. Where options make up for each other, as b and "
         "lambda do, both would have to be changed. Data whose names end in -thin are real ones "
-        "with a random share of the interactions; `demo` and `short` are synthetic; the confidences of "
-        "`steam` are hours. The defaults themselves, and what they were resolved to:",
+        "with a random share of the interactions; `demo` and `short` are synthetic; the "
+        "confidences of `steam` are hours. The defaults, and what they were resolved to:",
         table(["", "", *HEADINGS, "lambda", "b", "h"], starts),
     ]
     for model in MODELS:
