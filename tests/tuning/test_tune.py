@@ -287,7 +287,7 @@ def test_optuna_is_imported_only_when_it_is_needed():
 def test_ranges_are_around_what_a_fit_has_resolved(tuned, split):
     fitted = SAFER2(8, iterations=12, random_state=0).fit(split.training, show_progress=False)
     first = tuned.searches[0].trials[0]
-    assert set(fitted.resolved) == {"unobserved_weight", "bandwidth"}
+    assert set(fitted.resolved) == {"regularization", "unobserved_weight", "bandwidth"}
     for name, value in fitted.resolved.items():
         assert first.options[name] == value
 

@@ -28,7 +28,7 @@ COLLAPSED = 0.25
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch did; losses and objective are those after it.
+    """What one epoch did; losses and objective are those after it, with the ridge if in the risk.
 
     `objective` is risk + ridge terms, per user and unit of weight (the paper's Psi + Omega).
     `var` and `cvar` are those of the users' losses, or of the groups' where the risk is theirs.
