@@ -83,7 +83,7 @@ class TuneOptions:
 def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
     """Tune a model on the validation users, and compare it with its defaults on the test users.
 
-    Needs the extra safecf[tune]. For example:
+    Needs Optuna, which the extra "tune" installs. For example:
 
     safecf tune clicks.parquet --user visitor --item page -m safer2 --trials 50 --against ials
     """
