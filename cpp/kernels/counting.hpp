@@ -42,16 +42,25 @@ SAFECF_INLINE Count count_block(const Vec (&scores)[kVectors], Vec limit) {
 }
 #endif
 
-// The first `count` numbers, filled up with minus infinity, which is above nothing.
-SAFECF_INLINE Vec load_first(const float* p, int64_t count) {
-  Vec out = splat(-__builtin_inff());
 #if defined(__AVX512F__)
-  const uint32_t lanes = count >= kLanes ? 0xFFFFu : count > 0 ? (1u << count) - 1 : 0;
-  return _mm512_mask_loadu_ps(out, static_cast<__mmask16>(lanes), p);
-#else
-  for (int64_t i = 0; i < count; ++i) out[i] = p[i];
-  return out;
+// The first lanes, `count` of them or all.
+SAFECF_INLINE __mmask16 first_lanes(int64_t count) {
+  return static_cast<__mmask16>(count >= kLanes ? 0xFFFFu : (1u << max_of(count, 0)) - 1);
+}
 #endif
+
+// Up to kCompared scores from the i-th on, filled up with minus infinity, which is above nothing.
+SAFECF_INLINE void load_rest(View<const float> scores, int64_t i, Vec (&block)[kVectors]) {
+  SAFECF_UNROLL
+  for (int v = 0; v < kVectors; ++v, i += kLanes) {
+    block[v] = splat(-__builtin_inff());
+#if defined(__AVX512F__)
+    block[v] = _mm512_mask_loadu_ps(block[v], first_lanes(scores.size - i), scores.data + i);
+#else
+    for (int64_t lane = 0; lane < min_of(kLanes, scores.size - i); ++lane)
+      block[v][lane] = scores[i + lane];
+#endif
+  }
 }
 
 template <int kCount>
@@ -69,9 +78,7 @@ inline void count_group(View<const float> scores, View<const float> thresholds,
     for (int j = 0; j < kCount; ++j) found[j] += count_block(block, limits[j]);
   }
   if (i < scores.size) {
-    SAFECF_UNROLL
-    for (int v = 0; v < kVectors; ++v, i += kLanes)
-      block[v] = load_first(scores.data + i, scores.size - i);
+    load_rest(scores, i, block);
     SAFECF_UNROLL
     for (int j = 0; j < kCount; ++j) found[j] += count_block(block, limits[j]);
   }
@@ -82,16 +89,25 @@ inline void count_group(View<const float> scores, View<const float> thresholds,
 // A group of thresholds at a time.
 inline void count_groups(View<const float> scores, View<const float> thresholds,
                          View<int32_t> counts) {
-  for (int64_t j = 0; j < thresholds.size;) {
-    const int64_t left = thresholds.size - j;
-    const int group = left >= kThresholds ? kThresholds : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-    const auto run = group == 8   ? count_group<8>
-                     : group == 4 ? count_group<4>
-                     : group == 2 ? count_group<2>
-                                  : count_group<1>;
-    run(scores, thresholds.slice(j, group), counts.slice(j, group));
-    j += group;
+  constexpr decltype(&count_group<1>) kGroups[] = {
+      count_group<1>, count_group<2>, count_group<3>, count_group<4>,
+#if defined(__AVX512F__)
+      count_group<5>, count_group<6>, count_group<7>, count_group<8>,
+#endif
+  };
+  for (int64_t j = 0; j < thresholds.size; j += kThresholds) {
+    const int64_t group = min_of(kThresholds, thresholds.size - j);
+    kGroups[group - 1](scores, thresholds.slice(j, group), counts.slice(j, group));
   }
+}
+
+// So few scores that they stay in registers.
+inline void count_few_scores(View<const float> scores, View<const float> thresholds,
+                             View<int32_t> counts) {
+  Vec block[kVectors];
+  load_rest(scores, 0, block);
+  for (int64_t j = 0; j < thresholds.size; ++j)
+    counts[j] += sum(count_block(block, splat(thresholds[j])));
 }
 
 // Moves the scores above the threshold to `above`, the others to the front; returns the number of
@@ -107,7 +123,16 @@ inline int64_t split(View<float> scores, float threshold, View<float> above) {
     store(scores, i - up, _mm512_maskz_compress_ps(others, score));
     up += __builtin_popcount(bits);
   }
-#endif
+  const __mmask16 rest = first_lanes(scores.size - i);
+  const Vec score = _mm512_maskz_loadu_ps(rest, scores.data + i);
+  const auto bits = static_cast<__mmask16>(rest & lanes_above(score, threshold));
+  const auto others = static_cast<__mmask16>(rest & ~bits);
+  const int64_t found = __builtin_popcount(bits);
+  _mm512_mask_storeu_ps(above.data + up, first_lanes(found), _mm512_maskz_compress_ps(bits, score));
+  _mm512_mask_storeu_ps(scores.data + i - up, first_lanes(scores.size - i - found),
+                        _mm512_maskz_compress_ps(others, score));
+  return up + found;
+#else
   for (; i < scores.size; ++i) {
     const float score = scores[i];
     above[up] = score;
@@ -115,15 +140,16 @@ inline int64_t split(View<float> scores, float threshold, View<float> above) {
     up += score > threshold;
   }
   return up;
+#endif
 }
 
-// Many thresholds are halved, unless there is but a block of scores: the scores above the middle
-// one are above all before it, and the others above none behind it.
+// Few scores or thresholds are compared, all with all. Many thresholds are halved: the scores above
+// the middle one are above all before it, and the others above none behind it.
 inline void count_above_each(View<float> scores, View<const float> thresholds, View<int32_t> counts,
                              View<float> spare) {
   SAFECF_ASSERT(thresholds.size == counts.size && scores.size <= spare.size);
-  if (thresholds.size <= kFewThresholds || scores.size <= kCompared)
-    return count_groups(scores, thresholds, counts);
+  if (scores.size <= kCompared) return count_few_scores(scores, thresholds, counts);
+  if (thresholds.size <= kFewThresholds) return count_groups(scores, thresholds, counts);
   const int64_t middle = thresholds.size / 2;
   const int64_t up = split(scores, thresholds[middle], spare), down = scores.size - up;
   for (int64_t j = 0; j <= middle; ++j) counts[j] += static_cast<int32_t>(up);
