@@ -3,6 +3,7 @@
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import typer
 from benchmarks import report
 from benchmarks.matrices import long_tailed
 from safecf.backends.cpu import CpuBackend
+from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.data.splits.held_out import HeldOut, Split
 from safecf.defaults import TAILS
@@ -22,7 +24,8 @@ from safecf.models import IALS
 
 METRICS = ("recall", "precision", "map", "mrr", "hit")
 PRODUCT, GIVEN = "bare product", "evaluation of given factors"
-WIDTHS = (64, 256)  # factors for which ranks are counted beside the product
+WIDTHS = (32, 64, 256)  # factors for which ranks are counted beside the product,
+HELD_OUT = (10, 33, 100, 400)  # of so many items per user
 INTERACTIONS = 50  # per user; a fifth of them held out
 
 
@@ -101,28 +104,33 @@ def main(
         table(seconds),
         f"Evaluation of given factors takes {statistics.median(ratios):.2f} times as long as the "
         f"product (pairs: {min(ratios):.2f} to {max(ratios):.2f}).",
-        f"The ranks of {split.test.target.nnz / users:.0f} held-out items per user, at most "
-        f"{np.diff(split.test.target.indptr).max()}, counted among the items that are not in the "
-        "history. At most twice the product is the target. Factors are random.",
+        f"The ranks of T held-out items per user, {', '.join(map(str, HELD_OUT))} at random, "
+        "counted among the items that are not in the history. At most twice the product is the "
+        "target. Factors are random, so that held-out items have all ranks.",
         *(rank_table(split, width, threads, repeats) for width in WIDTHS),
     )
     print(page.read_text())
 
 
 def rank_table(split: Split, factors: int, threads: int, repeats: int) -> str:
-    """Time the bare product, the ranks of the held-out items, and the top 100."""
+    """Time the bare product, the ranks of held-out items, and the top 100."""
     rng = np.random.default_rng(0)
-    history, target = (
-        check_matrix(each, allow_empty=True) for each in (split.test.history, split.test.target)
-    )
+    history = check_matrix(split.test.history, allow_empty=True)
     users, items = (rng.normal(size=(size, factors)).astype(np.float32) for size in history.shape)
     index, product = CpuBackend(threads).index(items), np.empty(history.shape, dtype=np.float32)
-    steps = {
-        PRODUCT: lambda: np.matmul(users, items.T, out=product),
-        f"ranks, d = {factors}": lambda: index.ranks(users, target, history),
-        f"top 100, d = {factors}": lambda: index.search(users, 100, history),
-    }
+    steps: dict[str, Callable[[], Any]] = {PRODUCT: lambda: np.matmul(users, items.T, out=product)}
+    for count in HELD_OUT:
+        target = targets(*history.shape, count, rng)
+        steps[f"ranks, d = {factors}, T = {count}"] = partial(index.ranks, users, target, history)
+    steps[f"top 100, d = {factors}"] = lambda: index.search(users, 100, history)
     return table(alternating(steps, threads, repeats))
+
+
+def targets(users: int, items: int, count: int, rng: np.random.Generator) -> Csr:
+    """Return `count` items per user: one at random in each of `count` parts of the items."""
+    edges = np.linspace(0, items, count + 1).astype(np.int32)
+    columns = rng.integers(edges[:-1], edges[1:], (users, count), dtype=np.int32)
+    return Csr(count * np.arange(users + 1), columns.ravel(), None, (users, items))
 
 
 def alternating(

@@ -200,18 +200,19 @@ void Catalogue::ranks(MatrixView<const float> queries, const Csr& targets, const
   scan_tiles(
       packed(execution), queries, items_.rows, execution,
       [&](int64_t rows) {
-        return 2 * scratch<float>(longest) + scratch<float>(kTileColumns) + scratch<Query>(rows) +
-               rows * TargetRanks::bytes(longest);
+        return scratch<float>(longest) + scratch<uint64_t>(longest) + scratch<float>(kTileColumns) +
+               scratch<Query>(rows) + rows * TargetRanks::bytes(longest);
       },
       [&](int64_t first, int64_t count, Arena& arena) {
-        const auto scores = arena.take<float>(longest), limits = arena.take<float>(longest);
+        const auto scores = arena.take<float>(longest);
+        const auto keys = arena.take<uint64_t>(longest);
         const auto spare = arena.take<float>(kTileColumns);
         const auto scans = arena.take<Query>(count);
         for (int64_t row = 0; row < count; ++row) {
           const auto columns = targets.row_columns(first + row);
           const auto own = scores.slice(0, columns.size);
           kernels_.score_rows(items_, columns, queries.row(first + row), own);
-          scans[row] = {{columns, own, limits, spare, arena, kernels_}, masks.of(first + row)};
+          scans[row] = {{columns, own, keys, spare, arena, kernels_}, masks.of(first + row)};
         }
         return scans;
       },

@@ -57,7 +57,7 @@ class Catalogue {
   void search(MatrixView<const float> queries, const Excluded&, const Found&, const Execution&);
 
   // Writes the rank of every target, from 1 on, among the columns that are not excluded: its place
-  // in a search of all columns. It is 0 where no search finds the target.
+  // in a search of all columns. It is 0 where no search finds the target. Targets ascend in a row.
   void ranks(MatrixView<const float> queries, const Csr& targets, const Excluded&,
              View<int32_t> ranks, const Execution&);
 

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cfloat>
 #include <cstdint>
 #include <functional>
 
 #include "excluded.hpp"
+#include "sort_key.hpp"
 
 namespace safecf {
 
@@ -70,25 +70,11 @@ class TopK {
   }
 
  private:
-  // A candidate as one number, larger for a higher score and then for a lower column.
-  static uint64_t key(float score, int32_t column) {
-    const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // -0 and 0 are the same score
-    const uint32_t order = bits ^ (bits >> 31 ? 0xFFFFFFFFu : 0x80000000u);
-    return static_cast<uint64_t>(order) << 32 | ~static_cast<uint32_t>(column);
-  }
-  static int32_t column_of(uint64_t key) {
-    return static_cast<int32_t>(~static_cast<uint32_t>(key));
-  }
-  static float score_of(uint64_t key) {
-    const auto order = static_cast<uint32_t>(key >> 32);
-    return std::bit_cast<float>(order ^ (order >> 31 ? 0x80000000u : 0xFFFFFFFFu));
-  }
-
   // Sorts the k best to the front and forgets the others.
   void keep_best() {
     const auto keys = keys_.slice(0, found_);
     for (int64_t i = 0; i < found_; ++i)
-      keys[i] = key(candidates_.scores[i], candidates_.columns[i]);
+      keys[i] = sort_key(candidates_.scores[i], candidates_.columns[i]);
     found_ = std::min(k_, found_);
     std::partial_sort(keys.begin(), keys.begin() + found_, keys.end(), std::greater<>());
     for (int64_t i = 0; i < found_; ++i) {

@@ -155,8 +155,8 @@ struct Kernels {
   // aside, and keeps those, in order; returns their number. There are at least k candidates.
   int64_t (*prune)(Candidates candidates, int64_t k, float* threshold);
 
-  // The number of scores above the threshold.
-  int64_t (*count_above)(View<const float> scores, float threshold);
+  // The number of scores that equal the value.
+  int64_t (*count_equal)(View<const float> scores, float value);
 
   // counts_j += the number of scores above thresholds_j, which ascend. The scores are overwritten,
   // as is `spare`, which is as long.

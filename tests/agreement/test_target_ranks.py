@@ -68,6 +68,35 @@ def test_ranks_are_places_in_a_search_of_all_items(native, factors, kind):
         np.testing.assert_array_equal(found, places(index, queries, targets, rows, everywhere))
 
 
+MANY = (1, 15, 16, 17, 63, 64, 65, 100, 400, 1500)  # targets of a query, up to all items
+
+
+@pytest.mark.parametrize("order", ["random", "best first", "worst first", "duplicates", "equal"])
+def test_many_targets(native, order):
+    """Scores are `ordered` or their negatives; ranks are places in a stable sort."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=1500)
+    ordered = floats(
+        {
+            "random": values,
+            "best first": -np.sort(-values),
+            "worst first": np.sort(values),
+            "duplicates": np.round(2 * values),
+            "equal": np.zeros(1500),
+        }[order]
+    )
+    signs = np.tile(floats(np.array([1, -1])), len(MANY))
+    queries, items = np.zeros((len(signs), 20), np.float32), np.zeros((1500, 20), np.float32)
+    queries[:, 7], items[:, 7] = signs, ordered
+    targets = matrix_of(np.repeat(MANY, 2), 1500, rng)
+    found = native.index(items).ranks(queries, targets)
+    for row, sign in enumerate(signs):
+        ranks = np.empty(1500, dtype=np.int32)
+        ranks[np.argsort(-sign * ordered, kind="stable")] = 1 + np.arange(1500)
+        here = found[targets.indptr[row] : targets.indptr[row + 1]]
+        np.testing.assert_array_equal(here, ranks[targets.row(row)[0]])
+
+
 def test_neither_threads_nor_batches_change_anything():
     rng = np.random.default_rng(0)
     items, queries = floats(rng.normal(size=(2500, 40))), floats(rng.normal(size=(150, 40)))
