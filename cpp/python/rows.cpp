@@ -46,16 +46,18 @@ void gradients(const PyRows& rows, const PyFixed& fixed, const In2<float>& facto
 }
 
 void losses(const PyMatrix& matrix, const In1<float>& pair_weight,
-            const std::optional<In1<float>>& ridge, const PyFixed& fixed,
-            const In2<float>& factors, const Out1<float>& losses, const Execution& execution) {
+            const std::optional<In1<float>>& ridge, const PyFixed& fixed, const In2<float>& factors,
+            const Out1<float>& losses, const Execution& execution) {
   const Csr csr = matrix.csr();
   const Fixed side = fixed.fixed();
   const auto count = static_cast<size_t>(csr.rows());
   require(pair_weight.size() == count && losses.size() == count && factors.shape(0) == count &&
-              (!ridge || ridge->size() == count) && static_cast<int64_t>(factors.shape(1)) == side.factors(),
+              (!ridge || ridge->size() == count) &&
+              static_cast<int64_t>(factors.shape(1)) == side.factors(),
           "one weight, loss and row of factors per row of the matrix is needed");
   without_gil([&] {
-    safecf::losses(csr, view(pair_weight), view(ridge), side, view(factors), out_view(losses), execution);
+    safecf::losses(csr, view(pair_weight), view(ridge), side, view(factors), out_view(losses),
+                   execution);
   });
 }
 
@@ -107,8 +109,8 @@ void scored_losses(const PyMatrix& matrix, const In1<float>& pair_weight,
   require(gram.shape(1) == gram.shape(0) && view(factors).columns == padded_width(view(gram).rows),
           "rows are not padded");
   without_gil([&] {
-    safecf::scored_losses(csr, view(pair_weight), view(ridge), view(scores), view(factors), view(gram),
-                          out_view(losses), execution);
+    safecf::scored_losses(csr, view(pair_weight), view(ridge), view(scores), view(factors),
+                          view(gram), out_view(losses), execution);
   });
 }
 
@@ -121,15 +123,16 @@ void bind_rows(nb::module_& m) {
   m.def("gradients", gradients, "rows"_a, "fixed"_a, "factors"_a, "gradients"_a.noconvert(),
         "execution"_a, "Write the gradient of every row's objective.");
   m.def("losses", losses, "matrix"_a, "pair_weight"_a, "ridge"_a.none(), "fixed"_a, "factors"_a,
-        "losses"_a.noconvert(), "execution"_a, "Write the loss of every row, with the ridge if there is one.");
+        "losses"_a.noconvert(), "execution"_a,
+        "Write the loss of every row, with the ridge if there is one.");
   m.def("update_block", update_block, "rows"_a, "fixed"_a, "gram"_a, "first"_a,
         "factors"_a.noconvert(), "report"_a, "scores"_a.noconvert(), "positions"_a.none(),
         "execution"_a,
         "Solve a block of coordinates of all rows; the first row that failed, or -1.");
   m.def("scores", scores, "matrix"_a, "factors"_a, "others"_a, "scores"_a.noconvert(),
         "execution"_a, "Write the score of every entry of the matrix.");
-  m.def("scored_losses", scored_losses, "matrix"_a, "pair_weight"_a, "ridge"_a.none(), "scores"_a, "factors"_a,
-        "gram"_a, "losses"_a.noconvert(), "execution"_a,
+  m.def("scored_losses", scored_losses, "matrix"_a, "pair_weight"_a, "ridge"_a.none(), "scores"_a,
+        "factors"_a, "gram"_a, "losses"_a.noconvert(), "execution"_a,
         "Write the loss of every row, given the scores of the matrix's entries.");
 }
 

@@ -85,7 +85,7 @@ void test_offsets_have_64_bits(const Execution& run) {
     std::vector<float> factors(rows * d, 0.1f), change(rows), norm(rows), found(rows);
     CHECK(solve("exact", problem.systems(matrix), problem.fixed(), out(factors, d),
                 {out(change), out(norm)}, run) == -1);
-    losses(matrix, in(problem.ones).slice(0, rows), problem.fixed(), in(factors, d), out(found),
+    losses(matrix, in(problem.ones).slice(0, rows), {}, problem.fixed(), in(factors, d), out(found),
            run);
     for (const auto& more : {change, norm, found})
       factors.insert(factors.end(), more.begin(), more.end());
@@ -138,10 +138,12 @@ void test_a_block_update_of_everything_is_exact(const Execution& run) {
   for (int64_t e = 0; e < entries; ++e) CHECK(std::abs(found[e] - expected[e]) < 1e-4f);
   std::vector<float> direct(rows), scored(rows);
   const auto weight = in(problem.ones).slice(0, rows);
-  losses(problem.matrix(), weight, problem.fixed(), in(exact, d), out(direct), run);
-  scored_losses(problem.matrix(), weight, in(expected), in(padded(exact), width), in(gram, d),
-                out(scored), run);
-  for (int64_t i = 0; i < rows; ++i) CHECK(std::abs(direct[i] - scored[i]) < 1e-4f);
+  for (const View<const float> ridge : {View<const float>{}, weight}) {
+    losses(problem.matrix(), weight, ridge, problem.fixed(), in(exact, d), out(direct), run);
+    scored_losses(problem.matrix(), weight, ridge, in(expected), in(padded(exact), width),
+                  in(gram, d), out(scored), run);
+    for (int64_t i = 0; i < rows; ++i) CHECK(std::abs(direct[i] - scored[i]) < 1e-4f);
+  }
 }
 
 void test_a_matrix_transposed_twice_is_itself() {
