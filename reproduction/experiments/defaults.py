@@ -361,7 +361,7 @@ EXPERIMENT = Experiment(
     cells,
     render,
     then=then,
-    data=(SEVERAL, GOWALLA),
+    data=(SEVERAL, GOWALLA, "steam"),
     splits=10,
     trials=40,
 )

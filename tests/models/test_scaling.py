@@ -47,7 +47,27 @@ def test_the_unobserved_pairs_of_an_average_user_weigh_a_constant(model, rho, co
     counts = np.where(mass > 0, counts, 0)
     observed = np.average(mass ** (1 - rho), weights=counts)
     items = np.count_nonzero(matrix[counts > 0].getnnz(axis=0))
-    assert model.resolved["unobserved_weight"] * items == pytest.approx(UNOBSERVED * observed)
+    squares = np.asarray(matrix.power(2).sum(axis=1)).ravel()
+    carrying = np.divide(mass**2, squares, where=squares > 0, out=np.zeros(50))
+    even = (counts @ carrying) / (counts @ matrix.getnnz(axis=1))
+    assert even < 0.9
+    expected = UNOBSERVED * even * observed
+    assert model.resolved["unobserved_weight"] * items == pytest.approx(expected)
+
+
+def test_equal_confidences_are_even():
+    matrix = interactions(weighted=False)
+    ones, twos = (fitted(SAFER2(**OPTIONS), scale * matrix) for scale in (1, 2))
+    items = np.count_nonzero(matrix.getnnz(axis=0))
+    for model in (ones, twos):
+        assert model.resolved["unobserved_weight"] * items == pytest.approx(UNOBSERVED)
+
+
+def test_extreme_confidences_have_finite_weights():
+    matrix = interactions()
+    matrix.data = np.geomspace(1e-18, 1e18, matrix.nnz).astype(np.float32)
+    model = fitted(SAFER2(**OPTIONS), matrix)
+    assert 0 < model.resolved["unobserved_weight"] < 1
 
 
 @pytest.mark.parametrize("counted", [False, True])

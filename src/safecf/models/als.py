@@ -59,7 +59,8 @@ class ALSModel(MatrixFactorization):
     unobserved_weight
         b, the paper's beta_0: what every score, observed or not, is pulled to zero with. "auto"
         scales it to the data: the unobserved pairs of an average user weigh 15 times as much as
-        the observed ones, b |V| = 15 mean(a_u m_u).
+        the observed ones, b |V| = 15 mean(a_u m_u), and less where a few interactions carry most
+        of the confidences; see `safecf.models.scaling`.
     tail
         alpha, the share of worst-off users that is protected.
     solver

@@ -1,5 +1,6 @@
 """Self-scaling options: what "auto" means on given data; docs/defaults.md has the evidence."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,9 +23,25 @@ RELATIVE_BANDWIDTH = 1.5
 
 
 def unobserved_weight(loss: Loss, problem: Problem) -> float:
-    """Return b = 15 mean(a_u m_u) / |V|, over the users that count."""
+    """Return b = 15 evenness mean(a_u m_u) / |V|, over the users that count."""
     mass = loss.pair_weight(problem.user_mass) * problem.user_mass
-    return UNOBSERVED * float(problem.counts @ mass) / problem.num_users / problem.num_items
+    mean = float(problem.counts @ mass) / problem.num_users
+    return UNOBSERVED * evenness(problem) * mean / problem.num_items
+
+
+def evenness(problem: Problem) -> float:
+    """Return sum_u (sum_i c_ui)^2 / sum_i c_ui^2 / sum_u n_u: 1 if confidences are equal.
+
+    That is the share of the interactions that carry the confidences. Where a few of each user's
+    have most of them, the others would count less than unobserved pairs.
+    """
+    users = problem.interactions.users
+    if users.weights is None:
+        return 1.0
+    scaled = users.weights / users.weights.max()  # their squares are finite
+    sums, squares = (replace(users, weights=each).row_mass() for each in (scaled, scaled**2))
+    carrying = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
+    return float((problem.counts @ carrying) / (problem.counts @ np.diff(users.indptr)))
 
 
 def regularization(problem: Problem) -> float:
