@@ -139,25 +139,30 @@ def draw(rows: list[dict[str, Any]]) -> Any:
     """Draw a panel per option of SAFER2, a line per data set."""
     from reproduction.figures import line_style, panels  # noqa: PLC0415
 
-    options = list(dict.fromkeys(row["option"] for row in rows))
-    figure, axes = panels(len(options), columns=3, height=1.9)
+    options = [*MULTIPLES, *VALUES]
+    figure, axes = panels(len(options), columns=3, height=2.0)
     for option, panel in zip(options, axes, strict=False):
+        chosen = [row for row in rows if (row["model"], row["option"]) == (MODELS[-1], option)]
         for place, data in enumerate(dict.fromkeys(row["data"] for row in rows)):
-            chosen = sorted(
-                (
-                    (float(row["change"].removeprefix("x ")), row["nDCG"])
-                    for row in rows
-                    if (row["data"], row["model"], row["option"]) == (data, MODELS[-1], option)
-                ),
-            )
-            panel.plot(*zip(*chosen, strict=True), label=data, **line_style(place)._asdict())
+            points = [(_place(row), row["nDCG"]) for row in chosen if row["data"] == data]
+            if option in MULTIPLES:
+                points.append((1.0, 100.0))
+            style = line_style(place)._asdict() | {"fillstyle": "full" if place < 8 else "none"}
+            panel.plot(*zip(*sorted(points), strict=True), label=data, **style)
         panel.axhline(100, color="#7F7F7F", linestyle=":", linewidth=0.8)
         panel.set_xscale("log")
-        times = ", times the default" if option in MULTIPLES else ""
-        panel.set_xlabel(option + times)
-        panel.set_ylabel("nDCG, % of the defaults")
+        ticks = sorted({_place(row) for row in chosen} | ({1.0} if option in MULTIPLES else set()))
+        panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+        panel.set_xticks([], minor=True)
+        panel.set_xlabel(option + (", times" if option in MULTIPLES else ""))
+    for panel in axes[::3]:
+        panel.set_ylabel("nDCG, %")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
+
+
+def _place(row: dict[str, Any]) -> float:
+    return float(row["change"].removeprefix("x "))
 
 
 EXPERIMENT = Experiment(
