@@ -10,3 +10,4 @@ TAILS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # shares that tables
 RESAMPLES = 2000  # bootstrap draws behind an interval
 CONFIDENCE = 0.95  # of an interval
 SEED = 0  # of bootstrap draws and of random search
+AUTO = "auto"  # an option that a fit derives from the data

@@ -17,6 +17,7 @@ from safecf.als.rows import Rows, gramian, item_rows, naming, user_rows
 from safecf.als.solvers import Solver
 from safecf.backends import BACKENDS
 from safecf.data.matrices.csr import Csr
+from safecf.defaults import AUTO
 from safecf.errors import NotFittedError
 from safecf.models import stored
 from safecf.models.callbacks import Callback, check_callback
@@ -24,7 +25,6 @@ from safecf.models.factor_arrays import Factors32, grown
 from safecf.models.factorization import MatrixFactorization
 from safecf.models.files import Arrays
 from safecf.models.options import (
-    AUTO,
     NONNEGATIVE,
     POSITIVE_INTEGER,
     Auto,

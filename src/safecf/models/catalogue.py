@@ -15,10 +15,9 @@ from safecf.als.loss import Loss, Ridge
 from safecf.als.optimizers import OPTIMIZERS
 from safecf.als.risk import CVaR, Mean, SmoothedCVaR
 from safecf.als.solvers import CG, SOLVERS, Gradient, RowSolver, Subspace
-from safecf.defaults import LEVEL
+from safecf.defaults import AUTO, LEVEL
 from safecf.models.als import ALSModel
 from safecf.models.options import (
-    AUTO,
     NONNEGATIVE,
     POSITIVE,
     POSITIVE_INTEGER,

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from safecf.defaults import AUTO
 from safecf.errors import choose
 
 LARGEST_INTEGER = 2**31 - 1
-AUTO = "auto"
 
 # Called with the name of an option, its value and its default; raises if the value will not do.
 Rule = Callable[[str, object, object], None]

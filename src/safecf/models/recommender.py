@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
+from safecf.defaults import AUTO
 from safecf.errors import FileFormatError
 from safecf.models import by_ids, files
 from safecf.models.callbacks import Callback
 from safecf.models.derived import Derived
-from safecf.models.options import AUTO, check_options
+from safecf.models.options import check_options
 from safecf.models.ranking import Ids, Scores
 
 File = str | os.PathLike[str] | IO[bytes]

@@ -7,7 +7,7 @@ import numpy as np
 
 from safecf.als.loss import Loss, Vector
 from safecf.als.rows import Problem
-from safecf.models.options import AUTO
+from safecf.defaults import AUTO
 
 if TYPE_CHECKING:
     from safecf.data.matrices.interactions import Interactions

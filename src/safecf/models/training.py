@@ -19,10 +19,11 @@ from safecf.als.sweeps import capability_for, row_solvers_for
 from safecf.backends import make_backend
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
+from safecf.defaults import AUTO
 from safecf.models import files
 from safecf.models.callbacks import stop_requested
 from safecf.models.checkpoint import Run, fingerprints, read_checkpoint, write_checkpoint
-from safecf.models.options import AUTO, check_options, draw_seed
+from safecf.models.options import check_options, draw_seed
 from safecf.models.per_user import check_user_groups, check_user_weight
 from safecf.models.scaling import resolve
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from safecf.defaults import AUTO
 from safecf.evaluation.result import Evaluation
 from safecf.measures.tails import tail_mean, value_at_risk
-from safecf.models.options import AUTO
 from safecf.reporting.content import (
     Chart,
     Content,
