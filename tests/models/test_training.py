@@ -193,7 +193,8 @@ def test_factors_that_vanish_are_no_error(regularization):
     rng = np.random.default_rng(0)
     matrix = scipy.sparse.random(300, 200, 0.05, format="csr", random_state=0)
     matrix.data = 10 ** rng.uniform(-1, 4, matrix.nnz)
-    model = IALS(16, iterations=60, regularization=regularization, random_state=0)
+    options = {"regularization": regularization, "unobserved_weight": 600.0}
+    model = IALS(16, iterations=60, random_state=0, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(matrix, show_progress=False)
