@@ -49,7 +49,8 @@ def test_the_weights_are_those_of_the_groups(data, name):
         np.testing.assert_allclose(model.user_weights[members], expected, rtol=1e-12)
     last = model.history[-1]
     assert last.mean_weight == pytest.approx(0.3, abs=1e-6)
-    assert last.var == pytest.approx(last.cvar, rel=1e-12)  # of three groups, the worst one is a third
+    # of three groups, the worst one is a third
+    assert last.var == pytest.approx(last.cvar, rel=1e-12)
     assert last.cvar > last.mean_loss
 
 
