@@ -79,6 +79,10 @@ class Results:
     def __len__(self) -> int:
         return len(self.found)
 
+    def by_settings(self) -> dict[str, Result]:
+        """Return the results by the settings of their cells, in canonical JSON."""
+        return {canonical(each.settings): each for each in self.found}
+
     def __add__(self, others: Iterable[Result]) -> "Results":
         return Results((*self.found, *others))
 

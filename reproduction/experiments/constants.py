@@ -74,7 +74,7 @@ def cells(options: Options) -> list[Cell]:
 
 def then(results: Results, options: Options) -> list[Cell]:
     """Return the changes, once the defaults are done."""
-    known = {canonical(each.settings): each for each in results}
+    known = results.by_settings()
     found = cells(options)
     for start in cells(options):
         done = known.get(canonical(start.settings))
@@ -86,7 +86,7 @@ def then(results: Results, options: Options) -> list[Cell]:
 
 def render(results: Results, options: Options) -> Page:
     """Return a table per option and model: scores in percent of the defaults'."""
-    known = {canonical(each.settings): each for each in results}
+    known = results.by_settings()
 
     def scores(made: Cell) -> list[float]:
         record = known[canonical(made.settings)].record

@@ -166,7 +166,7 @@ def splits(data: str, options: Options) -> list[int]:
 
 def searches(results: Results, options: Options) -> list[Search]:
     """Return the search of every model on every data set, with the results so far."""
-    known = {canonical(each.settings): each for each in results}
+    known = results.by_settings()
     return [
         Search(data, model, options.trials, known) for data in sets(options) for model in VARIANTS
     ]
@@ -201,7 +201,7 @@ Tested = dict[tuple[str, str], list[Result]]  # by model and setting, one result
 
 def tested(data: str, results: Results, options: Options) -> Tested:
     """Return the results on the test users of a data set."""
-    known = {canonical(each.settings): each for each in results}
+    known = results.by_settings()
     found: Tested = {}
     for search in searches(results, options):
         if search.data != data:

@@ -1,6 +1,5 @@
 """`sensitivity`: the effect of each option of the tuned SAFER2 on the mean and on the tail."""
 
-import math
 from typing import Any, NamedTuple
 
 from reproduction import presets, ratios
@@ -9,6 +8,7 @@ from reproduction.base import Cell, Experiment, Options, Results, cells_of
 from reproduction.data import repeated_seeds
 from reproduction.page import Page, table
 from reproduction.tasks.quality import quality
+from safecf.als.kernels import KERNELS
 from safecf.models.presets import Preset
 
 NAME = "SAFER2"
@@ -23,15 +23,6 @@ VALUES: dict[str, tuple[Any, ...]] = {
 # Multiples of the preset's value, for other options.
 MULTIPLES = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0)
 MULTIPLIED = ("bandwidth", "unobserved_weight", "regularization")
-# Standard deviations of the kernels at bandwidth 1; another kernel gets a bandwidth with which the
-# standard deviation is the same.
-SPREADS = {
-    "gaussian": 1.0,
-    "epanechnikov": 5**-0.5,
-    "logistic": math.pi / 3**0.5,
-    "uniform": 3**-0.5,
-    "triangular": 6**-0.5,
-}
 
 
 class Change(NamedTuple):
@@ -46,7 +37,7 @@ class Change(NamedTuple):
             return options
         changed = {**options, self.option: self.value}
         if self.option == "kernel":
-            width = options["bandwidth"] * SPREADS[options["kernel"]] / SPREADS[self.value]
+            width = options["bandwidth"] * _deviation(options["kernel"]) / _deviation(self.value)
             changed["bandwidth"] = float(f"{width:.3g}")
         return changed
 
@@ -60,8 +51,12 @@ def changes(preset: Preset, options: Options) -> list[Change]:
     for option in MULTIPLIED:
         base = preset.options[option]
         found += [Change(option, float(f"{base * each:.3g}")) for each in MULTIPLES]
-    found += [Change("kernel", kernel) for kernel in SPREADS]
+    found += [Change("kernel", kernel) for kernel in KERNELS]
     return [each for each in found if each.option is None or not _same(preset, each)]
+
+
+def _deviation(kernel: str) -> float:
+    return KERNELS[kernel].deviation
 
 
 def _same(preset: Preset, change: Change) -> bool:
@@ -146,7 +141,7 @@ def _text(value: Any) -> str:
 
 def _order(line: list[str]) -> tuple[float, str]:
     value = line[0].strip("*")
-    return (0.0, value) if value in SPREADS else (float(value), "")
+    return (0.0, value) if value in KERNELS else (float(value), "")
 
 
 def draw(preset: Preset, gains: dict[Change, list[Gain]]) -> Any:

@@ -8,7 +8,7 @@ becomes the preset.
 
 from reproduction import presets
 from reproduction.aggregate import heading
-from reproduction.base import Cell, Experiment, Options, Result, Results, canonical
+from reproduction.base import Cell, Experiment, Options, Results, canonical
 from reproduction.page import Page, table
 from reproduction.search import (
     KEPT,
@@ -45,13 +45,8 @@ def then(results: Results, options: Options) -> list[Cell]:
 
 def progress(results: Results, options: Options) -> list[Progress]:
     """Return every search with the results so far."""
-    known = by_settings(results)
+    known = results.by_settings()
     return [Progress(each, options.data, options.trials, known) for each in searches(options.data)]
-
-
-def by_settings(results: Results) -> dict[str, Result]:
-    """Return the results by the settings of their cells."""
-    return {canonical(each.settings): each for each in results}
 
 
 def chosen(

@@ -25,8 +25,7 @@ def test_recommends_what_the_neighbours_like(players, checkerboard):
 
 
 @only(ALSModel, EASE)
-def test_scores_are_fits_of_one(players, checkerboard):
-    """Observed pairs score above the others, and above zero."""
+def test_observed_pairs_score_above_the_others(players, checkerboard):
     everything = {"N": 20, "filter_already_liked_items": False}
     ids, scores = players.recommend(np.arange(20), checkerboard, **everything)
     liked = ids % 2 == np.arange(20)[:, None] % 2

@@ -34,7 +34,7 @@ def run_all(data="ml-1m"):
     while wanted:
         counts.append(len(wanted))
         results += map(found, wanted)
-        known = tuning.by_settings(results)
+        known = results.by_settings()
         wanted = [c for c in tuning.then(results, options) if canonical(c.settings) not in known]
     return options, results, counts
 

@@ -137,7 +137,7 @@ class ALSModel(MatrixFactorization):
         """Return the value of an option, which must not be "auto"."""
         value = getattr(self, name)
         if value == AUTO:
-            raise NotFittedError(f'{name} is "auto", which only a fit makes a number; call fit')
+            raise NotFittedError(f'{name} is "auto", and gets its value from fit; call fit first')
         return float(value)
 
     def settled(self, resolved: Mapping[str, float] | None = None) -> Self:

@@ -38,8 +38,9 @@ def evenness(problem: Problem) -> float:
     users = problem.interactions.users
     if users.weights is None:
         return 1.0
-    scaled = users.weights / users.weights.max()  # their squares are finite
-    sums, squares = (replace(users, weights=each).row_mass() for each in (scaled, scaled**2))
+    largest = users.weights.max()  # so that the squares are finite
+    sums = problem.user_mass / largest
+    squares = replace(users, weights=np.square(users.weights / largest)).row_mass()
     carrying = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
     return float((problem.counts @ carrying) / (problem.counts @ np.diff(users.indptr)))
 
