@@ -297,3 +297,13 @@ def test_defaults_that_win_stay_automatic(split, monkeypatch):
     found = tune(SAFER2(8, iterations=4), split, trials=3, show_progress=False)
     assert found.best.number == 0
     assert found.best_model.bandwidth == found.best_model.unobserved_weight == "auto"
+
+
+def test_a_bandwidth_that_makes_no_difference_is_not_searched():
+    """All histories are the same, so are all losses, and the bandwidth resolves to inf."""
+    users, items = np.repeat(np.arange(60), 10), np.tile(np.arange(10), 60)
+    same = safecf.split.strong_generalization(users, items, heldout=10)
+    model = SAFER2(4, iterations=3, random_state=0)
+    found = tune(model, same, trials=3, metric="ndcg", show_progress=False)
+    assert set(found.searches[0].space) == {"regularization", "unobserved_weight"}
+    assert len(found.trials) == 3
