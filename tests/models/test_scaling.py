@@ -9,6 +9,7 @@ import scipy.sparse
 
 import safecf
 from safecf import ERMMF, IALS, SAFER2, SAFER2CG, SAFER2PP
+from safecf.als.population import Population
 from safecf.errors import FileFormatError, NotFittedError
 from safecf.models.scaling import REGULARIZATION, RELATIVE_BANDWIDTH, SCARCITY, UNOBSERVED
 from tests.models.saved import load, with_header
@@ -193,6 +194,26 @@ def test_groups_have_a_bandwidth_of_their_own():
 
     fitted(model, matrix, user_groups=labels, callback=look)
     assert model.resolved["bandwidth"] == pytest.approx(RELATIVE_BANDWIDTH * spreads[-1], rel=1e-2)
+
+
+def test_one_huge_confidence_changes_that_user_alone():
+    """In float32 the squares of the others would be zero."""
+    matrix = interactions(weighted=False)
+    matrix.data[0] = 1e25
+    found = fitted(ERMMF(**OPTIONS), matrix).resolved["unobserved_weight"]
+    items, carried = np.count_nonzero(matrix.getnnz(axis=0)), matrix.getnnz(axis=1)[0] - 1
+    assert found * items == pytest.approx(UNOBSERVED * (1 - carried / matrix.nnz))
+
+
+def test_a_bandwidth_that_became_auto_is_that_of_the_losses():
+    model = fitted(SAFER2(bandwidth=0.01, **OPTIONS), interactions())
+    model.bandwidth, losses = "auto", np.linspace(0.2, 0.5, 9)
+    weights = model.training_weights(losses)
+    absolute = model.make_risk().scaled(Population(losses))
+    assert absolute.bandwidth == pytest.approx(RELATIVE_BANDWIDTH * losses.std())
+    np.testing.assert_array_equal(
+        weights, absolute.weights(Population(losses), model.history[-1].xi)
+    )
 
 
 def test_an_unfitted_model_has_no_value():

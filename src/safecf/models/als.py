@@ -137,7 +137,7 @@ class ALSModel(MatrixFactorization):
         """Return the value of an option, which must not be "auto"."""
         value = getattr(self, name)
         if value == AUTO:
-            raise NotFittedError(f'{name} is "auto", and gets its value from fit; call fit first')
+            raise NotFittedError(f'{name} is "auto", and gets its value from fit; call fit')
         return float(value)
 
     def settled(self, resolved: Mapping[str, float] | None = None) -> Self:
@@ -265,7 +265,8 @@ class ALSModel(MatrixFactorization):
 
     def training_weights(self, losses: Vector) -> Vector:
         """Return w_u that the last epoch's xi gives to users with these losses."""
-        return self.compose().risk.weights(Population(losses), self.history[-1].xi)
+        users = Population(losses)
+        return self.compose().risk.scaled(users).weights(users, self.history[-1].xi)
 
     def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> None:
         """Store the fold-in of these users; ids beyond the last one add users.

@@ -235,7 +235,8 @@ class SAFER2(Rowwise, SmoothedTail, NormalisedLoss):
 
     With `ridge_in_risk`, loss_u stands for loss_u + ridge_u/2 |x_u|^2, and the weights go from the
     last epoch's towards the new ones by the step h / (h + std(loss)): a user's factors do not
-    depend on the weight, and training settles at any bandwidth. False is the paper's form.
+    depend on the weight, so that training cannot collapse. With a bandwidth far below the spread
+    of the losses the weights move slowly, and want more epochs. False is the paper's form.
 
     With normalisation=0 it has the loss and the ridges of `IALS` (nu = 1), and with tail=1 as well
     it is `IALS`. The smaller it is, the larger are the losses, above all of users with long

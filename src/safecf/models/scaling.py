@@ -1,7 +1,7 @@
 """Self-scaling options: what "auto" means on given data; docs/defaults.md has the evidence."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,10 +38,9 @@ def evenness(problem: Problem) -> float:
     users = problem.interactions.users
     if users.weights is None:
         return 1.0
-    largest = users.weights.max()  # so that the squares are finite
-    sums = problem.user_mass / largest
-    squares = replace(users, weights=np.square(users.weights / largest)).row_mass()
-    carrying = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
+    squared: Any = np.square(users.weights, dtype=np.float64)  # beyond float32, if they are large
+    squares = replace(users, weights=squared).row_mass()
+    carrying = np.where(squares > 0, problem.user_mass**2 / np.where(squares > 0, squares, 1), 0)
     return float((problem.counts @ carrying) / (problem.counts @ np.diff(users.indptr)))
 
 
