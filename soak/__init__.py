@@ -1,0 +1,13 @@
+"""Attacks on the library's promises, with as many random cases as one has patience for.
+
+An attack is a function of a random generator that tries one case and returns its outcome in a few
+words; it raises if the promise is broken:
+
+    @attack("A damaged model file is refused.", cases=10_000)
+    def models(rng: np.random.Generator) -> str:
+        ...
+        return "refused"
+
+`python -m soak` runs them with many cases in processes of their own, where a crash, a hang and a
+hunger for memory are failures too. `tests/soak` runs each with a few.
+"""
