@@ -10,7 +10,7 @@ import typer
 from benchmarks import report
 from benchmarks.apart import Cost, apart, cost
 from benchmarks.matrices import long_tailed
-from safecf.free_memory import available_bytes
+from safecf.free_memory import available_bytes, training_bytes
 from safecf.models import MODELS
 
 ARRAYS = ("data", "indices", "indptr")
@@ -24,23 +24,9 @@ CASES = [
 def expected_bytes(
     users: int, items: int, interactions: int, factors: int, threads: int, *, blocks: bool = False
 ) -> int:
-    """The formula of docs/memory.md for an unweighted int32 matrix that the caller holds already.
-
-    For SAFER2, or, by `blocks`, for SAFER2++, where scores and places come on top:
-
-    transpose + factors + the rotated fixed side or the folded-in users + the items of the last
-    epoch + vectors + partial Gramians + scratch of the threads
-    """
-    width = -(-factors // 32) * 32
-    transpose = 4 * interactions
-    both_sides = 4 * factors * (users + items)
-    rotated = max(2 * width * max(users, items), 4 * factors * users + 4 * width * items)
-    kept = 4 * factors * items
-    vectors = 160 * (users + items)
-    gramians = 4 * factors**2 * int(np.clip(2**26 / factors**2, 2, 32))
-    scratch = threads * 4 * (192 * width + users)
-    places = 8 * interactions if blocks else 0
-    return transpose + both_sides + rotated + kept + vectors + gramians + scratch + places
+    """The formula of docs/memory.md for an unweighted matrix: both directions, and training."""
+    matrices = 2 * 4 * interactions
+    return matrices + training_bytes(users, items, interactions, factors, threads, blocks=blocks)
 
 
 def rise(

@@ -1,7 +1,9 @@
 """Free memory, as Linux and its containers report it."""
 
 import pytest
+import scipy.sparse
 
+import safecf
 from safecf import free_memory
 
 
@@ -34,3 +36,28 @@ def test_systems_without_meminfo(system):
 def test_this_system():
     found = free_memory.available_bytes()
     assert found is None or found > 0
+
+
+def test_cached_files_are_free_memory(system):
+    (system / "memory.max").write_text("5000\n")
+    (system / "memory.current").write_text("3000\n")
+    (system / "memory.stat").write_text("anon 500\ninactive_file 2500\nactive_file 0\n")
+    assert free_memory.available_bytes() == 4500
+
+
+def test_what_does_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 3 * 10**9)
+    message = r"all of it needs 400 GB of memory, while 3\.0 GB are free; use less"
+    with pytest.raises(MemoryError, match=message):
+        free_memory.check_free(400 * 10**9, "all of it", "use less")
+    free_memory.check_free(3 * 10**9, "just enough", "")
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: None)
+    free_memory.check_free(10**15, "where nothing is known", "")
+
+
+def test_factors_that_do_not_fit_are_refused_before_training(monkeypatch):
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 10**9)
+    matrix = scipy.sparse.csr_matrix(([1.0], ([0], [999_999])), shape=(2, 1_000_000))
+    message = "training 300 factors of 2 users and 1,000,000 items needs 3.9 GB.*lower factors"
+    with pytest.raises(MemoryError, match=message):
+        safecf.SAFER2(factors=300, random_state=0).fit(matrix, show_progress=False)

@@ -18,4 +18,4 @@ def test_the_peak_of_training_is_that_of_the_formula(model):
     formula = expected_bytes(USERS, ITEMS, nnz, FACTORS, THREADS, blocks=model == "SAFER2PP")
     # one more array of 4 bytes per interaction would be over the limit
     assert measured < formula + 0.75 * 4 * nnz
-    assert measured > 4 * nnz  # the transpose at least
+    assert measured > 2 * 4 * nnz  # both directions at least

@@ -86,7 +86,7 @@ def _histories(
     own_users = _ids(interactions.user_ids, interactions.num_users)
     own_items = _ids(interactions.item_ids, interactions.num_items)
     rows = _index(model, "history", own_users).rows(asked, "user (in user_items)")
-    chosen = interactions.to_csr()[rows]
+    chosen = interactions.users.to_scipy()[rows]
     there, place = np.unique(chosen.indices, return_inverse=True)
     column = _index(model, "item", item_ids).find(own_items[there])[place]
     keep = column >= 0

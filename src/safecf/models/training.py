@@ -20,6 +20,7 @@ from safecf.backends import make_backend
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.defaults import AUTO
+from safecf.free_memory import check_free, training_bytes
 from safecf.models import files
 from safecf.models.callbacks import stop_requested
 from safecf.models.checkpoint import Run, fingerprints, read_checkpoint, write_checkpoint
@@ -132,6 +133,7 @@ def make_plan(
         groups = _group_risk(name, risk, labels[problem.active_users])
     data = {} if checkpoint is None and resume is None else fingerprints(problem, labels)
     run = Run(name, options, data, seed)
+    _check_memory(model, user_items)
     training = Training(problem.place(backend), groups or risk, solver, backend, seed)
     if earlier is None:
         start = training.start(model.factors, model.init_std)
@@ -140,6 +142,14 @@ def make_plan(
     before = replace(before, options={**kind.earlier_options, **before.options})
     run.check_continues(before, state, (user_items.num_users, user_items.num_items, model.factors))
     return Plan(run, training, groups, state.map(backend.place), history, resolved)
+
+
+def _check_memory(model: "ALSModel", data: Interactions) -> None:
+    """Raise if the factors, and what training derives from them, need more memory than is free."""
+    users, items, factors = data.num_users, data.num_items, int(model.factors)
+    needed = training_bytes(users, items, data.nnz, factors, max(1, int(model.num_threads)))
+    what = f"training {factors} factors of {users:,} users and {items:,} items"
+    check_free(needed, what, "lower factors, or drop users and items without interactions")
 
 
 def _group_risk(name: str, risk: Risk, labels: IdArray) -> GroupCVaR:

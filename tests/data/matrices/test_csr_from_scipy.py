@@ -1,5 +1,9 @@
 """`check_matrix` keeps good matrices as they are and refuses bad ones with a remedy."""
 
+import copy
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,9 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from safecf import SAFER2, free_memory
+from safecf.data.limits import LARGEST_WEIGHT, SMALLEST_WEIGHT
+from safecf.data.matrices import csr_from_scipy
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
+from safecf.data.matrices.interactions import Interactions
 from safecf.errors import ParameterWarning
+from safecf.split import per_user_holdout
 
 dense_matrices = arrays(
     np.float32,
@@ -59,11 +68,72 @@ def test_the_order_of_entries_does_not_matter(values, data):
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
-def test_clean_int32_indices_and_float32_values_are_not_copied(container):
-    matrix = container(EXAMPLE)
+@pytest.mark.parametrize("values", [EXAMPLE, EXAMPLE > 0])
+def test_what_is_written_to_the_matrix_later_changes_nothing(container, values):
+    matrix = container(values.astype(np.float32))
     checked = check_matrix(matrix)
-    assert np.shares_memory(checked.indices, matrix.indices)
-    assert np.shares_memory(checked.weights, matrix.data)
+    matrix.indices[:], matrix.indptr[:], matrix.data[:] = 2**31 - 1, 77, np.nan
+    np.testing.assert_array_equal(dense(checked), values)
+
+
+def duplicate_entries() -> sp.csr_matrix:
+    return raw_csr(np.full(3, 2.0), np.int32([1, 1, 0]), np.int32([0, 3]), (1, 2))
+
+
+@pytest.mark.filterwarnings("ignore::safecf.ParameterWarning")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sp.csr_matrix(EXAMPLE),
+        lambda: sp.csr_matrix(EXAMPLE > 0),
+        duplicate_entries,
+        lambda: sp.csc_matrix(EXAMPLE),
+        lambda: sp.bsr_matrix(EXAMPLE),
+        lambda: sp.coo_matrix(EXAMPLE),
+    ],
+)
+@pytest.mark.parametrize("call", range(8))
+def test_what_another_thread_writes_meanwhile_is_not_used_unchecked(monkeypatch, make, call):
+    """Every check has such a write after it; an unchecked index would be found in the result."""
+    matrix, calls = make(), []
+    arrays = [each for each in vars(matrix).values() if isinstance(each, np.ndarray)]
+    arrays += [each for each in vars(matrix).get("coords", ()) if isinstance(each, np.ndarray)]
+    first_outside = csr_from_scipy._first_outside
+
+    def check_and_write(*arguments):
+        found = first_outside(*arguments)
+        calls.append(found)
+        if len(calls) == call + 1:
+            for array in arrays:
+                array[:] = 120 if array.dtype.kind in "iu" else 1
+        return found
+
+    monkeypatch.setattr(csr_from_scipy, "_first_outside", check_and_write)
+    found = check_matrix(matrix)
+    assert found.indptr[0] == 0
+    assert (np.diff(found.indptr) >= 0).all()
+    assert found.indptr[-1] == found.indices.size
+    assert ((found.indices >= 0) & (found.indices < found.num_columns)).all()
+    assert found.weights is None or (found.weights > 0).all()
+
+
+def test_a_csr_can_only_be_read_however_it_was_made():
+    checked = check_matrix(sp.csr_matrix(EXAMPLE))
+    copies = [pickle.loads(pickle.dumps(checked)), copy.copy(checked), copy.deepcopy(checked)]
+    for found in (checked, checked.transpose(), checked.part(0, 2), replace(checked), *copies):
+        for name in ("indptr", "indices", "weights"):
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(found, name)[:1] = 0
+    for found in copies:
+        np.testing.assert_array_equal(dense(found), EXAMPLE)
+
+
+@pytest.mark.parametrize("write", ["sort_indices", "sum_duplicates", "eliminate_zeros"])
+def test_scipy_does_not_write_to_a_csr(write):
+    shared = check_matrix(sp.csr_matrix(EXAMPLE)).to_scipy()
+    shared.has_sorted_indices = shared.has_canonical_format = False
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(shared, write)()
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
@@ -238,8 +308,10 @@ def test_a_negative_duplicate_with_a_positive_sum_is_refused(container):
 
 @pytest.mark.filterwarnings("ignore::safecf.errors.ParameterWarning")
 def test_a_sum_that_overflows_is_refused():
-    matrix = raw_csr(np.float32([3e38, 3e38]), np.int32([0, 0]), np.int32([0, 2]), (1, 1))
-    with pytest.raises(ValueError, match=r"holds 6\.0.*e\+38 at row 0, column 0"):
+    matrix = raw_csr(np.float32([9e11, 9e11]), np.int32([0, 0]), np.int32([0, 2]), (1, 1))
+    with pytest.raises(
+        ValueError, match=r"holds 17.*\.0 at row 0, column 0; .*at most 1e\+12: clip"
+    ):
         check_matrix(matrix)
 
 
@@ -299,3 +371,38 @@ def test_another_number_of_columns_than_the_model_s_is_refused():
     with pytest.raises(ValueError, match=r"has 3 columns.*knows 5 items.*try user_items\.T"):
         check_matrix(transposed, columns=5)
     assert check_matrix(sp.csr_matrix(EXAMPLE), columns=3).num_columns == 3
+
+
+@pytest.mark.parametrize("weight", [LARGEST_WEIGHT, SMALLEST_WEIGHT])
+def test_the_limits_of_weights_train(weight):
+    matrix = sp.csr_matrix(np.where(np.eye(40, 30) + np.eye(40, 30, k=3) > 0, weight, 0))
+    model = SAFER2(factors=4, iterations=3, random_state=0).fit(matrix, show_progress=False)
+    assert all(np.isfinite(record.objective) for record in model.history)
+    assert np.isfinite(model.user_factors).all()
+    with pytest.raises(ValueError, match=r"weights are at most 1e\+12: clip or scale them"):
+        check_matrix(sp.csr_matrix([[np.nextafter(LARGEST_WEIGHT, np.inf)]]))
+    tiny = check_matrix(sp.csr_matrix([[1, SMALLEST_WEIGHT / 2]]))
+    assert tiny.indices.tolist() == [0]
+
+
+def test_a_matrix_that_does_not_fit_into_memory_is_refused(monkeypatch):
+    raw_ids = raw_csr(np.ones(2), np.int32([7, 2**31 - 2]), np.int32([0, 1, 2]), (2, 2**31 - 1))
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 10**10)
+    for make in (Interactions.from_csr, per_user_holdout):
+        told = r"by column, 2,147,483,647 x 2, needs 17\.2 GB of memory, while 10\.0 GB are free"
+        with pytest.raises(MemoryError, match=f"{told}; if raw ids are used as"):
+            make(raw_ids)
+    tall = Csr(np.zeros(1), np.zeros(0, np.int32), None, (1, 1))
+    many_rows = sp.csr_matrix((1, 1))
+    many_rows._shape, many_rows.indptr = (2**31 - 1, 1), tall.indptr
+    with pytest.raises(MemoryError, match="a copy of user_items, 2,147,483,647 x 1, needs 17"):
+        check_matrix(many_rows)
+
+
+def test_a_large_catalogue_fits(monkeypatch):
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 2 * 10**9)
+    items = 10**7
+    matrix = sp.csr_matrix((np.ones(2), ([0, 1], [7, items - 1])), shape=(2, items))
+    assert Interactions.from_csr(matrix).num_items == items
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: None)
+    assert Interactions.from_csr(matrix).num_items == items

@@ -88,7 +88,7 @@ COLUMNS = {
     "null rating": ({"rating": pa.array([None], pa.int8())}, ValueError, "'rating', row 0"),
     "NaN weight": ({"weight": [float("nan")]}, ValueError, "'weight', row 0 .*no number"),
     "negative weight": ({"weight": [-1]}, ValueError, "'weight', row 0 .*is negative; drop"),
-    "endless weight": ({"weight": [float("inf")]}, ValueError, "'weight', row 0 .*is above 3.4e"),
+    "endless weight": ({"weight": [float("inf")]}, ValueError, "'weight', row 0 .*is above 1e.12"),
     "zero weight": ({"weight": [0]}, ValueError, "no interaction is left of 1 rows: all weights"),
     "huge id": ({"user": pa.array([2**63], pa.uint64())}, ValueError, r"above 2\^63 - 1; cast"),
 }
@@ -237,9 +237,9 @@ def test_no_close_column_name_and_min_rating_of_another_type():
 
 
 def test_weights_whose_sum_overflows():
-    frame = {"user": ["a", "a"], "item": [1, 1], "w": [3e38, 3e38]}
-    message = "the weights of user 'a' with item 1 add up to 6e.38, above 3.4e.38; scale them"
+    frame = {"user": ["a", "a"], "item": [1, 1], "w": [9e11, 9e11]}
+    message = "the weights of user 'a' with item 1 add up to 1.8e.12, above 1e.12; scale them"
     with pytest.raises(ValueError, match=message):
         Interactions.from_frame(frame, weight="w")
     found = Interactions.from_frame(frame, weight="w", duplicates="max")
-    assert found.to_csr().data.tolist() == pytest.approx([3e38])
+    assert found.to_csr().data.tolist() == pytest.approx([9e11])

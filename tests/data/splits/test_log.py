@@ -1,5 +1,7 @@
 """`Log`: reading, merging, and splits by the original ids."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -145,3 +147,22 @@ def test_missing_times_and_weights_are_refused(large):
         bare.temporal()
     with pytest.raises(ValueError, match="the log has no weights; read it with weight="):
         bare.strong_generalization(weighted=True)
+
+
+def test_a_log_and_a_split_can_only_be_read(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("user,item,w\n" + "".join(f"{u},{i},2\n" for u in range(9) for i in range(6)))
+    log = datasets.read(path, weight="w")
+    split = log.strong_generalization(heldout=2)
+    for each in (log, pickle.loads(pickle.dumps(log))):
+        for name in ("users", "items", "user_ids", "item_ids", "weights"):
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(each, name)[:] = 0
+    for name in ("user_ids", "item_ids"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(split, name)[:] = 0
+    split.train.data[:] = 5  # the caller's to change
+    assert split.training.users.weights.tolist() == [5.0] * split.train.nnz
+    split.train.indices[:] = 2**31 - 1
+    with pytest.raises(ValueError, match="holds column 2147483647, outside of 0 to 5"):
+        _ = split.training

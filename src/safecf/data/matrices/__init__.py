@@ -6,6 +6,6 @@ Out: `Interactions`, the data type that models are fitted on: CSR by user and by
     columns -> coo -> csr_from_coo   -> csr -> interactions
     scipy.sparse   -> csr_from_scipy -> csr -> interactions
 
-Modules in reading order: `csr`, `ids`, `coo`, `csr_from_coo`, `csr_from_scipy`, `interactions`,
-`summary`.
+Modules in reading order: `read_only`, `csr`, `ids`, `coo`, `csr_from_coo`, `csr_from_scipy`,
+`interactions`, `summary`.
 """

@@ -8,17 +8,20 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from safecf import _core
+from safecf.data.matrices.read_only import ReadOnly
+from safecf.free_memory import check_free
 
 # Interactions that are worked on at a time, which bounds the memory.
 BLOCK = 2**18
 
 
 @dataclass(frozen=True, eq=False)
-class Csr:
+class Csr(ReadOnly):
     """Interactions by row: row r has the columns `indices[indptr[r]:indptr[r + 1]]`, ascending.
 
-    `weights` are the confidences c_rj > 0; None means all ones. The arrays may be shared with the
-    matrix they were made from: do not write to them.
+    `weights` are the confidences c_rj > 0; None means all ones. The arrays can only be read. The
+    constructor is internal: it checks nothing, and takes arrays that nobody else writes to;
+    `check_matrix` makes a `Csr` from any matrix.
     """
 
     indptr: NDArray[np.int64]
@@ -50,7 +53,7 @@ class Csr:
         return columns, self.weights[entries].astype(np.float64)
 
     def to_scipy(self) -> scipy.sparse.csr_matrix:
-        """Return the confidences as a scipy.sparse matrix; do not write to its indices."""
+        """Return the confidences as a scipy.sparse matrix, which shares what can only be read."""
         weights = np.ones(self.nnz, dtype=np.float32) if self.weights is None else self.weights
         arrays = (weights, self.indices, self.indptr)
         return scipy.sparse.csr_matrix(arrays, shape=self.shape, copy=False)
@@ -65,6 +68,7 @@ class Csr:
 
     def transpose(self) -> "Csr":
         """Return the same interactions by column."""
+        check_fits(self.num_columns, self.num_rows, self.nnz, "the matrix by column")
         indptr = np.empty(self.num_columns + 1, dtype=np.int64)
         indices = np.empty_like(self.indices)
         weights = None if self.weights is None else np.empty_like(self.weights)
@@ -92,3 +96,14 @@ class Csr:
             if filled.size:
                 mass[first + filled] = np.add.reduceat(products, starts[filled])
         return mass
+
+
+def check_fits(rows: int, columns: int, nnz: int, what: str) -> None:
+    """Raise if a `Csr` of this size needs more memory than is free: 8 (rows + 1) + 4 nnz bytes."""
+    remedy = "use a part of the data"
+    if rows > 10 * nnz:
+        remedy = (
+            "if raw ids are used as row or column numbers, number users and items without gaps, "
+            "as Interactions.from_frame does"
+        )
+    check_free(8 * (rows + 1) + 4 * nnz, f"{what}, {rows:,} x {columns:,},", remedy)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.data.limits import LARGEST_WEIGHT
+from safecf.data.limits import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from safecf.data.matrices.csr import Csr
 from safecf.errors import choose
 
@@ -74,7 +74,7 @@ def csr_from_coo(
     unsorted = Csr(by_user.indptr, items[order], None if weights is None else weights[order], shape)
     del by_user, order
     # Transposing twice sorts every row, and keeps duplicates in their order.
-    return _drop_zeros(_merge(unsorted.transpose().transpose(), duplicates))
+    return drop_zeros(_merge(unsorted.transpose().transpose(), duplicates))
 
 
 def drop_rare(matrix: Csr, cleaning: Cleaning) -> tuple[Csr, NDArray[np.bool_], NDArray[np.bool_]]:
@@ -89,7 +89,7 @@ def drop_rare(matrix: Csr, cleaning: Cleaning) -> tuple[Csr, NDArray[np.bool_], 
     if not rows.all():
         matrix = _select(matrix, np.repeat(rows, np.diff(matrix.indptr)))
         columns &= np.bincount(matrix.indices, minlength=matrix.num_columns) > 0
-    matrix = _drop_weights_of_one(matrix)
+    matrix = drop_weights_of_one(matrix)
     if rows.all() and columns.all():
         return matrix, rows, columns
     number = np.cumsum(columns, dtype=np.int32) - np.int32(1)
@@ -125,7 +125,7 @@ def _merge(matrix: Csr, duplicates: str) -> Csr:
             at = int(np.argmax(weights))
             raise PairError(
                 *pair(int(starts[at])),
-                f"the weights of {{pair}} add up to {weights[at]:.3g}, above {LARGEST_WEIGHT:.2g}; "
+                f"the weights of {{pair}} add up to {weights[at]:.3g}, above {LARGEST_WEIGHT:g}; "
                 "scale them, or choose duplicates='max'",
             )
         weights = weights.astype(np.float32, copy=False)
@@ -134,12 +134,14 @@ def _merge(matrix: Csr, duplicates: str) -> Csr:
     return Csr(merged.indptr, merged.indices, weights, matrix.shape)
 
 
-def _drop_zeros(matrix: Csr) -> Csr:
+def drop_zeros(matrix: Csr) -> Csr:
+    """Drop the entries of weight 0, or so near to it that float32 loses digits."""
     weights = matrix.weights
-    return matrix if weights is None else _select(matrix, weights > 0)
+    return matrix if weights is None else _select(matrix, weights >= SMALLEST_WEIGHT)
 
 
-def _drop_weights_of_one(matrix: Csr) -> Csr:
+def drop_weights_of_one(matrix: Csr) -> Csr:
+    """Drop the weights if all of them are 1."""
     if matrix.weights is None or not (matrix.weights == 1).all():
         return matrix
     return Csr(matrix.indptr, matrix.indices, None, matrix.shape)

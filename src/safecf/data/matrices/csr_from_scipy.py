@@ -1,6 +1,5 @@
 """`check_matrix`: from any scipy.sparse matrix to a checked `Csr`."""
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +8,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from safecf.data.limits import LARGEST_WEIGHT, MOST_IDS
-from safecf.data.matrices.csr import BLOCK, Csr
+from safecf.data.matrices.csr import BLOCK, Csr, check_fits
+from safecf.data.matrices.csr_from_coo import drop_weights_of_one, drop_zeros
 from safecf.errors import ParameterWarning, warn
+
+ARRAYS = ("indptr", "indices", "data")
 
 
 def check_matrix(
@@ -22,9 +24,11 @@ def check_matrix(
 ) -> Csr:
     """Convert `matrix` to a `Csr`; raise if it is not valid.
 
-    Takes any scipy.sparse matrix or array of finite values >= 0 and never modifies it. Formats
-    other than CSR are converted and duplicate entries are summed, each with a `ParameterWarning`;
-    explicit zeros are dropped. `columns` is the number of items that the model knows.
+    Takes any scipy.sparse matrix or array of finite values >= 0 and never modifies it. It is
+    copied first, and the copy is checked: what is written to `matrix` later, or by another thread
+    in the meantime, never gets past the checks. Formats other than CSR are converted and duplicate
+    entries are summed, each with a `ParameterWarning`; explicit zeros, and values below
+    `SMALLEST_WEIGHT`, are dropped. `columns` is the number of items that the model knows.
 
     >>> check_matrix(scipy.sparse.csr_matrix([[0, 2, 1]])).indices
     array([1, 2], dtype=int32)
@@ -33,16 +37,15 @@ def check_matrix(
     shape = _checked_shape(matrix, name, columns)
     if matrix.format != "csr":
         matrix = _converted(matrix, name)
-    indptr, indices = _checked_structure(matrix, name)
-    indptr, indices, data = _canonical(indptr, indices, matrix.data[: indices.size], shape, name)
-    if indices.size == 0 and not allow_empty:
+    check_fits(*shape, int(matrix.data.size), f"a copy of {name}")
+    indptr, indices, data = _checked_structure(matrix, shape, name)
+    found = _canonical(indptr, indices, data, shape, name)
+    if found.nnz == 0 and not allow_empty:
         raise ValueError(
             f"{name} has no interactions in any of its {shape[0]} rows; "
             "check the filter and the ids it was made with"
         )
-    if data.size == 0 or data.min() == data.max() == 1:
-        return Csr(indptr, indices, None, shape)
-    return Csr(indptr, indices, np.ascontiguousarray(data, dtype=np.float32), shape)
+    return found
 
 
 def _check_type(matrix: Any, name: str) -> None:
@@ -93,14 +96,13 @@ def _converted(matrix: Any, name: str) -> Any:
         ParameterWarning,
     )
     if matrix.format in ("csc", "bsr"):
-        # scipy does not check indices when it converts. check_format replaces attributes, hence
-        # the shallow copy.
-        try:
-            copy.copy(matrix).check_format(full_check=True)
+        try:  # scipy does not check indices when it converts
+            matrix = matrix.copy()
+            matrix.check_format(full_check=True)
         except ValueError as problem:
             raise ValueError(f"{name} is damaged: {problem}; build it anew") from problem
     entries = matrix.tocoo(copy=False)
-    rows, columns = entries.row, entries.col
+    rows, columns = np.array(entries.row), np.array(entries.col)
     for axis, ids, size in (("row", rows, matrix.shape[0]), ("column", columns, matrix.shape[1])):
         outside = _first_outside(ids, 0, size - 1)
         if outside is not None:
@@ -108,18 +110,23 @@ def _converted(matrix: Any, name: str) -> Any:
                 f"{name}: entry {outside} lies in {axis} {ids[outside]}, outside of 0 to "
                 f"{size - 1}; check the ids it was made with"
             )
-    _check_values(entries.data, lambda at: (rows[at], columns[at]), name)
     # float64, because sums of small integers overflow, and sums of booleans stay True.
     values = entries.data.astype(np.float64)
+    _check_values(values, lambda at: (rows[at], columns[at]), name)
     result = scipy.sparse.coo_matrix((values, (rows, columns)), shape=matrix.shape).tocsr()
     _warn_of_duplicates(values.size - result.nnz, name)
     return result
 
 
-def _checked_structure(matrix: Any, name: str) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return `indptr` and `indices`, checked for everything that the native code relies on."""
-    indptr, indices = np.asarray(matrix.indptr), np.asarray(matrix.indices)
-    num_rows, num_columns = matrix.shape
+def _checked_structure(
+    matrix: Any, shape: tuple[int, int], name: str
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+    """Return copies of `indptr` and `indices` that are checked, and `data` itself.
+
+    They are checked for everything that the native code relies on.
+    """
+    indptr, indices, data = (np.asarray(getattr(matrix, each)) for each in ARRAYS)
+    num_rows, num_columns = shape
     remedy = "build it anew, e.g. with scipy.sparse.coo_matrix((values, (rows, columns)))"
     if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
         raise ValueError(f"{name}: indptr and indices have to hold integers; {remedy}")
@@ -128,6 +135,7 @@ def _checked_structure(matrix: Any, name: str) -> tuple[NDArray[np.int64], NDArr
             f"{name}: indptr has shape {indptr.shape}, where {num_rows} rows need "
             f"({num_rows + 1},); {remedy}"
         )
+    indptr = indptr.astype(np.int64)
     if indptr[0] != 0:
         raise ValueError(f"{name}: indptr starts at {indptr[0]}, not at 0; {remedy}")
     falling = np.flatnonzero(indptr[1:] < indptr[:-1])
@@ -137,22 +145,24 @@ def _checked_structure(matrix: Any, name: str) -> tuple[NDArray[np.int64], NDArr
             f"{name}: indptr falls from {indptr[row]} to {indptr[row + 1]} at row {row}; {remedy}"
         )
     nnz = int(indptr[-1])
-    stored = (indices.shape, np.shape(matrix.data))
+    stored = (indices.shape, data.shape)
     if stored[0] != stored[1] or len(stored[0]) != 1 or stored[0][0] < nnz:
         raise ValueError(
             f"{name}: indptr ends at {nnz}, but indices have shape {stored[0]} and data "
             f"{stored[1]}; {remedy}"
         )
-    indptr = np.ascontiguousarray(indptr, dtype=np.int64)
-    # scipy allows unused entries after the last row.
-    indices = indices[:nnz]
-    outside = _first_outside(indices, 0, num_columns - 1)
-    if outside is not None:
-        raise ValueError(
-            f"{name}: row {_row_of(indptr, outside)} holds column {indices[outside]}, outside of "
-            f"0 to {num_columns - 1}; check the ids it was made with"
-        )
-    return indptr, np.ascontiguousarray(indices, dtype=np.int32)
+    # scipy allows unused entries after the last row. A wider type is checked before the cast, too,
+    # which wraps.
+    given = indices[:nnz]
+    copied = given.astype(np.int32)
+    for each in (given, copied):
+        outside = _first_outside(each, 0, num_columns - 1)
+        if outside is not None:
+            raise ValueError(
+                f"{name}: row {_row_of(indptr, outside)} holds column {each[outside]}, outside of "
+                f"0 to {num_columns - 1}; check the ids it was made with"
+            )
+    return indptr, copied, data[:nnz]
 
 
 def _canonical(
@@ -161,20 +171,25 @@ def _canonical(
     data: NDArray[Any],
     shape: tuple[int, int],
     name: str,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
-    """Sort rows, sum duplicates and drop zeros, on a copy; return valid arrays as they are."""
+) -> Csr:
+    """Copy and check the values; sort rows, sum duplicates and drop zeros where there are any."""
+    only_ones = bool(data.size == 0 or data.min() == data.max() == 1)
+    ascending = _is_ascending(indptr, indices)
+    if only_ones and ascending:
+        return Csr(indptr, indices, None, shape)
+    # once to show a bad value as it was given, once more because it may have changed since
     _check_values(data, lambda at: (_row_of(indptr, at), indices[at]), name)
-    if _is_ascending(indptr, indices) and (data.size == 0 or np.float32(data.min()) > 0):
-        return indptr, indices, data
-    clean = scipy.sparse.csr_matrix(
-        (data.astype(np.float64), indices, indptr), shape=shape, copy=True
-    )
-    clean.sum_duplicates()
-    _warn_of_duplicates(data.size - clean.nnz, name)
-    _check_values(clean.data, lambda at: (_row_of(clean.indptr, at), clean.indices[at]), name)
-    clean.data = clean.data.astype(np.float32)
-    clean.eliminate_zeros()
-    return clean.indptr.astype(np.int64), clean.indices.astype(np.int32, copy=False), clean.data
+    values: NDArray[Any] = data.astype(np.float32 if ascending else np.float64)
+    if not ascending:
+        clean = scipy.sparse.csr_matrix((values, indices, indptr), shape=shape, copy=False)
+        clean.sum_duplicates()
+        _warn_of_duplicates(values.size - clean.nnz, name)
+        indptr, indices = clean.indptr.astype(np.int64), clean.indices.astype(np.int32, copy=False)
+        values = clean.data
+    _check_values(values, lambda at: (_row_of(indptr, at), indices[at]), name)
+    values = values.astype(np.float32, copy=False)
+    found = drop_zeros(Csr(indptr, indices, values, shape))
+    return drop_weights_of_one(found)
 
 
 def _is_ascending(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> bool:
@@ -200,7 +215,7 @@ def _check_values(values: NDArray[Any], place: Callable[[int], tuple[Any, Any]],
     elif value < 0:
         remedy = "weights are >= 0: drop negative feedback, or keep the ratings above a threshold"
     else:
-        remedy = f"weights are at most {LARGEST_WEIGHT:.1e}: clip or scale them"
+        remedy = f"weights are at most {LARGEST_WEIGHT:g}: clip or scale them"
     raise ValueError(f"{name} holds {value} at row {row}, column {column}; {remedy}")
 
 

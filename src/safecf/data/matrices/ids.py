@@ -23,11 +23,11 @@ def check_ids(ids: ArrayLike | None, size: int, name: str) -> IdArray | None:
     """Return the ids of `size` rows as int64 numbers or str objects; raise if one repeats."""
     if ids is None:
         return None
-    found = np.asarray(ids)
+    found = np.array(ids)
     if found.ndim != 1 or found.size != size:
         raise ValueError(f"{name} has shape {found.shape}; give one id for each of the {size} rows")
     if found.dtype.kind in "iu" and (found.dtype.kind == "i" or found.max(initial=0) < 2**63):
-        found = found.astype(np.int64)
+        found = found.astype(np.int64, copy=False)
     elif _are_strings(ids, found):
         found = np.array(found.tolist(), dtype=object)
     else:

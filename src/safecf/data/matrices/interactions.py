@@ -14,6 +14,7 @@ from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_coo import Cleaning, PairError, csr_from_coo, drop_rare
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.data.matrices.ids import IdArray, check_ids, to_numpy
+from safecf.data.matrices.read_only import ReadOnly
 from safecf.data.matrices.summary import Summary
 from safecf.data.reading.layout import Column, Layout, Source
 from safecf.data.reading.paths import PARQUET, TEXT, Paths, find_files
@@ -21,11 +22,13 @@ from safecf.data.reading.sources import frame_source, parquet_source, text_sourc
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Interactions:
+class Interactions(ReadOnly):
     """Interactions by user and by item: `items` is the transpose of `users`.
 
     `user_ids[u]` and `item_ids[i]` are the original ids, int64 numbers or str objects; None
-    stands for 0, 1, 2 and so on.
+    stands for 0, 1, 2 and so on. An `Interactions` has memory of its own, which can only be read;
+    `to_csr` returns a copy. It is made by `from_csr`, `from_frame`, `from_parquet` or `from_csv`:
+    the constructor is internal.
 
     >>> Interactions.from_csr(scipy.sparse.csr_matrix([[0, 1, 1]])).items.shape
     (3, 1)
@@ -38,11 +41,20 @@ class Interactions:
     user_ids: IdArray | None = None
     item_ids: IdArray | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.users, Csr) or not isinstance(self.items, Csr):
+            raise TypeError(
+                f"Interactions is made by from_csr, from_frame, from_parquet or from_csv, not of a "
+                f"{type(self.users).__name__} and a {type(self.items).__name__}; try "
+                "Interactions.from_csr(user_items)"
+            )
+        super().__post_init__()
+
     @classmethod
     def from_csr(
         cls, matrix: Any, user_ids: ArrayLike | None = None, item_ids: ArrayLike | None = None
     ) -> Self:
-        """Convert a scipy.sparse matrix with users in rows and items in columns."""
+        """Convert a scipy.sparse matrix with users in rows and items in columns; it is copied."""
         users = check_matrix(matrix)
         row_ids = check_ids(user_ids, users.num_rows, "user_ids")
         column_ids = check_ids(item_ids, users.num_columns, "item_ids")
@@ -201,8 +213,13 @@ class Interactions:
         return self.users.nnz
 
     def to_csr(self) -> scipy.sparse.csr_matrix:
-        """Return a scipy.sparse matrix with users in rows; do not write to its indices."""
-        return self.users.to_scipy()
+        """Return a copy as a scipy.sparse matrix with users in rows.
+
+        >>> Interactions.from_frame({"user": ["ann", "bob"], "item": [7, 7]}).to_csr().toarray()
+        array([[1.],
+               [1.]], dtype=float32)
+        """
+        return self.users.to_scipy().copy()
 
     def summary(self) -> Summary:
         """Return the counts, the density, and quantiles of the interactions per user and item."""

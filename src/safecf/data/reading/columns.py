@@ -115,7 +115,7 @@ def _weights(array: Any, place: Place) -> Any:
             )
         if high > LARGEST_WEIGHT:
             where = place.first_of(pc.greater(weights, float(LARGEST_WEIGHT)))
-            raise ValueError(f"{where}: the weight is above {LARGEST_WEIGHT:.2g}; clip or scale it")
+            raise ValueError(f"{where}: the weight is above {LARGEST_WEIGHT:g}; clip or scale it")
     return weights
 
 

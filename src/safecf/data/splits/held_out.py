@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from safecf.data.limits import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from safecf.data.matrices.interactions import Interactions
+from safecf.data.matrices.read_only import ReadOnly
 from safecf.errors import ParameterWarning, warn
 
 Integers = NDArray[np.integer[Any]]
@@ -16,7 +18,7 @@ Labels = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class HeldOut(ReadOnly):
     """Held-out users, one per row: the model sees `history` and has to predict `target`.
 
     `groups` are the labels of the users, None if there are none.
@@ -28,12 +30,15 @@ class HeldOut:
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class Split(ReadOnly):
     """Training users, validation users and test users over the same items.
 
     Column i is the item `item_ids[i]`. `user_ids` are the original ids of the rows of train,
     validation and test, in this order. `dropped` counts the held-out interactions that are in none
     of the three, because their item (or their user, in splits of known users) is not in train.
+
+    The matrices are the caller's to change: whatever uses them checks a copy. The ids and groups
+    can only be read.
     """
 
     train: csr_matrix
@@ -95,16 +100,16 @@ def check_weights(weights: ArrayLike | None, size: int) -> NDArray[np.float32] |
     """Return the weights as float32; raise unless there is one above 0 per interaction."""
     if weights is None:
         return None
-    found = np.asarray(weights, dtype=np.float32)
+    found = np.array(weights, dtype=np.float32)
     if found.shape != (size,):
         raise ValueError(
             f"weights has shape {found.shape}, while there are {size} interactions; give one each"
         )
-    bad = np.flatnonzero(~(np.isfinite(found) & (found > 0)))
+    bad = np.flatnonzero(~((found >= SMALLEST_WEIGHT) & (found <= LARGEST_WEIGHT)))
     if bad.size:
         raise ValueError(
-            f"weights holds {found[bad[0]]} at {bad[0]}; weights are finite and above 0, drop the "
-            "other interactions"
+            f"weights holds {found[bad[0]]} at {bad[0]}; weights are above 0 and at most "
+            f"{LARGEST_WEIGHT:g}, drop the other interactions, or scale the weights"
         )
     return found
 

@@ -12,6 +12,7 @@ from safecf.data.matrices.coo import Coo, read_coo
 from safecf.data.matrices.csr_from_coo import Cleaning, PairError, csr_from_coo, drop_rare
 from safecf.data.matrices.ids import IdArray, sort_by_appearance, sort_by_id, to_numpy
 from safecf.data.matrices.interactions import Interactions
+from safecf.data.matrices.read_only import ReadOnly
 from safecf.data.reading.layout import Layout, Source
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.known_users import per_user_holdout, temporal
@@ -23,12 +24,13 @@ from safecf.data.splits.strong_generalization import (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Log:
+class Log(ReadOnly):
     """Row n: user `user_ids[users[n]]` interacted with item `item_ids[items[n]]`.
 
     `user_ids` and `item_ids` ascend, so that a split of the codes is also the split of the ids.
     Rows may have `ratings`, `weights` and `timestamps` (datetime64[us], UTC); `groups[u]` is the
-    label of user u. Columns that were not read are None.
+    label of user u. Columns that were not read are None. The arrays can only be read; the
+    constructor is internal, `datasets.read` and `datasets.load` make logs.
 
     >>> log = datasets.load("ml-1m", path="ml-1m.zip")
     >>> model.fit(log.interactions(min_user_interactions=5))
