@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from safecf.data.matrices.ids import IdArray, Index
 from safecf.data.matrices.interactions import Interactions
+from safecf.data.reading.arrow import load_pandas
 
 if TYPE_CHECKING:
     from safecf.models.recommender import Recommender
@@ -64,6 +65,7 @@ def recommend_frame(
         recalculate_user=recalculate_user,
         items=chosen,
     )
+    load_pandas()
     there = best >= 0
     number, rank = np.nonzero(there)
     columns = {

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from safecf.data.matrices.csr import Csr
+from safecf.data.reading.arrow import load_pandas
 
 # int64 numbers, or str objects; position n is the id of row or column n
 IdArray = NDArray[np.int64] | NDArray[np.object_]
@@ -66,6 +67,7 @@ def sort_by_id(codes: NDArray[np.int32], ids: Any) -> tuple[NDArray[np.int32], I
 
 def sort_by_appearance(codes: NDArray[np.int32], ids: IdArray) -> tuple[NDArray[np.int32], Any]:
     """Return the codes and ids renumbered by first appearance; ids without a code are dropped."""
+    load_pandas()
     # The transpose lists the positions of every code in ascending order.
     positions = Csr(np.arange(codes.size + 1), codes, None, (codes.size, ids.size)).transpose()
     used = np.flatnonzero(np.diff(positions.indptr))

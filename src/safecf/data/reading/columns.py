@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from safecf.data.limits import LARGEST_WEIGHT
+from safecf.data.reading.arrow import load_pandas
 from safecf.data.reading.layout import Layout, Source
 from safecf.data.reading.times import BadTimeError, to_timestamps
 
@@ -18,6 +19,7 @@ def read_columns(source: Source, layout: Layout) -> Iterator[dict[str, Any]]:
     user, item and group are int64 or large_string, rating and weight float64, timestamp
     timestamp[us]; none of them is null.
     """
+    load_pandas()
     first_row = 0
     for batch in source.batches():
         arrays = {}

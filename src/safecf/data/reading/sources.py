@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
+from safecf.data.reading.arrow import load_pandas
 from safecf.data.reading.delimited import delimited_source
 from safecf.data.reading.layout import Layout, Source, find_columns, name_by_role
 from safecf.data.reading.paths import PARQUET, name_damaged_file, one_line, open_file
@@ -17,6 +18,7 @@ ROWS_PER_BATCH = 2**20
 
 def frame_source(frame: Any, layout: Layout) -> Source:
     """Read a pandas frame, a mapping of columns, or anything with the Arrow PyCapsule interface."""
+    load_pandas()
     labels = _labels(frame)
     positions = find_columns(layout.columns, [str(label) for label in labels], FRAME)
     # Only the columns that are needed: the others may be of types that Arrow does not know.

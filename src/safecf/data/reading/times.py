@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from safecf.data.reading.arrow import load_pandas
+
 UNIT = "datetime64[us]"
 MICROSECONDS = pa.timestamp("us")
 # Seconds up to the year 10,000; larger numbers are in another unit.
@@ -70,6 +72,7 @@ def to_timestamps(array: Any) -> Any:
 
 def to_datetime64(values: Any, name: str) -> NDArray[Any]:
     """Convert a list or array of times to datetime64[us]; the formats are `to_timestamps`'."""
+    load_pandas()
     found = np.asarray(values)
     if found.dtype.kind == "M":
         # Arrow knows fewer units than numpy.
