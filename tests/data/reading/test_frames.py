@@ -72,7 +72,7 @@ BAD = {
     "mixed": (
         pd.DataFrame({"user": [1, "a"], "item": [1, 2]}),
         TypeError,
-        "frame: column 'user': Could not convert 'a'.*; cast it to int64 or to strings",
+        "frame: column 'user': Could not convert 'a'.*; cast it to numbers or to strings",
     ),
     "null in polars": (
         pl.DataFrame({"user": [1, 2], "item": ["a", None]}),
@@ -122,7 +122,7 @@ def test_columns_of_one_name_are_chosen_by_position(tmp_path):
 
 
 def test_integers_too_large_and_columns_of_different_length():
-    with pytest.raises(TypeError, match=r"frame: column 'user': .*; cast it to int64 or to str"):
+    with pytest.raises(TypeError, match=r"frame: column 'user': .*; cast it to numbers or to str"):
         Interactions.from_frame({"user": [2**70], "item": [1]})
     with pytest.raises(ValueError, match="frame: its columns have 1 and 2 rows; give all of them"):
         Interactions.from_frame({"user": [1, 2], "item": [1]})

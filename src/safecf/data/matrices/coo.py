@@ -156,7 +156,7 @@ class IdEncoder:
         if len(values) == 0:
             return np.empty(0, dtype=np.int32)
         if pa.types.is_integer(values.type):
-            numbers = values.to_numpy()
+            numbers = values.to_numpy().copy()  # a frame may be written to while it is read
             if self._extend_table(numbers):
                 return self._look_up(numbers)
         return self._hash(values)

@@ -31,6 +31,7 @@ def check_ids(ids: ArrayLike | None, size: int, name: str) -> IdArray | None:
         found = found.astype(np.int64, copy=False)
     elif _are_strings(ids, found):
         found = np.array(found.tolist(), dtype=object)
+        _check_text(found, name)
     else:
         kind = found.dtype if found.dtype.kind not in "OUT" else "mixed"
         raise TypeError(
@@ -47,6 +48,19 @@ def _are_strings(given: ArrayLike, found: NDArray[Any]) -> bool:
     is_string_array = found.dtype.kind in "UT" and hasattr(given, "dtype")
     values = given if isinstance(given, list | tuple) else found.tolist()
     return is_string_array or all(isinstance(value, str) for value in values)
+
+
+def _check_text(ids: IdArray, name: str) -> None:
+    """Raise if a string cannot be written as UTF-8: then no file can hold it."""
+    try:
+        "".join(ids).encode()
+    except UnicodeEncodeError as problem:
+        lone = problem.object[problem.start]
+        at = next(at for at, text in enumerate(ids) if lone in text)
+        raise ValueError(
+            f"{name} holds {ids[at][:50]!r} at {at}, which is no valid text; replace the "
+            "surrogates, as in text.encode(errors='replace').decode()"
+        ) from None
 
 
 def find_repeated(ids: IdArray) -> Any:

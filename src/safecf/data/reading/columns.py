@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from safecf.data.limits import LARGEST_WEIGHT
 from safecf.data.reading.arrow import load_pandas
 from safecf.data.reading.layout import Layout, Source
+from safecf.data.reading.paths import one_line
 from safecf.data.reading.times import BadTimeError, to_timestamps
 
 
@@ -25,7 +26,7 @@ def read_columns(source: Source, layout: Layout) -> Iterator[dict[str, Any]]:
         arrays = {}
         for role, column in layout.columns.items():
             place = Place(f"{source.name}: column {column!r}", source.place, first_row)
-            arrays[role] = CONVERT[role](_plain(batch.column(role)), place)
+            arrays[role] = CONVERT[role](_plain(_valid(batch.column(role), place)), place)
         first_row += batch.num_rows
         if layout.min_rating is not None:
             keep = pc.greater_equal(arrays["rating"], float(layout.min_rating))
@@ -52,6 +53,17 @@ class Place:
     def at(self, row: int) -> str:
         """Name the column and a row of the batch."""
         return f"{self.column}, {self.row(self.first + row)}"
+
+
+def _valid(array: Any, place: Place) -> Any:
+    """Raise if an Arrow array is damaged, or holds strings that are not UTF-8."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as problem:
+        raise ValueError(
+            f"{place.column} is damaged ({one_line(problem)}); write it anew"
+        ) from None
+    return array
 
 
 def _plain(array: Any) -> Any:
@@ -98,7 +110,8 @@ def _numbers(array: Any, place: Place) -> Any:
     ):
         raise TypeError(f"{place.column} holds {array.type}, not numbers; cast it to float64")
     # Integers beyond 2^53 lose digits, which does not matter in a rating or a weight.
-    numbers = pc.cast(array, pa.float64(), safe=False)
+    # The product is a copy: a frame may be written to while it is read.
+    numbers = pc.multiply(pc.cast(array, pa.float64(), safe=False), 1.0)
     missing = pc.is_null(numbers, nan_is_null=True)
     if pc.any(missing).as_py():
         where = place.first_of(missing)

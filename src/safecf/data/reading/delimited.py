@@ -16,6 +16,8 @@ from safecf.data.reading.paths import name_damaged_file
 
 BYTES_PER_BATCH = 2**23
 LONGEST_LINE = 2**20
+LONGEST_SHOWN = 60
+SEPARATORS = (",", ";", "\t", "|", "::")
 NUMERIC = ("rating", "weight")
 
 # The first bytes of files that are not text, and what to try.
@@ -32,19 +34,29 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 def delimited_source(name: str, open_file: Callable[[], Any], layout: Layout) -> Source:
     """Read delimited text batch by batch; `open_file` opens its bytes. Ids are read as strings."""
-    separator = layout.separator
-    if len(separator) not in (1, 2) or len(set(separator)) != 1:
-        raise ValueError(f"separator={separator!r} has to be one character, or '::'; try ','")
+    separator: Any = layout.separator
+    if not isinstance(separator, str) or not _is_separator(separator):
+        raise ValueError(
+            f"separator={separator!r} has to be one ASCII character, but no quote or line break, "
+            "or '::'; try ','"
+        )
     text = _Text(name, open_file, layout, _normalize(layout.encoding))
     return Source(name, text.batches, text.line_of)
 
 
+def _is_separator(text: str) -> bool:
+    same = len(text) in (1, 2) and len(set(text)) == 1
+    return same and text.isascii() and text[0] not in '"\r\n\0'
+
+
 def _normalize(encoding: str) -> str:
+    """Return the name of a text encoding; raise if it is unknown, or no text encoding (rot13)."""
     try:
+        b"ab".decode(encoding, "replace")
         return codecs.lookup(encoding).name
-    except LookupError:
+    except (LookupError, ValueError, TypeError):
         raise ValueError(
-            f"encoding={encoding!r} is not known; try 'utf8', 'latin-1' or 'utf-16'"
+            f"encoding={encoding!r} is no known text encoding; try 'utf8', 'latin-1' or 'utf-16'"
         ) from None
 
 
@@ -70,9 +82,14 @@ class _Text:
 
     def batches(self) -> Iterator[Any]:
         with name_damaged_file(self.name):
-            first = self._first_line()
+            line = self._first_line()
+            first = self._fields(line)
             names = first if self.layout.header else [str(at) for at in range(len(first))]
-            positions = find_columns(self.layout.columns, names, self.name)
+            try:
+                positions = find_columns(self.layout.columns, names, self.name)
+            except ValueError:
+                self._suggest_separator(line)
+                raise
             raw = [f"f{at}" for at in range(self.stride * (len(names) - 1) + 1)]
             selected = {role: raw[self.stride * at] for role, at in positions.items()}
             # A column with two roles is read as numbers, if one of them is numeric.
@@ -82,10 +99,11 @@ class _Text:
                 try:
                     for batch in self._open_csv(file, raw, types):
                         yield name_by_role(batch, selected)
-                except pa.ArrowInvalid as problem:
-                    if "Empty CSV file" in str(problem):
+                except (pa.ArrowInvalid, UnicodeError) as problem:
+                    # a file that holds the header alone, with or without a line break
+                    if re.search("Empty CSV file|Could not skip initial", str(problem)):
                         return
-                    raise ValueError(self._translate(str(problem), positions)) from problem
+                    raise ValueError(self._translate(problem, positions)) from problem
 
     def _open_csv(self, file: Any, names: list[str], types: dict[str, Any]) -> Any:
         return pyarrow.csv.open_csv(
@@ -111,25 +129,64 @@ class _Text:
         # The decoder reads ahead: a wrong byte further down must not fail the lines before it.
         return io.TextIOWrapper(self.open_file(), encoding=encoding, errors="replace", newline="")
 
-    def _first_line(self) -> list[str]:
-        """Return the fields of the first line; raise if the file is empty or not text."""
+    def _first_line(self) -> str:
+        """Return the first line; raise if the file is empty or not text."""
         with self.open_file() as file:
             begin = file.read(8)
         for signature, remedy in SIGNATURES.items():
             if begin.startswith(signature):
                 raise ValueError(f"{self.name}: {remedy}")
-        if begin.startswith(UTF_16) and not self.encoding.startswith("utf-16"):
+        if begin.startswith(UTF_16) and not self.encoding.startswith(("utf-16", "utf-32")):
             raise ValueError(f"{self.name}: it is written in UTF-16; try encoding='utf-16'")
-        with self._decoded() as text:
-            line = text.readline(LONGEST_LINE)
+        try:
+            with self._decoded() as text:
+                line = text.readline(LONGEST_LINE)
+        except UnicodeError:  # UTF-16 and UTF-32 without the mark at the beginning
+            raise ValueError(f"{self.name}: {self._wrong_encoding()}") from None
         if not line:
             raise ValueError(f"{self.name}: the file is empty; check how it was written")
         if "\ufffd" in line:
             raise ValueError(f"{self.name}: line 1: {self._wrong_encoding()}")
-        line = line.rstrip("\r\n")
+        if not line.strip("\r\n"):
+            raise ValueError(
+                f"{self.name}: line 1 is empty; remove the empty lines at the beginning"
+            )
+        if len(line) == LONGEST_LINE:
+            raise ValueError(
+                f"{self.name}: line 1 has {LONGEST_LINE:,} characters or more; is this a text file "
+                "with one interaction per line?"
+            )
+        return line.rstrip("\r\n")
+
+    def _fields(self, line: str) -> list[str]:
+        """Return the fields of the first line."""
         if self.stride > 1:
             return line.split(self.layout.separator)
-        return next(csv.reader([line], delimiter=self.delimiter), [])
+        try:
+            return next(csv.reader([line], delimiter=self.delimiter, strict=True))
+        except csv.Error as problem:
+            if "end of data" in str(problem):
+                raise ValueError(
+                    f"{self.name}: line 1 ends within quotes; close the quote, or remove the line "
+                    "break from the name of the column"
+                ) from None
+            if "field limit" in str(problem):
+                raise ValueError(
+                    f"{self.name}: line 1 has a field of more than {csv.field_size_limit():,} "
+                    "characters; is this a text file, and is another separator= meant?"
+                ) from None
+            return next(csv.reader([line], delimiter=self.delimiter))
+
+    def _suggest_separator(self, line: str) -> None:
+        """Raise if the first line has more of another separator than of the given one."""
+        count = {each: line.count(each) for each in (*SEPARATORS, self.layout.separator)}
+        likely = max(count, key=lambda each: (count[each], len(each)))
+        if count[likely] > count[self.layout.separator]:
+            shown = line if len(line) <= LONGEST_SHOWN else line[:LONGEST_SHOWN] + "…"
+            raise ValueError(
+                f"{self.name}: line 1, {shown!r}, is not separated by {self.layout.separator!r}; "
+                f"try separator={likely!r}"
+            ) from None
 
     def line_of(self, row: int) -> str:
         """Name the line where a row (counted from 0) begins; reads the file again, up to there."""
@@ -146,11 +203,14 @@ class _Text:
                 pass
         return f"row {record + 1}"
 
-    def _translate(self, problem: str, positions: dict[str, int]) -> str:
+    def _translate(self, problem: Exception, positions: dict[str, int]) -> str:
         """Translate pyarrow's CSV errors."""
-        record = re.search(r"Row #(\d+)", problem)
+        if isinstance(problem, UnicodeError):
+            return f"{self.name}: {self._wrong_encoding()}"
+        text = str(problem)
+        record = re.search(r"Row #(\d+)", text)
         line = f"{self.line_of(int(record[1]) - 1 - self.header_lines)}: " if record else ""
-        return f"{self.name}: {line}{self._explain(problem, positions)}"
+        return f"{self.name}: {line}{self._explain(text, positions)}"
 
     def _explain(self, problem: str, positions: dict[str, int]) -> str:
         lengths = re.search(r"Expected (\d+) columns, got (\d+)", problem)
@@ -162,6 +222,11 @@ class _Text:
             )
         if "UTF8" in problem or "codec" in problem:
             return self._wrong_encoding()
+        if "straddling" in problem:
+            return (
+                f"a line, or a text in quotes, is longer than {BYTES_PER_BATCH >> 20} MiB; is a "
+                "quote not closed, or is it another kind of file?"
+            )
         wrong = re.search(r"CSV column #(\d+).*error to (\w+): invalid value '(.*)'", problem, re.S)
         if wrong:
             roles = {self.stride * at: role for role, at in positions.items()}
@@ -175,4 +240,5 @@ class _Text:
 
     def _wrong_encoding(self) -> str:
         known = "UTF-8" if self.encoding.startswith("utf-8") else self.encoding
-        return f"it is not written in {known}; try encoding='latin-1', or convert it"
+        other = "latin-1" if known == "UTF-8" else "utf8"
+        return f"it is not written in {known}; try encoding={other!r}, or convert it"

@@ -11,6 +11,9 @@ import pyarrow as pa
 # a name, or a position counted from 0
 Column = str | int
 
+# the longest column name that error messages show whole
+LONGEST_SHOWN = 60
+
 # what a column can hold
 ROLES = ("user", "item", "rating", "weight", "timestamp", "group")
 
@@ -38,6 +41,13 @@ class Layout:
     encoding: str = "utf8"
 
     def __post_init__(self) -> None:
+        for role in ROLES:
+            column: Any = getattr(self, role)
+            wrong = isinstance(column, bool) or not isinstance(column, str | int)
+            if wrong and (column is not None or role in ("user", "item")):
+                raise TypeError(
+                    f"{role} is {column!r}; give the name of a column, or its position from 0"
+                )
         lowest: Any = self.min_rating
         if lowest is None:
             return
@@ -81,15 +91,19 @@ def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) 
         elif isinstance(column, int) and 0 <= column < len(names):
             positions[role] = column
         else:
-            shown = ", ".join(repr(name) for name in names[:20]) + (", …" if names[20:] else "")
+            shown = ", ".join(map(_short, names[:20])) + (", …" if names[20:] else "")
             near = difflib.get_close_matches(str(column).lower(), names, n=1, cutoff=0.5)
             near += [name for name in names if name.lower().startswith(str(column).lower())]
-            remedy = f"try {role}={near[0]!r}" if near else f"choose another one by {role}="
+            remedy = f"try {role}={_short(near[0])}" if near else f"choose another one by {role}="
             raise ValueError(
                 f"{source}: there is no column {column!r} for the {role}; it has "
                 f"{shown or 'no columns at all'}; {remedy}"
             )
     return positions
+
+
+def _short(name: str) -> str:
+    return repr(name) if len(name) <= LONGEST_SHOWN else repr(name[:LONGEST_SHOWN]) + "…"
 
 
 def name_by_role(batch: Any, columns: Mapping[str, int | str]) -> Any:

@@ -26,9 +26,20 @@ def find_files(paths: Paths, suffixes: tuple[str, ...]) -> list[Path]:
     A folder stands for the files at any depth with one of the `suffixes`. Names that start with a
     dot or an underscore are skipped.
     """
-    entries = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    entries: list[Any]
+    if isinstance(paths, str | os.PathLike):
+        entries = [paths]
+    else:
+        entries = list(paths) if isinstance(paths, Iterable) else [paths]
     found: list[Path] = []
     for entry in entries:
+        if not isinstance(entry, str | os.PathLike) or isinstance(paths, bytes):
+            raise TypeError(
+                f"{paths!r:.60} is no path; give a path, a folder or a pattern as str, or a list "
+                "of them"
+            )
+        if not os.fspath(entry):
+            raise FileNotFoundError("the path is empty; give a file, or '.' for this folder")
         path = Path(entry)
         if path.is_dir():
             files = [file for file in sorted(path.rglob("*")) if _matches(file, path, suffixes)]

@@ -1,6 +1,6 @@
 """Frames, Parquet files and text files as `Source`; neither pandas nor polars is imported."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ def frame_source(frame: Any, layout: Layout) -> Source:
     wanted = list(dict.fromkeys(positions.values()))
     if isinstance(frame, Mapping):
         stream = _table(labels, wanted, lambda at: frame[labels[at]])
-    elif hasattr(frame, "iloc"):
+    elif _is_pandas(frame):
         stream = _table(labels, wanted, lambda at: frame.iloc[:, at])
     elif isinstance(frame, pa.Table | pa.RecordBatch):
         stream = frame.select(wanted)
@@ -36,8 +36,11 @@ def frame_source(frame: Any, layout: Layout) -> Source:
     selected = {role: wanted.index(at) for role, at in positions.items()}
 
     def batches() -> Iterator[Any]:
-        for batch in pa.RecordBatchReader.from_stream(stream):
-            yield name_by_role(batch, selected)
+        try:
+            for batch in pa.RecordBatchReader.from_stream(stream):
+                yield name_by_role(batch, selected)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as problem:
+            raise TypeError(f"{FRAME}: {one_line(problem)}; try pyarrow.table(...)") from problem
 
     return Source(FRAME, batches)
 
@@ -72,22 +75,32 @@ def parquet_source(path: Path, layout: Layout) -> Source:
                         selected = {role: wanted.index(names[at]) for role, at in selected.items()}
                     for batch in file.iter_batches(ROWS_PER_BATCH, columns=wanted):
                         yield name_by_role(batch, selected)
-            except pa.ArrowInvalid as problem:
-                raise ValueError(
-                    f"{name}: it is no Parquet file, or cut off or damaged ({one_line(problem)}); "
-                    "write or copy it again"
-                ) from problem
+            except (pa.ArrowException, UnicodeError) as problem:
+                if isinstance(problem, OSError | MemoryError | pa.ArrowCancelled):
+                    raise
+                raise ValueError(_damaged(name, problem)) from problem
 
     return Source(name, batches)
+
+
+def _damaged(name: str, problem: Exception) -> str:
+    told = one_line(problem)
+    if "magic bytes" in told or "file size is" in told:
+        return f"{name}: it is no Parquet file, or cut off; write or copy it again"
+    return f"{name}: it is damaged, or of a kind that is not supported ({told}); write it again"
+
+
+def _is_pandas(frame: Any) -> bool:
+    return hasattr(frame, "iloc") and hasattr(frame, "columns")
 
 
 def _labels(frame: Any) -> list[Any]:
     """Return the labels of the columns, which pandas allows to be of any type."""
     if isinstance(frame, Mapping):
         return list(frame)
-    if hasattr(frame, "iloc"):
+    if _is_pandas(frame):
         return list(frame.columns)
-    if not hasattr(frame, "__arrow_c_stream__"):
+    if not hasattr(frame, "__arrow_c_stream__") or not hasattr(frame, "schema"):
         hint = "call .collect() first" if hasattr(frame, "collect") else "try pyarrow.table(...)"
         raise TypeError(
             f"frame is of type {type(frame).__name__}, not a DataFrame of pandas or polars nor an "
@@ -102,13 +115,23 @@ def _table(labels: list[Any], wanted: list[int], column: Callable[[int], Any]) -
     arrays = []
     for at in wanted:
         values = column(at)
+        if isinstance(values, str | bytes | Set | Mapping):
+            raise TypeError(
+                f"{FRAME}: column {labels[at]!r} is a {type(values).__name__}; give an array or a "
+                "list with one value per row"
+            )
         try:
             known = isinstance(values, pa.Array | pa.ChunkedArray)
             arrays.append(values if known else pa.array(values, from_pandas=True))
+        except UnicodeEncodeError as problem:
+            raise ValueError(
+                f"{FRAME}: column {labels[at]!r} holds {problem.object[:50]!r}, which is no valid "
+                "text; replace the surrogates, as in text.encode(errors='replace').decode()"
+            ) from problem
         except (OverflowError, TypeError, pa.ArrowException) as problem:
             reason = "; ".join(str(part) for part in problem.args)
             raise TypeError(
-                f"{FRAME}: column {labels[at]!r}: {reason}; cast it to int64 or to strings"
+                f"{FRAME}: column {labels[at]!r}: {reason}; cast it to numbers or to strings"
             ) from problem
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
