@@ -7,6 +7,7 @@ import typer
 
 from safecf.cli.command_options import HELDOUT_HELP, DataOptions, SplitOptions, with_records
 from safecf.data.splits.protocol import SEED
+from safecf.errors import ParameterWarning, warn
 
 app = typer.Typer(no_args_is_help=True, help="Summarise data, or split it.")
 
@@ -51,6 +52,14 @@ def split(
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"{out} is a file; give a folder with --out")
     found = load_data(data)
+    if found.made is not None:
+        raise ValueError(f"{data.data[0]} is split already; give the data that it was made from")
+    for name in ("weight", "group"):
+        if getattr(data, name) is not None:
+            warn(
+                f"the files hold no {name}s; give the data itself to evaluate with {name}=",
+                ParameterWarning,
+            )
     made = found.split(SplitOptions(heldout=heldout, split_seed=seed))
     write_split(made, found.log, out)
     counts = (made.train.shape[0], made.validation.target.shape[0], made.test.target.shape[0])

@@ -90,7 +90,7 @@ def _run(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions) ->
         options.report,
         options.out,
         options.quiet,
-        settings=split.settings() | {"command": results.command_line()},
+        settings=inputs.split_settings(data, split) | {"command": results.command_line()},
     )
     models = inputs.name_models(options.model, options.seed)
     if split.repeats > 1:

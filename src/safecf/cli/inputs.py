@@ -1,20 +1,22 @@
-"""The inputs of a command: data by name or path, and models by name and options."""
+"""The inputs of a command: data by name or path, splits, and models by name and options."""
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
-from safecf.cli.command_options import COUNTS, DataOptions, SplitOptions
+from safecf.cli.command_options import COUNTS, DataOptions, SplitOptions, flag
 from safecf.data.datasets.dataset import DataSet
 from safecf.data.datasets.loading import DATASETS, load, read_files
 from safecf.data.datasets.synthetic import SHAPES, synthetic
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
+from safecf.data.splits.split_files import is_split, read
 from safecf.errors import choose
 from safecf.models import MODELS, Recommender
 from safecf.models.options import check_options
@@ -22,11 +24,15 @@ from safecf.models.options import check_options
 
 @dataclass(frozen=True)
 class Data:
-    """A log, the options that it was read with, and its data set, if it has a name."""
+    """A log, the options that it was read with, and its data set, if it has a name.
+
+    `made` is the split that was read from a folder, of which the log has all interactions.
+    """
 
     log: Log
     options: DataOptions
     dataset: DataSet | None = None
+    made: Split | None = None
 
     @cached_property
     def filtered(self) -> Log:
@@ -36,6 +42,9 @@ class Data:
 
     def split(self, options: SplitOptions) -> Split:
         """Split by the options; for the paper's data sets, its numbers are the defaults."""
+        if self.made is not None:
+            split_settings(self.options, options)
+            return self.made
         log = self.filtered
         given: dict[str, Any] = {"weighted": self.options.weight is not None}
         if options.split == "temporal":
@@ -70,11 +79,42 @@ def load_data(options: DataOptions) -> Data:
     if name in SHAPES and len(options.data) == 1:
         options.refuse_others(COUNTS, f"the synthetic data {name!r}")
         return Data(draw(name), options)
+    if _is_split(options):
+        options.refuse_others((), f"{name}, which is split already")
+        made = read(name)
+        return Data(_whole(made), options, made=made)
     if options.path is not None:
         raise ValueError(f"--path is for {', '.join(DATASETS)}; give the files themselves instead")
     if len(options.data) == 1 and not Path(name).suffix and not Path(name).exists():
         choose("data set or file", name, {**DATASETS, **SHAPES})
     return Data(read_files(options.data, options.layout()), options)
+
+
+def split_settings(data: DataOptions, options: SplitOptions) -> dict[str, object]:
+    """Return the settings that reproduce the split; raise if the data is split already, but not so.
+
+    The settings of a split that is read from a folder are in its files alone.
+    """
+    if not _is_split(data):
+        return options.settings()
+    for field in fields(options):
+        if getattr(options, field.name) != field.default:
+            raise ValueError(
+                f"{flag(field.name)} does not apply to {data.data[0]}, which is split already; "
+                "leave it out, or give the data that it was made from"
+            )
+    return {"split": f"read from {data.data[0]}"}
+
+
+def _is_split(options: DataOptions) -> bool:
+    name = options.data[0]
+    return len(options.data) == 1 and name not in (*DATASETS, *SHAPES) and is_split(name)
+
+
+def _whole(split: Split) -> Log:
+    """Return all interactions of a split."""
+    held_out = [each.history + each.target for each in (split.validation, split.test)]
+    return Log.of_matrix(scipy.sparse.vstack([split.train, *held_out], format="csr"))
 
 
 def draw(shape: str, seed: int = 0) -> Log:

@@ -124,7 +124,7 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
             pick=pick,
             seed=options.seed,
             show_progress=not options.quiet,
-            settings=split.settings() | {"command": results.command_line()},
+            settings=inputs.split_settings(data, split) | {"command": results.command_line()},
         )
     except TuningInterrupted as interrupted:
         typer.echo(str(interrupted), err=True)

@@ -1,5 +1,11 @@
-"""The six text files of a split, in the format of Liang et al. (2018)."""
+"""The six text files of a split, in the format of Liang et al. (2018), written and read.
 
+A line `uid,sid` is a user and an item of the split; the users of train come first, then those of
+validation and of test. Line n of unique_sid.txt is the id of column n. There are no weights, no
+groups, and no ids of users.
+"""
+
+import os
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -8,11 +14,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
-from safecf.data.matrices.ids import Index
-from safecf.data.splits.held_out import Split
+from safecf.data.matrices.coo import IdEncoder
+from safecf.data.matrices.ids import IdArray, Index, to_numpy
+from safecf.data.reading.columns import Place, read_columns
+from safecf.data.reading.layout import Layout
+from safecf.data.reading.sources import text_source
+from safecf.data.splits.held_out import HeldOut, Ids, Integers, Split, sparse
 from safecf.data.splits.log import Log
 
 NAMES = (
@@ -24,6 +36,8 @@ NAMES = (
     "unique_sid.txt",
 )
 
+PARTS = ("train", "validation", "test")
+
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -31,9 +45,9 @@ def write_split(split: Split, log: Log, folder: Path) -> None:
     """Write the split of a log into a folder: all six files, or none.
 
     A line `uid,sid` is a row and a column of the split; rows are counted over train, validation and
-    test. Lines are in the order of the log, those of held-out users grouped by ascending id. Line n
-    of unique_sid.txt is the id of column n.
+    test. Lines are in the order of the log, those of held-out users grouped by ascending id.
     """
+    _check_lines(split.item_ids)
     folder.parent.mkdir(parents=True, exist_ok=True)
     work = folder.with_name(f".{secrets.token_hex(8)}.tmp")
     work.mkdir()
@@ -47,6 +61,135 @@ def write_split(split: Split, log: Log, folder: Path) -> None:
             (work / name).replace(folder / name)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def is_split(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder has the training file and the item ids of a split."""
+    return all((Path(folder) / name).is_file() for name in (NAMES[0], NAMES[-1]))
+
+
+def read(folder: str | os.PathLike[str]) -> Split:
+    """Read a split that `safecf data split`, or the code of Liang et al., has written.
+
+    The rows of each part are its users in ascending order of their numbers, which are the
+    `user_ids`: the files hold no other ids, and no users without interactions. Item ids become
+    integers if all of them are.
+
+    >>> split = safecf.split.read("ml-1m-split")
+    >>> safecf.evaluate(safecf.SAFER2().fit(split.training), split)
+    """
+    place = Path(folder)
+    missing = [name for name in NAMES if not (place / name).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"{place}: there is no {' and no '.join(missing)}; a split has the files "
+            f"{', '.join(NAMES)}, which safecf data split writes"
+        )
+    items = _read_items(place / NAMES[-1])
+    pairs = {name: _read_pairs(place / name, items.size) for name in NAMES[:-1]}
+    users = {
+        part: np.unique(np.concatenate([pairs[name][0] for name in pairs if name.startswith(part)]))
+        for part in PARTS
+    }
+    for first, second in (PARTS[:2], PARTS[::2], PARTS[1:]):
+        both = np.intersect1d(users[first], users[second])
+        if both.size:
+            raise ValueError(
+                f"{place}: user {both[0]} is in {first} and in {second}, as {both.size:,} are; a "
+                "user belongs to one of them, split the data anew"
+            )
+
+    def matrix(part: str, name: str) -> csr_matrix:
+        uid, sid = pairs[name]
+        shape = (users[part].size, items.size)
+        return sparse(np.searchsorted(users[part], uid), sid, shape)
+
+    def held_out(part: str) -> HeldOut:
+        shown, hidden = f"{part}_tr.csv", f"{part}_te.csv"
+        uid, sid = (np.concatenate([pairs[shown][side], pairs[hidden][side]]) for side in (0, 1))
+        _check_unique(uid, sid, f"{place / shown} and {hidden}")
+        return HeldOut(matrix(part, shown), matrix(part, hidden))
+
+    if not users["train"].size:
+        raise ValueError(f"{place / NAMES[0]}: there are no rows; split the data anew")
+    return Split(
+        train=matrix("train", NAMES[0]),
+        validation=held_out("validation"),
+        test=held_out("test"),
+        item_ids=items,
+        user_ids=np.concatenate(list(users.values())),
+    )
+
+
+def _check_lines(ids: Ids) -> None:
+    """Raise if an id holds a character at which some program begins a new line."""
+    for number, each in enumerate(ids.tolist()):
+        if isinstance(each, str) and len(f"{each}.".splitlines()) > 1:
+            raise ValueError(
+                f"item {each[:50]!r} (column {number}) holds a line break, while a line of "
+                f"{NAMES[-1]} is one item; replace the line breaks in the item ids"
+            )
+
+
+def _read_items(path: Path) -> IdArray:
+    """Return the ids of the columns, one per line."""
+    try:
+        lines = path.read_bytes().decode("utf-8-sig").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as problem:
+        raise ValueError(
+            f"{path}: it is not written in UTF-8 (byte {problem.start}); convert it"
+        ) from None
+    lines = [line.removesuffix("\r") for line in lines]
+    if lines == [""]:
+        raise ValueError(f"{path}: the file is empty; split the data anew")
+    encoder = IdEncoder()
+    codes = encoder.codes(pa.array(lines, pa.large_string()))
+    again = np.flatnonzero(codes != np.arange(codes.size))
+    if again.size:
+        raise ValueError(
+            f"{path}: line {again[0] + 1}: {lines[again[0]][:50]!r} is in an earlier line, too; "
+            "give every item one line"
+        )
+    return to_numpy(encoder.ids(integers_in_text=True))
+
+
+def _read_pairs(path: Path, items: int) -> Pairs:
+    """Return uid and sid of every line."""
+    layout = Layout(user="uid", item="sid")
+    source = text_source(path, layout)
+    first, parts = 0, []
+    for arrays in read_columns(source, layout):
+        part = []
+        for role, column in layout.columns.items():
+            place = Place(f"{path}: column {column!r}", source.place, first)
+            whole = pc.match_substring_regex(arrays[role], "^[0-9]{1,18}$")
+            if not pc.all(whole).as_py():
+                where = place.first_of(pc.invert(whole))
+                raise ValueError(f"{where}: it is no whole number from 0; split the data anew")
+            part.append(arrays[role].cast(pa.int64()).to_numpy())
+        outside = part[1] >= items
+        if outside.any():
+            at = int(np.argmax(outside))
+            raise ValueError(
+                f"{place.at(at)}: item {part[1][at]} is not among the {items:,} items of "
+                f"{NAMES[-1]}; do the files belong to the same split?"
+            )
+        first += len(part[0])
+        parts.append(part)
+    nothing = np.empty(0, dtype=np.int64)
+    uid, sid = (np.concatenate([nothing, *(part[side] for part in parts)]) for side in (0, 1))
+    _check_unique(uid, sid, str(path))
+    return uid, sid
+
+
+def _check_unique(uid: Integers, sid: Integers, where: str) -> None:
+    order = np.lexsort((sid, uid))
+    repeated = (np.diff(uid[order]) == 0) & (np.diff(sid[order]) == 0)
+    if repeated.any():
+        at = order[int(np.argmax(repeated))]
+        raise ValueError(
+            f"{where}: user {uid[at]} has item {sid[at]} more than once; drop the repeated lines"
+        )
 
 
 def _parts(split: Split, log: Log) -> Iterator[Pairs]:

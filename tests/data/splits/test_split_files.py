@@ -1,0 +1,162 @@
+"""The six files of a split: what is written is read back, and everything else is refused."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import safecf
+from safecf.data.splits.log import Log
+from safecf.data.splits.split_files import NAMES, is_split, write_split
+
+LINE_BREAKS = [
+    "\n",
+    "\r",
+    "\r\n",
+    "\x0b",
+    "\x0c",
+    "\x1c",
+    "\x1d",
+    "\x1e",
+    "\x85",
+    "\u2028",
+    "\u2029",
+]
+
+
+def log_of(items: int, seed: int, names=None) -> Log:
+    """Return a random log, whose items have these names."""
+    liked = np.random.default_rng(seed).random((30, items)) < 0.4
+    users, columns = np.nonzero(liked)
+    order = np.random.default_rng(seed).permutation(users.size)
+    ids = np.arange(items) * 3 if names is None else np.array(sorted(names), dtype=object)
+    return Log(users[order].astype(np.int32), columns[order].astype(np.int32), np.arange(30), ids)
+
+
+def dense(split):
+    parts = (split.validation, split.test)
+    return [split.train.toarray()] + [
+        each.toarray() for part in parts for each in (part.history, part.target)
+    ]
+
+
+def without_empty_rows(train, *held_out):
+    """Drop the held-out users who have no interactions, which no file holds."""
+    kept = [train]
+    for history, target in (held_out[:2], held_out[2:]):
+        known = (history + target).any(axis=1)
+        kept += [history[known], target[known]]
+    return kept
+
+
+# str.splitlines breaks lines at all of these; other characters, NUL and spaces too, are kept
+NAMES_OF_ITEMS = st.lists(
+    st.text(st.characters(exclude_characters="".join(LINE_BREAKS), exclude_categories=["Cs"])),
+    min_size=8,
+    max_size=12,
+    unique=True,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1000), st.one_of(st.none(), NAMES_OF_ITEMS))
+def test_what_is_written_is_read_back(seed, names):
+    log = log_of(8 if names is None else len(names), seed, names)
+    split = log.strong_generalization(heldout=4, min_interactions=1)
+    with tempfile.TemporaryDirectory() as folder:
+        write_split(split, log, Path(folder))
+        found = safecf.split.read(folder)
+    if names is None or not all(text.lstrip("-").isdecimal() for text in names):
+        assert found.item_ids.tolist() == split.item_ids.tolist()
+    expected = without_empty_rows(*dense(split))
+    for before, after in zip(expected, dense(found), strict=True):
+        np.testing.assert_array_equal(before, after)
+    assert found.user_ids.size == sum(map(len, (expected[0], expected[1], expected[3])))
+    assert found.training.nnz == split.train.nnz
+
+
+@pytest.mark.parametrize("line_break", LINE_BREAKS)
+def test_line_breaks_in_ids_are_refused_before_writing(tmp_path, line_break):
+    names = [f"item {number}" for number in range(7)] + [f"last{line_break}item"]
+    log = log_of(8, 0, names)
+    split = log.strong_generalization(heldout=4, min_interactions=1)
+    with pytest.raises(ValueError, match=r"item 'last.*item' \(column \d\) holds a line break"):
+        write_split(split, log, tmp_path / "split")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return the folder of a split of 3 items, with users 0 and 1, 2, 3 in its parts."""
+    texts = ["0,0\n0,1\n1,2\n", "2,0\n", "2,1\n", "3,2\n", "3,0\n"]
+    for name, text in zip(NAMES, texts, strict=False):
+        (tmp_path / name).write_text("uid,sid\n" + text)
+    (tmp_path / NAMES[-1]).write_text("a\nb\nc\n")
+    return tmp_path
+
+
+def test_a_small_split(folder):
+    split = safecf.split.read(folder)
+    assert split.train.toarray().tolist() == [[1, 1, 0], [0, 0, 1]]
+    assert split.validation.history.toarray().tolist() == [[1, 0, 0]]
+    assert split.test.target.toarray().tolist() == [[1, 0, 0]]
+    assert split.item_ids.tolist() == ["a", "b", "c"]
+    assert split.user_ids.tolist() == [0, 1, 2, 3]
+    assert is_split(folder)
+    assert not is_split(folder / "train.csv")
+
+
+def test_windows_line_ends_and_empty_parts(folder):
+    for name in NAMES:
+        (folder / name).write_bytes((folder / name).read_bytes().replace(b"\n", b"\r\n"))
+    (folder / "validation_te.csv").write_text("uid,sid\n")
+    split = safecf.split.read(folder)
+    assert split.item_ids.tolist() == ["a", "b", "c"]
+    assert split.validation.history.nnz == 1
+    assert split.validation.target.nnz == 0
+
+
+BAD = {
+    "missing file": ("test_te.csv", None, "there is no test_te.csv; a split has the files train"),
+    "other header": ("train.csv", "user,item\n0,0\n", r"train\.csv: there is no column 'uid'"),
+    "words": ("train.csv", "uid,sid\n0,0\n0,x\n", "column 'sid', line 3: it is no whole number"),
+    "negative": ("train.csv", "uid,sid\n0,-1\n", "column 'sid', line 2: it is no whole number"),
+    "huge": ("train.csv", f"uid,sid\n{2**64},0\n", "column 'uid', line 2: it is no whole number"),
+    "missing number": ("train.csv", "uid,sid\n0,\n", "line 2: there is no id"),
+    "unknown item": (
+        "test_te.csv",
+        "uid,sid\n3,0\n3,3\n",
+        r"test_te\.csv: column 'sid', line 3: item 3 is not among the 3 items of unique_sid\.txt",
+    ),
+    "user in two parts": (
+        "test_tr.csv",
+        "uid,sid\n1,2\n",
+        "user 1 is in train and in test, as 1 are; a user belongs to one of them",
+    ),
+    "repeated pair": ("train.csv", "uid,sid\n0,1\n0,1\n", "user 0 has item 1 more than once"),
+    "shown and hidden": (
+        "validation_te.csv",
+        "uid,sid\n2,0\n",
+        r"validation_tr\.csv and validation_te\.csv: user 2 has item 0 more than once",
+    ),
+    "no training": ("train.csv", "uid,sid\n", r"train\.csv: there are no rows; split the data"),
+    "repeated item": ("unique_sid.txt", "a\nb\na\n", "line 3: 'a' is in an earlier line, too"),
+    "no items": ("unique_sid.txt", "", r"unique_sid\.txt: the file is empty"),
+    "not UTF-8": ("unique_sid.txt", b"a\n\xff\n", r"not written in UTF-8 \(byte 2\); convert it"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_are_refused(folder, case):
+    name, content, message = BAD[case]
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as told:
+        safecf.split.read(folder)
+    assert str(folder) in str(told.value)
