@@ -43,8 +43,8 @@ class DataOptions:
         list[str],
         typer.Argument(
             help=f"A data set ({', '.join(DATASETS)}), a synthetic one ({', '.join(SHAPES)}), or "
-            "files: Parquet or text, which may be compressed, folders, patterns; or the folder of a "
-            "split that safecf data split wrote."
+            "files: Parquet or text, which may be compressed, folders, patterns; or the folder of "
+            "a split that safecf data split wrote."
         ),
     ]
     path: Annotated[
