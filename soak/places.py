@@ -22,7 +22,7 @@ from soak.files import folder, silence
 from soak.guard import Refused, memory_below, refused_or
 from soak.mutations import Generator
 
-SECONDS = 3.0
+SECONDS = 2.0
 
 
 def _directory(path: Path) -> None:
