@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -17,14 +16,20 @@ import safecf
 from safecf.data.splits.split_files import NAMES
 from soak import samples
 from soak.attack import attack
-from soak.mutations import Generator
+from soak.mutations import Generator, pick
 
 INTERRUPTED = 130
 LATE = 5.0  # seconds until Ctrl-C has to take effect; a core may be shared by many
-# Before `main`, Ctrl-C is Python's affair.
-START = (
-    "import sys; from safecf.cli import main; print('ready', file=sys.stderr, flush=True); main()"
-)
+# Before `main`, Ctrl-C is Python's affair. The harness ignores it, and so would its children.
+START = """
+import resource, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if limit := int(sys.argv.pop(1)):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+from safecf.cli import main
+print("ready", file=sys.stderr, flush=True)
+main()
+"""
 
 TRAINING = ["log.csv", "--heldout", "20", "-q"]
 COMMANDS: dict[str, list[str]] = {
@@ -54,7 +59,7 @@ class Command:
 
     def __init__(self, rng: Generator, folder: Path) -> None:
         self.folder = folder
-        self.name = list(COMMANDS)[rng.integers(len(COMMANDS))]
+        self.name = pick(rng, COMMANDS)
         self.arguments = list(COMMANDS[self.name])
         if self.name in ("evaluate", "compare", "tune"):
             self.arguments += RESULTS
@@ -62,16 +67,14 @@ class Command:
         rows = (f"{user},{item}\n" for user, item in zip(pairs.row, pairs.col, strict=True))
         (folder / "log.csv").write_text("user,item\n" + "".join(rows), encoding="ascii")
 
-    def start(self, **options: Any) -> "subprocess.Popen[bytes]":
-        """Start the command, up to the first line of `main`."""
-        options.setdefault("stdout", subprocess.PIPE)
+    def start(self, stdout: Any = subprocess.PIPE, limit: int = 0) -> "subprocess.Popen[bytes]":
+        """Start the command, up to the first line of `main`; `limit` is that of file sizes."""
         process = subprocess.Popen(
-            [sys.executable, "-c", START, *self.arguments],
+            [sys.executable, "-c", START, str(limit), *self.arguments],
             cwd=self.folder,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
-            preexec_fn=options.pop("prepare", _listen),
-            **options,
         )
         assert process.stderr is not None
         assert process.stderr.readline() == b"ready\n"
@@ -100,10 +103,6 @@ class Command:
                 check(self.folder / name)
         wanted = {each for each in CHECKS if each in self.arguments} if complete else set()
         assert wanted <= there, f"not written: {wanted - there}"
-
-
-def _listen() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the harness ignores it
 
 
 def _check_json(path: Path) -> None:
@@ -192,14 +191,9 @@ def commands_that_nobody_hears(rng: Generator) -> str:
 def commands_on_a_full_disk(rng: Generator) -> str:
     """Run a command that may only write small files."""
     size = int(2 ** rng.uniform(0, 18))
-
-    def limit() -> None:
-        _listen()
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
     with tempfile.TemporaryDirectory() as name:
         command = Command(rng, Path(name))
-        ended = command.run(prepare=limit)
+        ended = command.run(limit=size)
         command.check_files(complete=ended.status == 0)
         if ended.status:
             assert ended.status == 2, f"status {ended.status}: {ended.error}"

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from safecf import CVaRMF, ERMMF, IALS, IALSPP, SAFER2, SAFER2CG, SAFER2PP, Interactions
+from safecf import ERMMF, IALS, IALSPP, SAFER2, SAFER2CG, SAFER2PP, CVaRMF, Interactions
 from safecf.models.checkpoint import read_checkpoint
 from soak import samples
 from soak.attack import attack
 from soak.children import INTERRUPTED, Child, can_mount, small_disk
 from soak.guard import is_ours
-from soak.mutations import Generator
+from soak.mutations import Generator, pick
 
 KINDS: dict[str, Callable[..., Any]] = {
     "SAFER2": SAFER2,
@@ -40,7 +40,7 @@ class Training:
 
     def __init__(self, rng: Generator, folder: Path) -> None:
         self.folder, self.path = folder, folder / NAME
-        self.kind = list(KINDS)[rng.integers(len(KINDS))]
+        self.kind = pick(rng, KINDS)
         users, items = int(rng.integers(50, 400)), int(rng.integers(20, 200))
         self.matrix = samples.matrix(int(rng.integers(2**31)), users, items)
         self.labels = [f"group {n % 5}" for n in range(users)]
@@ -201,7 +201,8 @@ def training_on_a_full_disk(rng: Generator) -> str:
             told = _on_a_small_disk(run, int(rng.uniform(0.2, 3) * size))
         else:
             told = _with_a_limit(run, int(rng.uniform(0, 1.1) * size))
-        (run.folder / "disk").exists() and (run.folder / "disk").rmdir()
+        if (run.folder / "disk").exists():
+            (run.folder / "disk").rmdir()
         run.check_end(reference)
     return told
 
@@ -251,5 +252,5 @@ def _expecting_errors(work: Callable[[], None]) -> None:
     try:
         work()
     except OSError as problem:
-        assert is_ours(problem), problem
-        assert NAME in str(problem), f"the file is not named: {problem}"
+        if not is_ours(problem) or NAME not in str(problem):
+            raise

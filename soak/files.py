@@ -26,7 +26,7 @@ from safecf.models.checkpoint import read_checkpoint
 from soak import samples
 from soak.attack import attack
 from soak.guard import Refused, memory_below, refused_or
-from soak.mutations import Generator, damage, dumped, hostile_json
+from soak.mutations import Generator, damage, dumped, hostile_json, pick
 
 MEMORY = 64 << 20  # of a process that reads a small file, beyond what it had before
 REFUSED = "refused: {}"
@@ -52,8 +52,7 @@ def silence() -> Iterator[None]:
 def damaged_models(rng: Generator) -> str:
     """Load a model; half of the files are damaged, half consistent with hostile contents."""
     contents = samples.model_files()
-    names = list(contents)
-    name = names[rng.integers(len(names))]
+    name = pick(rng, contents)
     damaged = rng.random() < 0.5
     content = (
         damage(rng, [contents[name], *contents.values()])
@@ -109,7 +108,7 @@ def _check_ids(found: Any, size: int) -> None:
 
 def _same_model(model: Recommender, other: Recommender) -> bool:
     return type(model) is type(other) and all(
-        np.array_equal(value, vars(other).get(name), equal_nan=False)
+        np.array_equal(value, vars(other).get(name, ()))
         for name, value in vars(model).items()
         if isinstance(value, np.ndarray)
     )
@@ -137,8 +136,9 @@ def _hostile_container(rng: Generator, content: bytes, kind: str) -> bytes:
         return _framed(dumped(hostile_json(rng, outer)), content[8 + length :])
     if chance < 0.2:  # the length of the header
         lengths = (0, 1, length + 1, 2**31, 2**63, 2**64 - 1, len(content), 100_000_001)
-        return int(lengths[rng.integers(len(lengths))]).to_bytes(8, "little") + content[8:]
+        return pick(rng, lengths).to_bytes(8, "little") + content[8:]
     header, arrays = json.loads(metadata["safecf"]), parse(content)
+    header.pop("checksum", None)
     if chance < 0.7:
         changed = hostile_json(rng, header)
     else:
@@ -161,7 +161,7 @@ def _hostile_arrays(rng: Generator, arrays: dict[str, Any]) -> dict[str, Any]:
     """Return arrays of which one or two have another shape, another type or hostile values."""
     found = {name: array.copy() for name, array in arrays.items()}
     for _ in range(rng.integers(1, 3)):
-        name = list(found)[rng.integers(len(found))]
+        name = pick(rng, found)
         array = found[name]
         values = (0, -1, 1, 1e30, -1e30, 3e38, np.inf, np.nan, 1e-45, 2**31, 2**62)
         change = rng.integers(9)
@@ -179,12 +179,11 @@ def _hostile_arrays(rng: Generator, arrays: dict[str, Any]) -> dict[str, Any]:
             found[name] = array[None]
         elif change == 5:
             kinds = (np.float64, np.float16, np.int8, np.int64, np.uint8, np.bool_)
-            found[name] = array.astype(kinds[rng.integers(len(kinds))])
+            found[name] = array.astype(pick(rng, kinds))
         elif change == 6:
-            other = list(found)[rng.integers(len(found))]
-            found[name] = found[other]
+            found[name] = found[pick(rng, found)]
         elif array.size:
-            value = values[rng.integers(len(values))]
+            value = pick(rng, values)
             if change == 7:
                 array.reshape(-1)[rng.integers(array.size)] = np.array(value).astype(array.dtype)
             else:
@@ -214,8 +213,7 @@ def trained(name: str) -> Any:
 def damaged_checkpoints(rng: Generator) -> str:
     """Resume from a checkpoint that is damaged, or consistent with hostile contents."""
     contents = checkpoint_files()
-    names = list(contents)
-    name = names[rng.integers(len(names))]
+    name = pick(rng, contents)
     damaged = rng.random() < 0.5
     content = (
         damage(rng, [contents[name], *contents.values()])
@@ -246,7 +244,7 @@ def damaged_checkpoints(rng: Generator) -> str:
 def damaged_evaluations(rng: Generator) -> str:
     """Read an evaluation from JSON with hostile values or damaged bytes."""
     records = samples.evaluation_records()
-    record: Any = records[rng.integers(len(records))]
+    record: Any = pick(rng, records)
     with silence(), memory_below(MEMORY):
         if rng.random() < 0.3:
             try:
@@ -317,10 +315,10 @@ def check_log(log: Log) -> None:
 @attack("A damaged text file is refused, or read as a valid log.", cases=10_000)
 def damaged_csv(rng: Generator) -> str:
     """Read delimited text, plain or compressed, damaged before or after compression."""
-    separator = (",", ",", ";", "\t", "::", "|")[rng.integers(6)]
-    encoding = ("utf8", "utf8", "latin-1", "utf-16", "cp1252", "utf-8-sig")[rng.integers(6)]
-    end, quote = ("\n", "\r\n")[rng.integers(2)], ("", '"')[rng.integers(2)]
-    suffix = list(samples.COMPRESSIONS)[rng.integers(len(samples.COMPRESSIONS))]
+    separator = pick(rng, (",", ",", ";", "\t", "::", "|"))
+    encoding = pick(rng, ("utf8", "utf8", "latin-1", "utf-16", "cp1252", "utf-8-sig"))
+    end, quote = pick(rng, ("\n", "\r\n")), pick(rng, ("", '"'))
+    suffix = pick(rng, samples.COMPRESSIONS)
     compress = samples.COMPRESSIONS[suffix]
     texts = [samples.text(separator, end, mark).encode(encoding) for mark in (quote, "")]
     if not suffix or rng.random() < 0.5:
@@ -330,7 +328,7 @@ def damaged_csv(rng: Generator) -> str:
         text = None
         content = damage(rng, [compress(each) for each in texts])
     chosen = {name: LAYOUT[name] for name in LAYOUT if rng.random() < 0.3}
-    options = {"separator": separator, "encoding": encoding}
+    options: dict[str, Any] = {"separator": separator, "encoding": encoding}
     with folder() as place, silence(), memory_below(2 * MEMORY):
         path = place / f"log.csv{suffix}"
         path.write_bytes(content)

@@ -21,15 +21,14 @@ OURS = (FileFormatError, ValueError, TypeError)
 LONGEST_MESSAGE = 2000
 
 PACKAGE = str(Path(safecf.__file__).parent)
-TRUSTED = tuple({PACKAGE, *map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))}) + (
-    *filter(None, sys.path),
-    "<frozen",
-)
-NEVER = (
-    "os.system os.exec os.fork os.posix_spawn os.spawn os.startfile pty.spawn subprocess.Popen "
-    "socket.connect socket.bind pickle.find_class "
-    "os.remove os.rename os.rmdir os.mkdir os.chmod os.link os.symlink os.truncate shutil.rmtree"
-).split()
+LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+TRUSTED = (PACKAGE, *LIBRARIES, *filter(None, sys.path), "<frozen")
+NEVER = {
+    *("os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "pty.spawn"),
+    *("subprocess.Popen", "socket.connect", "socket.bind", "pickle.find_class"),
+    *("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.chmod", "os.link", "os.symlink"),
+    *("os.truncate", "shutil.rmtree"),
+}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -37,10 +36,11 @@ class Refused(Exception):  # noqa: N818 - an outcome
     """An error of ours, which is what damaged bytes should end in."""
 
 
-def refused_or(read: Callable[[], T], name: str = "") -> T:
+def refused_or(read: Callable[[], T], name: str = "", longest: int = LONGEST_MESSAGE) -> T:
     """Return what `read` does; raise `Refused` for an error of ours that names the file.
 
-    Any other error is raised as it is: it breaks the promise.
+    Any other error is raised as it is: it breaks the promise. So does a message that is longer
+    than `longest`, which has repeated what is in the file.
     """
     try:
         with no_code_is_run():
@@ -50,7 +50,7 @@ def refused_or(read: Callable[[], T], name: str = "") -> T:
             raise
         text = str(problem)
         assert text.strip(), "the error says nothing"
-        assert len(text) < LONGEST_MESSAGE, f"the error has {len(text):,} characters"
+        assert len(text) < longest, f"the error has {len(text):,} characters"
         assert name in text, f"the error does not name the file {name}: {text}"
         raise Refused(type(problem).__name__) from problem
 

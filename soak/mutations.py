@@ -2,12 +2,13 @@
 
 import copy
 import json
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 Generator = np.random.Generator
+T = TypeVar("T")
 
 # Bytes that mean something to a parser.
 TOKENS = (
@@ -48,13 +49,17 @@ HOSTILE: tuple[Any, ...] = (
 )
 
 
+def pick(rng: Generator, options: Iterable[T]) -> T:
+    """Draw one of the options."""
+    known = list(options)
+    return known[int(rng.integers(len(known)))]
+
+
 def damage(rng: Generator, samples: Sequence[bytes]) -> bytes:
     """Damage one of the samples, by one to a few changes."""
-    content = bytearray(samples[rng.integers(len(samples))])
+    content = bytearray(pick(rng, samples))
     for _ in range(rng.geometric(0.7)):
-        change: Callable[[Generator, bytearray, Sequence[bytes]], None]
-        change = CHANGES[rng.integers(len(CHANGES))]
-        change(rng, content, samples)
+        pick(rng, CHANGES)(rng, content, samples)
     return bytes(content)
 
 
@@ -75,13 +80,13 @@ def _truncate(rng: Generator, content: bytearray, _: Sequence[bytes]) -> None:
 def _insert(rng: Generator, content: bytearray, _: Sequence[bytes]) -> None:
     at = _place(rng, content)
     if rng.random() < 0.5:
-        content[at:at] = TOKENS[rng.integers(len(TOKENS))]
+        content[at:at] = pick(rng, TOKENS)
     else:
         content[at:at] = rng.bytes(int(rng.integers(1, 40)))
 
 
 def _replace(rng: Generator, content: bytearray, _: Sequence[bytes]) -> None:
-    at, token = _place(rng, content), TOKENS[rng.integers(len(TOKENS))]
+    at, token = _place(rng, content), pick(rng, TOKENS)
     content[at : at + len(token)] = token
 
 
@@ -102,7 +107,7 @@ def _repeat(rng: Generator, content: bytearray, _: Sequence[bytes]) -> None:
 
 def _splice(rng: Generator, content: bytearray, samples: Sequence[bytes]) -> None:
     """Continue with the end of another sample."""
-    other = samples[rng.integers(len(samples))]
+    other = pick(rng, samples)
     begin = int(rng.integers(len(other) + 1)) if rng.random() < 0.5 else len(content)
     content[_place(rng, content) :] = other[begin:]
 
@@ -127,7 +132,7 @@ def hostile_json(rng: Generator, value: Any) -> Any:
         parent, key = _spot(rng, holder)
         chance = rng.random()
         if chance < 0.6:
-            parent[key] = copy.deepcopy(HOSTILE[rng.integers(len(HOSTILE))])
+            parent[key] = copy.deepcopy(pick(rng, HOSTILE))
         elif chance < 0.7 and parent is not holder:
             del parent[key]
         elif chance < 0.8 and isinstance(parent, list):
@@ -135,7 +140,7 @@ def hostile_json(rng: Generator, value: Any) -> Any:
         elif chance < 0.85:
             parent[key] = nested(int(rng.integers(1, 100)))
         elif chance < 0.9 and isinstance(parent, dict):
-            parent[str(HOSTILE[rng.integers(len(HOSTILE))])] = copy.deepcopy(parent[key])
+            parent[str(pick(rng, HOSTILE))] = copy.deepcopy(parent[key])
         else:
             other, there = _spot(rng, holder)
             parent[key] = copy.deepcopy(other[there])
@@ -156,13 +161,13 @@ def nested(depth: int) -> Any:
 
 def _spot(rng: Generator, holder: Any) -> tuple[Any, Any]:
     """Return a container within the holder and one of its keys."""
-    parent, key = holder, ""
+    parent: Any = holder
+    key: Any = ""
     while True:
         value = parent[key]
         if not isinstance(value, dict | list) or not value or rng.random() < 0.15:
             return parent, key
-        keys = list(value) if isinstance(value, dict) else range(len(value))
-        parent, key = value, keys[int(rng.integers(len(keys)))]
+        parent, key = value, pick(rng, value if isinstance(value, dict) else range(len(value)))
 
 
 def dumped(value: Any) -> bytes:

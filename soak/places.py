@@ -20,7 +20,7 @@ from soak import samples
 from soak.attack import attack
 from soak.files import folder, silence
 from soak.guard import Refused, memory_below, refused_or
-from soak.mutations import Generator
+from soak.mutations import Generator, pick
 
 SECONDS = 2.0
 
@@ -123,8 +123,8 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
 )
 def read_from_odd_places(rng: Generator) -> str:
     """Read from a path that is no plain file."""
-    name = list(READERS)[rng.integers(len(READERS))]
-    make = PLACES[rng.integers(len(PLACES))]
+    name = pick(rng, READERS)
+    make = pick(rng, PLACES)
     with folder() as place, silence(), memory_below(256 << 20):
         path = place / "inner" / name
         path.parent.mkdir()
@@ -144,8 +144,8 @@ def read_from_odd_places(rng: Generator) -> str:
 )
 def write_to_odd_places(rng: Generator) -> str:
     """Write to a path that is no plain file; what is written can be read back."""
-    name = list(WRITERS)[rng.integers(len(WRITERS))]
-    make = TARGETS[rng.integers(len(TARGETS))]
+    name = pick(rng, WRITERS)
+    make = pick(rng, TARGETS)
     with folder() as place, silence():
         path = place / "inner" / name
         path.parent.mkdir()
@@ -207,9 +207,9 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 )
 def bombs(rng: Generator) -> str:
     """Read a small compressed file that expands to up to 2 GiB."""
-    suffix = list(PACKERS)[rng.integers(len(PACKERS))]
-    filling = list(FILLINGS)[rng.integers(len(FILLINGS))]
-    beginning = BEGINNINGS[rng.integers(len(BEGINNINGS))]
+    suffix = pick(rng, PACKERS)
+    filling = pick(rng, FILLINGS)
+    beginning = pick(rng, BEGINNINGS)
     units = 2 ** int(rng.integers(0, 8))
     pack = PACKERS[suffix]
     rows = units * FILLINGS[filling].count(b"7,8\n")

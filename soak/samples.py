@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from scipy.sparse import csr_matrix, random_array
 
-from safecf import CVaRMF, EASE, IALS, IALSPP, SAFER2, Interactions, MultVAE, evaluate
+from safecf import EASE, IALS, IALSPP, SAFER2, CVaRMF, Interactions, MultVAE, evaluate
 from safecf.evaluation import Evaluation
 from safecf.models import Recommender
 from safecf.models.vae.encoder import Encoder
