@@ -6,7 +6,7 @@ import resource
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Any, TypeVar
@@ -36,14 +36,17 @@ class Refused(Exception):  # noqa: N818 - an outcome
     """An error of ours, which is what damaged bytes should end in."""
 
 
-def refused_or(read: Callable[[], T], name: str = "", longest: int = LONGEST_MESSAGE) -> T:
+def refused_or(
+    read: Callable[[], T], name: str = "", longest: int = LONGEST_MESSAGE, *, writes: bool = False
+) -> T:
     """Return what `read` does; raise `Refused` for an error of ours that names the file.
 
     Any other error is raised as it is: it breaks the promise. So does a message that is longer
-    than `longest`, which has repeated what is in the file.
+    than `longest`, which has repeated what is in the file, and code that is run or a file that is
+    written, unless the function `writes`.
     """
     try:
-        with no_code_is_run():
+        with nullcontext() if writes else no_code_is_run():
             return read()
     except Exception as problem:
         if not is_ours(problem):

@@ -152,7 +152,7 @@ def write_to_odd_places(rng: Generator) -> str:
         make(path)
         before = _kinds(place)
         try:
-            _allowed(lambda: WRITERS[name](path))
+            refused_or(lambda: WRITERS[name](path), name, writes=True)
         except Refused as problem:
             assert _kinds(place) == before
             return f"refused: {problem}"
@@ -168,19 +168,6 @@ def _kinds(place: Path) -> dict[str, int]:
     return {name: kind for name, kind in found.items() if not name.endswith(".tmp")}
 
 
-def _allowed(write: Callable[[], Any]) -> None:
-    """As `refused_or`, but files may be written."""
-    from soak.guard import is_ours  # noqa: PLC0415
-
-    try:
-        write()
-    except Exception as problem:
-        if not is_ours(problem):
-            raise
-        raise Refused(type(problem).__name__) from problem
-
-
-ROW = b"1,2\n"
 UNIT = 16 << 20  # bytes of one member of a bomb
 FILLINGS: dict[str, bytes] = {
     "zeros": b"\0" * UNIT,
