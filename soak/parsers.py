@@ -6,12 +6,15 @@ status 0 after so many executions without a defect; else it writes the bytes tha
 the same parsers with random damage.
 """
 
+import json
 import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 from soak.attack import attack
-from soak.mutations import Generator, damage, pick
+from soak.mutations import Generator, damage, dumped, hostile_json, pick
 
 
 @attack("A parser of bytes returns, or raises an error of ours.", cases=110_000)
@@ -45,12 +48,22 @@ def main(arguments: list[str]) -> None:
         except Refused:
             return
 
+    def mutate(content: bytes, most: int, seed: int) -> bytes:
+        """Change the bytes, or where they are JSON, every other time its values."""
+        if target.is_json and seed % 2:
+            try:
+                changed = hostile_json(np.random.default_rng(seed), json.loads(content))
+                return dumped(changed)[:most]
+            except (ValueError, RecursionError):
+                pass
+        return bytes(atheris.Mutate(content, most))
+
     with tempfile.TemporaryDirectory() as corpus:
         for number, seed in enumerate(target.seeds()):
             Path(corpus, f"seed-{number}").write_bytes(seed)
         given = [] if any(Path(each).is_file() for each in options) else [corpus]
         limits = ["-max_len=8192", "-timeout=20", "-rss_limit_mb=3000", f"-artifact_prefix={name}-"]
-        atheris.Setup([sys.argv[0], *limits, *options, *given], once)
+        atheris.Setup([sys.argv[0], *limits, *options, *given], once, custom_mutator=mutate)
         atheris.Fuzz()
 
 

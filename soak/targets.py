@@ -47,6 +47,7 @@ class Target:
     parse: Callable[[bytes], object]
     seeds: Callable[[], list[bytes]]
     prepare: Callable[[], None] = lambda: None
+    is_json: bool = False
     echo: int = 0  # how often a message may repeat the bytes: those that a user has typed
 
     def __call__(self, content: bytes) -> None:
@@ -221,12 +222,12 @@ checkpoint_headers = _Header(lambda: checkpoint_files()["CVaRMF"], files.CHECKPO
 
 TARGETS = {
     "models": Target(_model, lambda: list(samples.model_files().values())),
-    "model-headers": Target(model_headers, lambda: [model_headers.seed()]),
+    "model-headers": Target(model_headers, lambda: [model_headers.seed()], is_json=True),
     "checkpoints": Target(checkpoints, lambda: list(checkpoint_files().values()), checkpoints.open),
     "checkpoint-headers": Target(
-        checkpoint_headers, lambda: [checkpoint_headers.seed()], checkpoints.open
+        checkpoint_headers, lambda: [checkpoint_headers.seed()], checkpoints.open, is_json=True
     ),
-    "evaluations": Target(_evaluation, _evaluation_seeds),
+    "evaluations": Target(_evaluation, _evaluation_seeds, is_json=True),
     "text": Target(_text, _text_seeds),
     "parquet": Target(_table, samples.tables),
     "times": Target(
