@@ -36,7 +36,7 @@ REFUSED = "refused: {}"
 def folder() -> Iterator[Path]:
     """Give a folder in memory, if there is one."""
     place = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    with tempfile.TemporaryDirectory(dir=place) as name:
+    with tempfile.TemporaryDirectory(dir=place, prefix="soak-") as name:
         yield Path(name)
 
 

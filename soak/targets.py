@@ -6,11 +6,9 @@
 import io
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,27 +63,21 @@ def _model(content: bytes) -> object:
 
 
 class _Checkpoint:
-    """Read checkpoints, from a file in memory that is written in place."""
+    """Read checkpoints from a file in memory, which has no name that could be left behind."""
 
     def __init__(self) -> None:
-        self.file: Any = None
-        self.process = 0
+        self.file = self.process = -1
 
     def open(self) -> None:
-        """Make the file; nothing may be written while a checkpoint is read."""
+        """Make the file of this process; nothing may be written while a checkpoint is read."""
         if self.process != os.getpid():
-            self.process = os.getpid()
-            self.file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - open as long as the process
-                dir="/dev/shm" if Path("/dev/shm").is_dir() else None, suffix=".safetensors"
-            )
+            self.file, self.process = os.memfd_create("checkpoint"), os.getpid()
 
     def __call__(self, content: bytes) -> object:
         """Read and validate."""
-        self.file.seek(0)
-        self.file.truncate()
-        self.file.write(content)
-        self.file.flush()
-        return read_checkpoint(self.file.name)
+        os.ftruncate(self.file, 0)
+        os.pwrite(self.file, content, 0)
+        return read_checkpoint(f"/proc/self/fd/{self.file}")
 
 
 class _Header:
