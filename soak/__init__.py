@@ -10,4 +10,10 @@ words; it raises if the promise is broken:
 
 `python -m soak` runs them with many cases in processes of their own, where a crash, a hang and a
 hunger for memory are failures too. `tests/soak` runs each with a few.
+
+files, stores   damaged and hostile models, checkpoints, evaluations, tables, texts, splits, studies
+places          pipes, devices, folders and links in place of files; files that expand to gigabytes
+faults          training that is killed, interrupted, or out of disk
+commands        the same for the command line
+parsers         every parser of bytes; `python -m soak.parsers NAME` fuzzes it, guided by coverage
 """

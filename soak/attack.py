@@ -1,5 +1,6 @@
 """`attack`: a promise and the function that tries to break it; `try_cases` runs it in processes."""
 
+import math
 import multiprocessing
 import resource
 import signal
@@ -17,6 +18,7 @@ import numpy as np
 Case = Callable[[np.random.Generator], str]
 
 SECONDS = 60.0  # for one case
+GRACE = 5.0  # seconds after these until its process is killed
 MEMORY = 8 << 30  # bytes of address space that a process may ask for beyond what it has
 KEPT_FAILURES = 20
 
@@ -79,8 +81,8 @@ def try_cases(
 ) -> Result:
     """Try the cases of these numbers, in `jobs` processes.
 
-    A process that dies fails its case, and another one takes up the next. It ends early after
-    KEPT_FAILURES failures.
+    A process that dies fails its case, and another one takes up the next. One that hangs in native
+    code is killed. It ends early after KEPT_FAILURES failures.
     """
     begin = time.perf_counter()
     result, waiting = Result(), iter(numbers)
@@ -88,7 +90,7 @@ def try_cases(
     for _ in range(jobs):
         _hand_out(working, _Worker(attack, seed), waiting)
     while working and len(result.failures) < KEPT_FAILURES:
-        for pipe in wait(list(working)):
+        for pipe in wait(list(working), timeout=1):
             worker = working.pop(pipe)  # type: ignore[call-overload]
             number = worker.number
             try:
@@ -101,6 +103,9 @@ def try_cases(
             result.seconds = time.perf_counter() - begin
             progress(result)
             _hand_out(working, worker, waiting)
+        for worker in working.values():
+            if time.monotonic() > worker.deadline:
+                worker.process.kill()
     for worker in working.values():
         worker.end()
     return result
@@ -115,7 +120,9 @@ class _Worker:
         self.process = context.Process(target=_work, args=(attack, seed, there, self.pipe))
         self.process.start()
         there.close()
+        self.seconds = attack.seconds
         self.number = -1
+        self.deadline = math.inf
 
     def end(self) -> None:
         self.pipe.close()
@@ -129,6 +136,7 @@ def _hand_out(working: dict[Connection, _Worker], worker: _Worker, waiting: Iter
         worker.end()
         return
     worker.number = number
+    worker.deadline = time.monotonic() + worker.seconds + GRACE
     worker.pipe.send(number)
     working[worker.pipe] = worker
 
@@ -157,11 +165,9 @@ def _address_space() -> int:
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError after so many seconds; native code that never returns is killed."""
+    """Raise TimeoutError after so many seconds; native code first has to return."""
 
     def stop(*_: Any) -> None:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, 10)
         raise TimeoutError(f"the case takes longer than {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, stop)

@@ -29,6 +29,13 @@ def slow(rng):
     return "fine"
 
 
+@attack("No case hangs in native code.", cases=1, seconds=1)
+def hanging(rng):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    time.sleep(60)
+    return "fine"
+
+
 @attack("No case needs much memory.", cases=1, memory=1 << 28)
 def hungry(rng):
     return str(np.ones(2**30).sum())
@@ -51,6 +58,11 @@ def test_a_process_that_dies_fails_its_case_alone():
 @pytest.mark.parametrize(("greedy", "problem"), [(slow, "TimeoutError"), (hungry, "MemoryError")])
 def test_time_and_memory_are_limited(greedy, problem):
     assert problem in try_cases(greedy, range(1)).failures[0]
+
+
+def test_a_process_that_hangs_is_killed(monkeypatch):
+    monkeypatch.setattr("soak.attack.GRACE", 0.1)
+    assert try_cases(hanging, range(1)).failures == {0: "the process died with -9"}
 
 
 def test_cases_are_the_same_whoever_tries_them():

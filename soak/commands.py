@@ -1,0 +1,202 @@
+"""Commands that are interrupted, or cannot write: one line, and no file that is half written."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safecf
+from safecf.data.splits.split_files import NAMES
+from soak import samples
+from soak.attack import attack
+from soak.mutations import Generator, pick
+
+INTERRUPTED = 130
+LATE = 5.0  # seconds until Ctrl-C has to take effect; a core may be shared by many
+# Before `main`, Ctrl-C is Python's affair. The harness ignores it, and so would its children.
+START = """
+import resource, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if limit := int(sys.argv.pop(1)):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+from safecf.cli import main
+print("ready", file=sys.stderr, flush=True)
+main()
+"""
+
+TRAINING = ["log.csv", "--heldout", "20", "-q"]
+COMMANDS: dict[str, list[str]] = {
+    "summary": ["data", "summary", "log.csv"],
+    "split": ["data", "split", "log.csv", "--heldout", "20", "--out", "parts"],
+    "evaluate": ["evaluate", *TRAINING, "-m", "safer2:factors=8,iterations=40"],
+    "compare": ["compare", *TRAINING, "-m", "ials:factors=8", "-m", "safer2:factors=8"],
+    "tune": [
+        *("tune", *TRAINING, "-m", "ials:factors=8", "--trials", "3"),
+        *("--study", "s.sqlite", "--save", "m.safetensors"),
+    ],
+}
+RESULTS = ["--out", "o.json", "--report", "r.html"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    error: str
+    seconds: float
+
+
+class Command:
+    """A command on a small log, in a folder of its own."""
+
+    def __init__(self, rng: Generator, folder: Path) -> None:
+        self.folder = folder
+        self.name = pick(rng, COMMANDS)
+        self.arguments = list(COMMANDS[self.name])
+        if self.name in ("evaluate", "compare", "tune"):
+            self.arguments += RESULTS
+        pairs = samples.matrix(0, 300, 60).tocoo()
+        rows = (f"{user},{item}\n" for user, item in zip(pairs.row, pairs.col, strict=True))
+        (folder / "log.csv").write_text("user,item\n" + "".join(rows), encoding="ascii")
+
+    def start(self, stdout: Any = subprocess.PIPE, limit: int = 0) -> "subprocess.Popen[bytes]":
+        """Start the command, up to the first line of `main`; `limit` is that of file sizes."""
+        process = subprocess.Popen(
+            [sys.executable, "-c", START, str(limit), *self.arguments],
+            cwd=self.folder,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+        )
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"ready\n"
+        return process
+
+    def run(self, moment: float | None = None, **options: Any) -> Ended:
+        """Run the command; press Ctrl-C after so many seconds."""
+        process = self.start(**options)
+        begin = time.monotonic()
+        if moment is not None:
+            try:
+                process.wait(moment)
+            except subprocess.TimeoutExpired:
+                begin = time.monotonic()
+                process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        return Ended(process.returncode, error.decode(), time.monotonic() - begin)
+
+    def check_files(self, *, complete: bool) -> None:
+        """Raise unless every file is whole or missing; if `complete`, none is missing."""
+        there = {each.name for each in self.folder.iterdir()}
+        hidden = {each for each in there if each.startswith(".")}
+        assert not hidden, f"left behind: {hidden}"
+        for name, check in CHECKS.items():
+            if name in there:
+                check(self.folder / name)
+        wanted = {each for each in CHECKS if each in self.arguments} if complete else set()
+        assert wanted <= there, f"not written: {wanted - there}"
+
+
+def _check_json(path: Path) -> None:
+    json.loads(path.read_bytes())
+
+
+def _check_page(path: Path) -> None:
+    assert path.read_text(encoding="utf8").rstrip().endswith("</html>")
+
+
+def _check_split(path: Path) -> None:
+    assert {each.name for each in path.iterdir()} == set(NAMES)
+
+
+CHECKS: dict[str, Callable[[Path], Any]] = {
+    "o.json": _check_json,
+    "r.html": _check_page,
+    "parts": _check_split,
+    "m.safetensors": safecf.load,
+    "s.sqlite": lambda path: path.stat(),
+}
+
+
+def _check_error(error: str) -> None:
+    """Raise unless the command has said what is wrong in one line."""
+    assert "Traceback" not in error, error
+    assert len(error.strip().splitlines()) == 1, f"not one line: {error!r}"
+
+
+@attack(
+    "Ctrl-C ends a command with status 130 and one line at most; no file is half written.",
+    cases=200,
+    seconds=120.0,
+    memory=None,
+)
+def interrupted_commands(rng: Generator) -> str:
+    """Interrupt a command at a random moment after its start."""
+    with tempfile.TemporaryDirectory() as name:
+        command = Command(rng, Path(name))
+        seconds = {"summary": 0.6, "split": 0.8}.get(command.name, 2.5)
+        ended = command.run(rng.uniform(0, seconds))
+        if ended.status == 0:
+            assert ended.seconds < 0.3 or not ended.error, "Ctrl-C was swallowed"
+        else:
+            assert ended.status == INTERRUPTED, f"status {ended.status}: {ended.error}"
+            assert ended.seconds < LATE, f"Ctrl-C took effect after {ended.seconds:.1f} s"
+            _check_error(ended.error or "nothing")
+        command.check_files(complete=ended.status == 0)
+        if command.name == "tune":  # its study is to be taken up again
+            again = command.run()
+            assert again.status == 0, again.error
+            command.check_files(complete=True)
+    return f"{command.name}, status {ended.status}"
+
+
+@attack(
+    "Where the output cannot be shown, the files are written all the same.",
+    cases=60,
+    seconds=120.0,
+    memory=None,
+)
+def commands_that_nobody_hears(rng: Generator) -> str:
+    """Run a command whose standard output is full, or closed."""
+    with tempfile.TemporaryDirectory() as name:
+        command = Command(rng, Path(name))
+        if rng.random() < 0.5:
+            with open("/dev/full", "wb") as full:
+                ended = command.run(stdout=full)
+        else:
+            reader, writer = os.pipe()
+            os.close(reader)
+            ended = command.run(stdout=writer)
+            os.close(writer)
+        assert "Traceback" not in ended.error, ended.error
+        assert "Exception ignored" not in ended.error, ended.error
+        command.check_files(complete=True)
+    return f"{command.name}, status {ended.status}"
+
+
+@attack(
+    "On a full disk a command ends with one line that names the file; none is half written.",
+    cases=60,
+    seconds=120.0,
+    memory=None,
+)
+def commands_on_a_full_disk(rng: Generator) -> str:
+    """Run a command that may only write small files."""
+    size = int(2 ** rng.uniform(0, 18))
+    with tempfile.TemporaryDirectory() as name:
+        command = Command(rng, Path(name))
+        ended = command.run(limit=size)
+        command.check_files(complete=ended.status == 0)
+        if ended.status:
+            assert ended.status == 2, f"status {ended.status}: {ended.error}"
+            _check_error(ended.error)
+            assert any(each in ended.error for each in CHECKS), f"no file is named: {ended.error}"
+    return f"{command.name}, status {ended.status}"

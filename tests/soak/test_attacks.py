@@ -1,0 +1,45 @@
+"""Every attack, with a few cases; `python -m soak` runs thousands."""
+
+import pytest
+
+from soak.__main__ import attacks
+from soak.attack import try_cases
+
+# attacks that start processes take seconds per case
+FEW = {
+    "killed-training": 2,
+    "interrupted-training": 2,
+    "training-on-a-full-disk": 2,
+    "interrupted-commands": 2,
+    "commands-that-nobody-hears": 2,
+    "commands-on-a-full-disk": 2,
+    "bombs": 4,
+    "damaged-studies": 10,
+    "parquet-bombs": 3,
+    "read-from-odd-places": 10,
+    "write-to-odd-places": 40,
+}
+# attacks that still find something
+OPEN = {
+    "commands-on-a-full-disk",
+    "commands-that-nobody-hears",
+    "bombs",
+    "damaged-bytes",
+    "damaged-csv",
+    "damaged-evaluations",
+    "damaged-studies",
+    "killed-training",
+    "read-from-odd-places",
+    "write-to-odd-places",
+}
+KNOWN = pytest.mark.xfail(reason="a defect that is known", strict=False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=KNOWN if each in OPEN else ()) for each in sorted(attacks())],
+)
+def test_a_promise_survives_a_few_cases(name):
+    result = try_cases(attacks()[name], range(FEW.get(name, 100)), jobs=1)
+    assert not result.failures, "\n".join(result.failures.values())[-2000:]
+    assert result.cases
