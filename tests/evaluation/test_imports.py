@@ -22,10 +22,10 @@ def loaded(package):
 @pytest.mark.parametrize(
     ("package", "known"),
     [
-        ("safecf.measures", {"measures", "data", "errors", "defaults", "_core"}),
+        ("safecf.measures", {"measures", "data", "errors", "checks", "defaults", "_core"}),
         (
             "safecf.evaluation",
-            {"evaluation", "measures", "als", "data", "errors", "defaults", "_core"},
+            {"evaluation", "measures", "als", "data", "errors", "checks", "defaults", "_core"},
         ),
     ],
 )
