@@ -37,5 +37,5 @@ def test_what_is_no_list_is_refused(value, said):
 
 def test_types():
     check_type("name", "x", (str, type(None)), "give a text")
-    with pytest.raises(TypeError, match="^name is an object; give a text$"):
+    with pytest.raises(TypeError, match=r"^name is an object; give a text$"):
         check_type("name", object(), (str, type(None)), "give a text")

@@ -24,7 +24,7 @@ def check_integer(name: str, value: object, low: int, default: object) -> int:
 
 
 def check_number(name: str, value: object, default: object) -> float:
-    """Return a real number, which may be infinite or NaN; an integer beyond any float is infinite."""
+    """Return a real number, which may be infinite, as integers beyond any float are, or NaN."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name}={value!r} has to be a number; try {name}={default!r}")
     try:

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 import safecf
-from safecf import cli
 from safecf.cli import command_options
+from safecf.cli.running import as_options
 from safecf.data.datasets.loading import DATASETS
 from safecf.data.datasets.synthetic import SHAPES
 from safecf.models import MODELS
@@ -19,7 +19,7 @@ def test_version(run):
 
 def test_nothing_heavy_is_imported_for_the_help():
     heavy = "{'numpy', 'scipy', 'pyarrow', 'torch'} & {*sys.modules}"
-    code = f"import sys, safecf.cli; found = {heavy}; sys.exit(str(found) if found else 0)"
+    code = f"import sys, safecf.cli.commands; found = {heavy}; sys.exit(str(found) if found else 0)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
@@ -54,7 +54,7 @@ def test_all_commands_read_data_with_the_same_options(run):
     ],
 )
 def test_arguments_are_rewritten_as_options(message, said):
-    assert cli.as_options(message) == said
+    assert as_options(message) == said
 
 
 def test_an_interrupt_shows_no_traceback(run, monkeypatch):

@@ -115,7 +115,7 @@ def test_numbers_of_numpy_are_fine(model, split):
         (lambda e, _: report(e, ""), IsADirectoryError, "is a folder; name the HTML file"),
         (lambda e, _: report(e, "x", title=3), TypeError, "title is 3; give a text, or None"),
         (lambda e, _: report(e, "x", level="x"), TypeError, "level='x' has to be a number"),
-        (lambda e, _: report(e, "x", settings=3), TypeError, "settings is 3; give a text, or names"),
+        (lambda e, _: report(e, "x", settings=3), TypeError, "settings is 3; give a text, or"),
         (lambda e, _: report(e, "x", data_summary=[1]), TypeError, "data_summary is a list; give"),
         (lambda e, _: report(e, "x", tuning=3), TypeError, "tuning is of type int; give what tune"),
     ],

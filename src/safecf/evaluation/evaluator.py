@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from safecf import _core
+from safecf.checks import check_integer, check_list, check_type
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
-from safecf.checks import check_integer, check_list, check_type
 from safecf.defaults import CUTOFFS, TAILS
 from safecf.errors import choose
 from safecf.evaluation.alignment import align, held_out_ids, warn_of_known_users

@@ -136,6 +136,7 @@ class Panel:
     gains: dict[str, Gains]
     profiles: dict[str, TailProfile]
     groups: GroupTable
+    caution: str
     floor: AtFloor | None = None
 
 

@@ -120,8 +120,6 @@ def _storage(optuna: Any, path: Path) -> Any:
 
     if set("?{}") & set(str(path)):
         raise ValueError(f"the study {path} has one of ? {{ }} in its path; choose another name")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path}: there is no folder {path.parent}; create it first")
     return optuna.storages.RDBStorage(
         f"sqlite:///{path.absolute()}", engine_kwargs={"poolclass": NullPool}
     )
@@ -158,11 +156,13 @@ def fingerprint(split: Split) -> str:
 
 
 def study_path(study: str | os.PathLike[str] | None) -> Path | None:
-    """Return the path of a study; raise if it is a folder."""
+    """Return the path of a study; raise if it is a folder, or in a folder that is not there."""
     if study is None:
         return None
     check_type("study", study, (str, os.PathLike), "name the file of the study")
     path = Path(study)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name the file of the study")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no folder {path.parent}; create it first")
     return path
