@@ -51,6 +51,14 @@ def test_all_commands_read_data_with_the_same_options(run):
         ("try min_rating=4", "try --min-rating 4"),
         ("pass path=..., or", "pass --path ..., or"),
         ("factors=0 has to be from 1", "factors=0 has to be from 1"),
+        ("tail=0 has to be in (0, 1]", "tail=0 has to be in (0, 1]"),  # an option of a model
+        ("level=0 has to be a share; try level=0.3", "--tail 0 has to be a share; try --tail 0.3"),
+        ("heldout is 0; hold out more", "--heldout is 0; hold out more"),
+        ("holdout_share is 2; it has", "--share is 2; it has"),
+        ("unknown metric 'recal': known", "unknown --metric 'recal': known"),
+        ("unknown way to treat duplicates 'x'", "unknown --duplicates 'x'"),
+        ("lower heldout or min_interactions", "lower --heldout or --min-user-interactions"),
+        ("the item is a weight of the data", "the item is a weight of the data"),
     ],
 )
 def test_arguments_are_rewritten_as_options(message, said):

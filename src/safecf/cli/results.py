@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import JustifyMethod
 from rich.table import Table
 
 from safecf.atomic import replace_file
@@ -208,7 +209,8 @@ def print_trials(console: Plain, tuning: Tuning) -> None:
         levels = [level_name(level) for level in (1.0, objective.level)]
         table = Table(title=f"{title}, {len(search.trials)} trials")
         for heading in ("trial", *levels, "", "epochs", *search.space):
-            table.add_column(heading, justify="right" if heading else "left", overflow="fold")
+            side: JustifyMethod = "right" if heading else "left"
+            table.add_column(heading, justify=side, overflow="fold", min_width=len("0.1234"))
         for each in sorted(rows.values(), key=lambda each: each.scores or (0.0, 0.0)):
             options = [_short(each.options[name]) for name in search.space]
             scores = [f"{score:.4f}" for score in each.scores or ()]
