@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from reproduction import NAMES, load
-from safecf import cli
+from safecf.cli.running import run
 from safecf.errors import choose
 
 app = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)
@@ -108,4 +108,4 @@ def _check_data(name: str) -> None:
 
 
 if __name__ == "__main__":
-    cli.run(app)
+    run(app)

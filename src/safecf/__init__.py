@@ -4,23 +4,19 @@
 >>> ids, scores = model.recommend(7, user_items[7])
 """
 
-from importlib import import_module
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
-
-from safecf.errors import (
-    ConvergenceWarning,
-    DivergenceError,
-    FileFormatError,
-    ModelFitError,
-    NotFittedError,
-    ParameterWarning,
-    SolveError,
-)
-
+TYPE_CHECKING = False  # the name means True to type checkers
 if TYPE_CHECKING:
     from safecf import datasets, split
     from safecf.data.matrices.interactions import Interactions
+    from safecf.errors import (
+        ConvergenceWarning,
+        DivergenceError,
+        FileFormatError,
+        ModelFitError,
+        NotFittedError,
+        ParameterWarning,
+        SolveError,
+    )
     from safecf.evaluation import Comparison, Evaluation, compare, evaluate
     from safecf.models import (
         EASE,
@@ -38,8 +34,7 @@ if TYPE_CHECKING:
     from safecf.tuning import Tuning, tune
 
     load = Recommender.load
-
-__version__ = version("safecf")
+    __version__: str
 
 __all__ = [
     "EASE",
@@ -74,8 +69,10 @@ __all__ = [
 ]
 
 # Where the public names live, each importing those before it. They are imported when they are
-# asked for: the command line shows its help, and ends by Ctrl-C, without numpy, scipy and pyarrow.
+# asked for: the command line shows its help without numpy, scipy and pyarrow, and it is able to
+# catch Ctrl-C before anything is imported.
 _HOMES = (
+    "safecf.errors",
     "safecf.data.matrices.interactions",
     "safecf.models",
     "safecf.evaluation",
@@ -83,25 +80,28 @@ _HOMES = (
     "safecf.tuning",
 )
 
-
-def _find(name: str) -> Any:
-    if name == "load":
-        return _find("Recommender").load
-    if name in __all__:
-        for home in map(import_module, _HOMES):
-            if hasattr(home, name):
-                return getattr(home, name)
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as problem:
-        if problem.name != f"{__name__}.{name}":
-            raise
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-
-
 if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:
+    def _find(name):
+        from importlib import import_module  # noqa: PLC0415
+        from importlib.metadata import version  # noqa: PLC0415
+
+        if name == "__version__":
+            return version("safecf")
+        if name == "load":
+            return _find("Recommender").load
+        if name in __all__:
+            for home in map(import_module, _HOMES):
+                if hasattr(home, name):
+                    return getattr(home, name)
+        try:
+            return import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as problem:
+            if problem.name != f"{__name__}.{name}":
+                raise
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+    def __getattr__(name: str) -> object:
         found = _find(name)
         globals()[name] = found
         return found

@@ -1,5 +1,6 @@
 """A command as it is typed, and a file to run it on."""
 
+import signal
 import sys
 
 import pyarrow as pa
@@ -16,8 +17,12 @@ def run(monkeypatch, capsys):
 
     def command(*arguments):
         monkeypatch.setattr(sys, "argv", ["safecf", *map(str, arguments)])
-        with pytest.raises(SystemExit, match=r"^\d+$") as end:
-            cli.main()
+        before = signal.getsignal(signal.SIGINT)
+        try:
+            with pytest.raises(SystemExit, match=r"^\d+$") as end:
+                cli.main()
+        finally:
+            signal.signal(signal.SIGINT, before)
         return end.value.code or 0, *capsys.readouterr()
 
     return command

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 import safecf
-from safecf import cli
 from safecf.cli import command_options
+from safecf.cli.running import as_options
 from safecf.data.datasets.loading import DATASETS
 from safecf.data.datasets.synthetic import SHAPES
 from safecf.models import MODELS
@@ -19,7 +19,7 @@ def test_version(run):
 
 def test_nothing_heavy_is_imported_for_the_help():
     heavy = "{'numpy', 'scipy', 'pyarrow', 'torch'} & {*sys.modules}"
-    code = f"import sys, safecf.cli; found = {heavy}; sys.exit(str(found) if found else 0)"
+    code = f"import sys, safecf.cli.commands; found = {heavy}; sys.exit(str(found) if found else 0)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
@@ -51,10 +51,18 @@ def test_all_commands_read_data_with_the_same_options(run):
         ("try min_rating=4", "try --min-rating 4"),
         ("pass path=..., or", "pass --path ..., or"),
         ("factors=0 has to be from 1", "factors=0 has to be from 1"),
+        ("tail=0 has to be in (0, 1]", "tail=0 has to be in (0, 1]"),  # an option of a model
+        ("level=0 has to be a share; try level=0.3", "--tail 0 has to be a share; try --tail 0.3"),
+        ("heldout is 0; hold out more", "--heldout is 0; hold out more"),
+        ("holdout_share is 2; it has", "--share is 2; it has"),
+        ("unknown metric 'recal': known", "unknown --metric 'recal': known"),
+        ("unknown way to treat duplicates 'x'", "unknown --duplicates 'x'"),
+        ("lower heldout or min_interactions", "lower --heldout or --min-user-interactions"),
+        ("the item is a weight of the data", "the item is a weight of the data"),
     ],
 )
 def test_arguments_are_rewritten_as_options(message, said):
-    assert cli.as_options(message) == said
+    assert as_options(message) == said
 
 
 def test_an_interrupt_shows_no_traceback(run, monkeypatch):

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import safecf
 from safecf import cli, datasets
+from safecf.cli.commands import app
 from safecf.data.splits import split_files
 from safecf.data.splits.split_files import NAMES
 from tests.data.official import ml_1m_text, random_rows
@@ -20,7 +21,7 @@ from tests.data.paper_files import ML1M_SUMS, files_of
 
 
 def run(*arguments):
-    result = CliRunner().invoke(cli.app, ["data", *map(str, arguments)])
+    result = CliRunner().invoke(app, ["data", *map(str, arguments)])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output

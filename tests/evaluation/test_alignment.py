@@ -99,6 +99,7 @@ def test_held_out_users_may_be_training_users(named):
     before, after = evaluate(model, named).to_dict(), found.to_dict()
     assert after["users"].pop("ids") == ids[-test:].tolist()
     assert before["users"].pop("ids") == named.user_ids[-test:].tolist()
+    assert after.pop("checksum") != before.pop("checksum")
     assert before == after
 
 

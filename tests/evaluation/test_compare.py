@@ -240,9 +240,9 @@ def test_what_cannot_be_compared_is_refused(made_up):
         ([one, made_up("two", [0.1, 0.3, 0.4])], {}, "not evaluated on the same users"),
         ([one, made_up("two", [0.1, 0.3], metric="hit@5")], {}, "no metric in common"),
         ([one, made_up("two", [0.1, 0.3])], {"baseline": "on"}, "unknown baseline 'on'"),
-        ([one, made_up("two", [0.1, 0.3])], {"baseline": 2}, "baseline is 2, but there are 2"),
-        ([one, made_up("two", [0.1, 0.3])], {"confidence": 1}, "confidence is 1"),
-        ([one, made_up("two", [0.1, 0.3])], {"resamples": 0}, "resamples is 0"),
+        ([one, made_up("two", [0.1, 0.3])], {"baseline": 2}, "baseline=2, but there are 2"),
+        ([one, made_up("two", [0.1, 0.3])], {"confidence": 1}, "confidence=1 has"),
+        ([one, made_up("two", [0.1, 0.3])], {"resamples": 0}, "resamples=0 has"),
     ):
         with pytest.raises(ValueError, match=message):
             compare(evaluations, **options)

@@ -22,10 +22,23 @@ def loaded(package):
 @pytest.mark.parametrize(
     ("package", "known"),
     [
-        ("safecf.measures", {"measures", "data", "errors", "defaults", "free_memory", "_core"}),
+        (
+            "safecf.measures",
+            {"measures", "data", "errors", "checks", "defaults", "free_memory", "_core"},
+        ),
         (
             "safecf.evaluation",
-            {"evaluation", "measures", "als", "data", "errors", "defaults", "free_memory", "_core"},
+            {
+                "evaluation",
+                "measures",
+                "als",
+                "data",
+                "errors",
+                "checks",
+                "defaults",
+                "free_memory",
+                "_core",
+            },
         ),
     ],
 )

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from safecf.measures import bootstrap
 from safecf.measures.bootstrap import (
+    ENOUGH,
     percentile_interval,
     resample,
     resample_clusters,
@@ -131,11 +132,32 @@ def test_intervals_take_infinite_draws():
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(ValueError, match="resamples is 1; draw at least 2 times"):
+    with pytest.raises(ValueError, match="resamples=1 has to be at least 2; try resamples=2000"):
         resample([0.1, 0.2], [0.5], 1, 0)
-    with pytest.raises(ValueError, match=r"level is 1\.5"):
+    with pytest.raises(ValueError, match=r"level=1\.5"):
         resample([0.1, 0.2], [0.5, 1.5], 10, 0)
-    with pytest.raises(ValueError, match="confidence is 95; it lies between 0 and 1"):
+    with pytest.raises(ValueError, match="confidence=95 has to lie between 0 and 1"):
         percentile_interval(np.ones((5, 1)), 95)
     with pytest.raises(ValueError, match="no user has a score"):
         resample([np.nan], [0.5], 10, 0)
+
+
+def covered(users, level, samples=300):
+    """Return how often the interval of the tail mean of continuous scores holds the true one."""
+    rng = np.random.default_rng(8)
+    population = rng.beta(1.3, 2.4, 400_000)
+    truth = tail_mean(population, level)
+    inside = 0
+    for sample in range(samples):
+        drawn = resample(rng.choice(population, users), [level], 200, seed=sample)
+        (low,), (high,) = percentile_interval(drawn)
+        inside += low <= truth <= high
+    return inside / samples
+
+
+@pytest.mark.parametrize("level", [0.1, 0.3, 1.0])
+def test_intervals_are_trusted_from_enough_users_on(level):
+    """Standard error of a share of 0.9 of 300 samples: 0.017."""
+    assert covered(round(ENOUGH / level), level) > 0.87
+    if level < 1:
+        assert covered(4, level) < 0.6

@@ -62,7 +62,7 @@ def test_the_boundary_user_counts_by_a_fraction():
 
 @pytest.mark.parametrize("level", [0, -0.1, 1.1, math.nan])
 def test_bad_levels_are_refused(level):
-    with pytest.raises(ValueError, match=f"level is {level}; it is a share of users"):
+    with pytest.raises(ValueError, match=f"level={level:g} has to be a share of users"):
         tail_mean([0.5], level)
 
 

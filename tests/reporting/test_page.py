@@ -1,6 +1,7 @@
 """The page without a browser: numbers, names, odd results, files."""
 
 import dataclasses
+import json
 import os
 import re
 from pathlib import Path
@@ -156,6 +157,42 @@ def test_names_cannot_inject_anything(tmp_path: Path) -> None:
     assert sum(tag == "script" for tag, _ in page.elements) == 3
     assert page.payload["title"] == HOSTILE
     assert HOSTILE in page.text
+
+
+def test_control_characters_are_escapes_on_the_page(tmp_path: Path) -> None:
+    """Two names that differ only in a line break are told apart; lone surrogates are written."""
+    hurt = "a\x1b[31m\n\u202eb\udc80<script>alert(1)</script>"
+    said = r"a\x1b[31m\n\u202eb\udc80<script>alert(1)</script>"
+    groups = np.array([hurt, "b"])[np.arange(200) % 2]
+    evaluations = [make(f"{hurt}{seed}", seed=seed, groups=groups) for seed in (1, 2)]
+    for each in evaluations:
+        each.training["params"] |= {"kernel": hurt, hurt: 1}
+        each.training["history"][0][hurt] = 1.0
+        each.versions[hurt] = hurt
+    settings = {"command": f"safecf\n{hurt}", hurt: hurt}
+    page = read(
+        compare(evaluations, resamples=20),
+        tmp_path,
+        title=hurt,
+        data_summary={hurt: hurt},
+        settings=settings,
+    )
+    raw = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e]", raw)
+    assert sum(tag == "script" for tag, _ in page.elements) == 3
+    assert page.payload["title"] == hurt
+    assert page.text.count(f"{said}1") > 3
+    assert f"safecf\n{said.partition(chr(92) + 'n')[0]}" in page.text
+    for _, attributes in page.elements:
+        if "data-chart" in attributes:
+            json.loads(attributes["data-chart"] or "")
+
+
+def test_few_users_in_the_tail_get_a_caution(tmp_path: Path) -> None:
+    said = "The worst-off 30 % of 40 users are 12 users, too few for an interval: it takes 20 of"
+    assert said in read(pair(users=40), tmp_path).text
+    assert said in read(make("SAFER2", users=40), tmp_path).text
+    assert "too few for an interval" not in read(pair(), tmp_path).text
 
 
 def many() -> Comparison:

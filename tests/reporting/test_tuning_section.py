@@ -24,7 +24,7 @@ def a_model(name="SAFER2", best=2, points=POINTS):
         TrialPoint(n, states[n], 6, *(point if n != 5 else (math.nan, math.nan)), {"h": 0.1 * n})
         for n, point in enumerate(points)
     ]
-    return TunedModel(name, 1, trials, best, [3, 2, 1], points[0], {"h": "0.1 to 1"}, ["h"], 1.5)
+    return TunedModel(name, 1, trials, best, [3, 2, 1], {"h": "0.1 to 1"}, ["h"], 1.5)
 
 
 def tuned(kind="both", **options):
@@ -46,6 +46,25 @@ def test_every_trial_is_a_dot_and_the_front_a_line():
     assert drawn.count("<use") == 3
     assert "SAFER2, trial 2" in drawn
     assert drawn.count('class="default"') == 1
+
+
+def test_the_cross_marks_the_defaults_of_the_table():
+    """Both are trial 0 at its best epoch."""
+    moved = [(0.27, 0.085), *POINTS[1:]]
+    drawn = [
+        front_chart(tuned(points=points), label="", narrow=False) for points in (POINTS, moved)
+    ]
+    dots, crosses = (
+        [re.search(pattern, each).groups() for each in drawn]
+        for pattern in (
+            r'trial 0: .*?<circle cx="([\d.]+)" cy="([\d.]+)"',
+            r'd="M([\d.]+) ([\d.]+)L[^"]*" class="default"',
+        )
+    )
+    for dot, cross in zip(dots, crosses, strict=True):
+        assert [float(end) + 5 for end in cross] == pytest.approx(list(map(float, dot)), abs=0.11)
+    assert dots[0] != dots[1]
+    assert "0, the defaults</th><td>0.2700</td><td>0.0850</td>" in written(tuned(points=moved))
 
 
 def test_bad_trials_lie_outside_and_are_counted():
@@ -109,7 +128,6 @@ def tuning():
         tuned_name="SAFER2 (tuned)",
         trials=trials,
         front=pareto_front(trials),
-        default=Scores(*POINTS[0]),
         space={"h": LogUniform(0.1, 1.0)},
         edges=lambda trial: [],
         task=SimpleNamespace(

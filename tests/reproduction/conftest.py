@@ -8,7 +8,7 @@ import reproduction
 from reproduction import __main__ as command
 from reproduction import worker
 from reproduction.session import Session
-from safecf import cli
+from safecf.cli.running import run as run_app
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def run(monkeypatch, capsys):
     def typed(*arguments):
         monkeypatch.setattr(sys, "argv", ["reproduction", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
-            cli.run(command.app)
+            run_app(command.app)
         return end.value.code or 0, *capsys.readouterr()
 
     return typed

@@ -9,7 +9,7 @@ import pytest
 
 import reproduction
 from reproduction import __main__ as command
-from safecf import cli
+from safecf.cli.running import run as run_app
 
 ROOT = Path(__file__).parents[2]
 
@@ -138,7 +138,7 @@ def test_a_bug_is_a_traceback_that_names_the_experiment(monkeypatch):
     monkeypatch.setattr("reproduction.presets.require", broken)
     monkeypatch.setattr("sys.argv", ["reproduction", "robustness", "--data", "tiny"])
     with pytest.raises(RuntimeError, match=r"robustness: its cells could not be planned.* bug"):
-        cli.run(command.app)
+        run_app(command.app)
 
 
 def test_the_rest_runs_and_the_exit_code_tells(run, tmp_path):

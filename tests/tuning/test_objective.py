@@ -35,5 +35,5 @@ def test_a_gain_over_nothing_or_below_zero_has_its_sign():
 def test_bad_objectives_are_refused():
     with pytest.raises(ValueError, match="'median': did you mean 'mean'"):
         Objective(kind="median")
-    with pytest.raises(ValueError, match="level is 2; it is a share of users"):
+    with pytest.raises(ValueError, match="level=2 has to be a share of users"):
         Objective(level=2)

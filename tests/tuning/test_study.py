@@ -1,5 +1,6 @@
 """Studies on disk: a killed search goes on as if nothing had happened; others are refused."""
 
+import json
 import signal
 import sqlite3
 import subprocess
@@ -191,3 +192,31 @@ def test_the_fingerprint_is_of_all_that_trials_see(split, part):
         changed = replace(split, validation=users)
     assert fingerprint(changed) != fingerprint(split)
     assert fingerprint(replace(split, test=split.validation)) == fingerprint(split)
+
+
+def test_a_trial_that_was_changed_in_the_file_is_refused(split, tmp_path):
+    """Its options are stored as JSON, in which one digit is changed."""
+    study, model = tmp_path / "study.sqlite", IALS(4, iterations=2)
+    tune(model, split, trials=2, study=study, show_progress=False)
+    with closing(sqlite3.connect(study)) as file, file:
+        ((key, text),) = file.execute(
+            "SELECT trial_user_attribute_id, value_json FROM trial_user_attributes LIMIT 1"
+        )
+        place = text.index('"scores": [0.') + len('"scores": [0.')
+        digit = "1" if text[place] != "1" else "2"
+        changed = text[:place] + digit + text[place + 1 :]
+        file.execute(
+            "UPDATE trial_user_attributes SET value_json = ? WHERE trial_user_attribute_id = ?",
+            (changed, key),
+        )
+    with pytest.raises(FileFormatError, match=r"trial 0: it is damaged .* checksum does not fit"):
+        tune(model, split, trials=2, study=study, show_progress=False)
+    record = json.loads(changed)
+    del record["checksum"]  # as before there were checksums
+    with closing(sqlite3.connect(study)) as file, file:
+        file.execute(
+            "UPDATE trial_user_attributes SET value_json = ? WHERE trial_user_attribute_id = ?",
+            (json.dumps(record), key),
+        )
+    found = tune(model, split, trials=2, study=study, show_progress=False)
+    assert list(found.searches[0].trials[0].scores) == record["scores"]

@@ -254,7 +254,7 @@ def test_the_provenance_is_saved_with_the_model_and_forgotten_by_fit(tuned, spli
         ({"metric": "recall@x"}, "'x' is no cutoff; try metric='recall@20'"),
         ({"metric": "recall"}, "metric='recall' has no cutoff; try metric='recall@20'"),
         ({"objective": "worst"}, "unknown objective 'worst'"),
-        ({"level": 0}, "level is 0"),
+        ({"level": 0}, "level=0 has"),
         ({"pick": "best"}, "unknown pick 'best'"),
         ({"space": {"bandwith": Uniform(0, 1)}}, "did you mean 'bandwidth'"),
         ({"space": {"tail": Uniform(0.5, 2.0)}}, r"tail=1.25 has to be in \(0, 1\]"),
@@ -267,6 +267,48 @@ def test_the_provenance_is_saved_with_the_model_and_forgotten_by_fit(tuned, spli
 )
 def test_bad_arguments_are_refused(split, model, options, message):
     with pytest.raises(ValueError, match=message):
+        tune(model, split, show_progress=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trials": 5.5}, "trials=5.5 has to be a whole number; try trials=50"),
+        ({"trials": True}, "trials=True has to be a whole number"),
+        ({"trials": "5"}, "trials='5' has to be a whole number"),
+        ({"minutes": "5"}, "minutes='5' has to be a number; try minutes=10"),
+        ({"minutes": True}, "minutes=True has to be a number"),
+        ({"metric": None}, "metric is None; try metric='recall@20'"),
+        ({"level": "0.3"}, "level='0.3' has to be a number"),
+        ({"level": True}, "level=True has to be a number"),
+        ({"seed": 0.5}, "seed=0.5 has to be a whole number"),
+        ({"seed": None}, "seed=None has to be a whole number"),
+        ({"pick": 1.0}, "pick=1.0 has to be a whole number"),
+        ({"pick": None}, "pick=None has to be a whole number"),
+        ({"show_progress": "no"}, "show_progress is 'no'; give True or False"),
+        ({"settings": [1]}, "settings is a list; give names and values, or None"),
+        ({"study": 3}, "study is 3; name the file of the study"),
+        ({"against": IALS()}, "against is an IALS; give a list of models"),
+        ({"against": "IALS"}, "against is 'IALS'; give a list of models"),
+        ({"against": [3]}, "3 cannot be tuned; give a model of safecf"),
+        ({"against": [(IALS(), {}, 3)]}, "is no pair of a model and its space"),
+        ({"space": [1]}, "space is a list; give ranges by option"),
+        ({"space": {"tail": 0.3}}, "the range of tail is 0.3; give a range, such as LogUniform"),
+        ({"space": {"tail": Uniform}}, "the range of tail is <class"),
+    ],
+)
+def test_arguments_of_the_wrong_type_are_refused(split, model, options, message):
+    with pytest.raises(TypeError, match=message):
+        tune(model, split, **{"show_progress": False, "trials": 1, **options})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"minutes": np.nan}, {"minutes": np.inf}, {"level": np.nan}, {"seed": -1}, {"pick": -1}],
+)
+def test_numbers_without_a_meaning_are_refused(split, model, options):
+    ((name, value),) = options.items()
+    with pytest.raises(ValueError, match=f"{name}={value} has to be"):
         tune(model, split, show_progress=False, **options)
 
 

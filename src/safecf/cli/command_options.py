@@ -154,6 +154,7 @@ class SplitOptions:
                 raise ValueError(
                     f"{flag(name)} does not apply to --split {self.split}; leave it out"
                 )
+        check_seed("--split-seed", self.seed)
         if self.cutoff is not None and self.share is not None:
             raise ValueError("--cutoff and --share exclude each other; leave one of them out")
 
@@ -248,6 +249,13 @@ def _options(record: Any) -> list[inspect.Parameter]:
         )
         for field in fields(record)
     ]
+
+
+def check_seed(option: str, seed: int) -> None:
+    """Raise unless numpy takes the seed."""
+    if not 0 <= seed < 2**32:
+        bound = "at least 0" if seed < 0 else "below 2**32"
+        raise ValueError(f"{option} {seed} has to be {bound}; try {option} 0")
 
 
 def flag(name: str) -> str:

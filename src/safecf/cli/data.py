@@ -5,7 +5,13 @@ from typing import Annotated
 
 import typer
 
-from safecf.cli.command_options import HELDOUT_HELP, DataOptions, SplitOptions, with_records
+from safecf.cli.command_options import (
+    HELDOUT_HELP,
+    DataOptions,
+    SplitOptions,
+    check_seed,
+    with_records,
+)
 from safecf.data.splits.protocol import SEED
 from safecf.errors import ParameterWarning, warn
 
@@ -47,10 +53,13 @@ def split(
     safecf data split ml-1m --path ml-1m.zip --out ml-1m-split
     """
     from safecf.cli.inputs import load_data  # noqa: PLC0415
+    from safecf.cli.output_files import check_targets, input_files  # noqa: PLC0415
     from safecf.data.splits.split_files import NAMES, write_split  # noqa: PLC0415
 
+    check_seed("--seed", seed)
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"{out} is a file; give a folder with --out")
+    check_targets([("--out", out / name) for name in NAMES], input_files(data))
     found = load_data(data)
     if found.made is not None:
         raise ValueError(f"{data.data[0]} is split already; give the data that it was made from")

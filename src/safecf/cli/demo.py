@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from safecf.cli.command_options import DataOptions, SplitOptions
+from safecf.cli.command_options import DataOptions, SplitOptions, check_seed
 from safecf.defaults import CUTOFFS, LEVEL, METRIC
 
 if TYPE_CHECKING:
@@ -47,10 +47,11 @@ def demo(
 ) -> None:
     """Train iALS, ERM-MF and SAFER2 on synthetic users, and compare their worst-off users."""
     # Imported here, so that the command line starts fast and Ctrl-C works from the start.
-    from rich.console import Console  # noqa: PLC0415
-
     from safecf.cli import results  # noqa: PLC0415
+    from safecf.cli.output_files import check_targets  # noqa: PLC0415
+    from safecf.cli.terminal import Plain  # noqa: PLC0415
 
+    check_seed("--seed", seed)
     output = results.Output(
         METRIC,
         CUTOFFS,
@@ -59,13 +60,11 @@ def demo(
         out / "results.json",
         settings=SPLIT.settings() | {"command": results.command_line()},
     )
-    console = Console()
+    check_targets(output.paths)
+    console = Plain()
     split = make_split(DATA_SEED)
     facts = results.describe(split, f"synthetic, shape 'demo', seed {DATA_SEED}")
-    console.print(", ".join(f"{name}: {value}" for name, value in facts.items()), highlight=False)
+    console.print(", ".join(f"{name}: {value}" for name, value in facts.items()))
     evaluations = results.train_and_evaluate(make_models(seed), split, output)
     facts["how typical"] = TYPICAL
-    page, numbers = results.show_results(console, evaluations, output, facts)
-    console.print(TYPICAL, highlight=False)
-    console.print(f"The report, an HTML page: {page}", highlight=False)
-    console.print(f"All numbers: {numbers}", highlight=False)
+    results.finish(console, evaluations, output, facts, last=TYPICAL)

@@ -11,6 +11,7 @@ from safecf.cli.command_options import (
     DataOptions,
     RepeatedSplitOptions,
     SplitOptions,
+    check_seed,
     with_records,
 )
 from safecf.defaults import LEVEL, METRIC
@@ -77,11 +78,13 @@ def compare(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions)
 
 def _run(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions) -> None:
     # Imported here, so that the command line starts fast and Ctrl-C works from the start.
-    from rich.console import Console  # noqa: PLC0415
-
     from safecf.cli import inputs, results  # noqa: PLC0415
+    from safecf.cli.output_files import check_targets, input_files  # noqa: PLC0415
+    from safecf.cli.running import check_interrupt  # noqa: PLC0415
+    from safecf.cli.terminal import Plain  # noqa: PLC0415
     from safecf.evaluation import over_splits  # noqa: PLC0415
 
+    check_seed("--seed", options.seed)
     metric, cutoffs = results.choose_metric(options.metric, options.k)
     output = results.Output(
         metric,
@@ -92,15 +95,17 @@ def _run(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions) ->
         options.quiet,
         settings=inputs.split_settings(data, split) | {"command": results.command_line()},
     )
+    check_targets(output.paths, input_files(data, options.model))
     models = inputs.name_models(options.model, options.seed)
     if split.repeats > 1:
         inputs.refuse_fitted(models)
     loaded = inputs.load_data(data)
+    check_interrupt()
 
     def run(number: int, each: SplitOptions) -> tuple[list["Evaluation"], dict[str, object]]:
         """Train and evaluate on one split, which is not kept; also return its facts."""
         if split.repeats > 1 and not options.quiet:
-            Console(stderr=True).print(f"split {number} of {split.repeats}", highlight=False)
+            Plain(stderr=True).print(f"split {number} of {split.repeats}")
         made = loaded.split(each)
         found = results.train_and_evaluate(models, made, output, again=split.repeats > 1)
         return found, results.describe(made, " ".join(data.data))
@@ -110,6 +115,4 @@ def _run(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions) ->
     summary = facts[0]
     if split.repeats > 1:
         summary["counted in"] = f"the first of {split.repeats} splits"
-    console = Console()
-    for file in results.show_results(console, evaluations, output, summary):
-        console.print(f"written: {file}", highlight=False)
+    results.finish(Plain(), evaluations, output, summary)

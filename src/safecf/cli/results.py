@@ -1,19 +1,21 @@
-"""Train, evaluate, compare and show results: shared by `demo`, `evaluate` and `compare`."""
+"""Train, evaluate and compare models, write files, print results: what commands share."""
 
 import json
 import shlex
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
+from rich.console import JustifyMethod
 from rich.table import Table
 
 from safecf.atomic import replace_file
+from safecf.cli.output_files import Target, raise_all, write_all
+from safecf.cli.running import check_interrupt
+from safecf.cli.terminal import Plain, Rows
 from safecf.data.splits.held_out import Split
 from safecf.defaults import CONFIDENCE, CUTOFFS, TAILS
 from safecf.evaluation import (
@@ -25,7 +27,7 @@ from safecf.evaluation import (
     find_floor,
     parse_metric,
 )
-from safecf.evaluation.json_records import to_json
+from safecf.evaluation.json_records import CHECKSUM, sealed, to_json
 from safecf.measures.tails import check_level, level_name, whom
 from safecf.models.recommender import Recommender
 from safecf.reporting import report
@@ -34,7 +36,7 @@ from safecf.tuning import Tuning
 
 @dataclass(frozen=True)
 class Output:
-    """What to measure and show, and where to write it; checked before any work."""
+    """What to measure and show, and where to write it."""
 
     metric: str
     k: tuple[int, ...]
@@ -46,9 +48,11 @@ class Output:
 
     def __post_init__(self) -> None:
         check_level(self.level)
-        for path in (self.report_path, self.json_path):
-            if path is not None:
-                check_writable(path)
+
+    @property
+    def paths(self) -> list[tuple[str, Path | None]]:
+        """The files to write, by option."""
+        return [("--report", self.report_path), ("--out", self.json_path)]
 
     @property
     def tails(self) -> tuple[float, ...]:
@@ -74,19 +78,6 @@ def choose_metric(metric: str | None, k: Sequence[int] | None) -> tuple[str, tup
     return f"{name}@{cutoff}", tuple(sorted({*cutoffs, cutoff}))
 
 
-def check_writable(path: Path) -> None:
-    """Raise if no file can be written at this path; no file is created."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name the file to write")
-    folder = next(each for each in path.absolute().parents if each.exists())
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as problem:
-        reason = problem.strerror if folder.is_dir() else f"{folder} is a file"
-        raise OSError(f"cannot write {path}: {reason}; choose another place") from None
-
-
 def train_and_evaluate(
     models: Mapping[str, Recommender], split: Split, output: Output, *, again: bool = False
 ) -> list[Evaluation]:
@@ -98,79 +89,142 @@ def train_and_evaluate(
     found = []
     for name, model in models.items():
         if again or not model.is_fitted:
-            model.fit(training, show_progress=not output.quiet)
+            model.fit(training, show_progress=not output.quiet, callback=check_interrupt)
+        check_interrupt()
         found.append(
             evaluate(model, split, output.k, output.tails, name=name, settings=output.settings)
         )
     return found
 
 
-def show_results(
-    console: Console,
+def finish(
+    console: Plain,
     evaluations: list[Evaluation],
     output: Output,
     data_summary: Mapping[str, object],
+    *,
     tuning: Tuning | None = None,
-) -> list[Path]:
-    """Print the results, write the requested files, and return their paths.
+    save: Target | None = None,
+    kept: Sequence[Path] = (),
+    last: str = "",
+) -> None:
+    """Write the requested files, then print the results; raise at the end if a file failed.
 
-    If the models were tuned, the files have all trials.
+    If the models were tuned, the files have all trials. `save` writes the model, `kept` are files
+    that exist already, and `last` is said at the end.
     """
-    results = _print(console, evaluations, output.metric, output.level)
-    written = []
-    if output.report_path is not None:
-        written.append(
+    check_interrupt()
+    results = compare(evaluations) if len(evaluations) > 1 else evaluations[0]
+    targets = list(_targets(results, output, data_summary, tuning))
+    written, problems = write_all(targets if save is None else [*targets, save])
+    if tuning is not None:
+        print_trials(console, tuning)
+    _print_scores(console, evaluations, output.metric, output.level)
+    if isinstance(results, Comparison):
+        _print_comparison(console, results, output.metric, output.level)
+    if last:
+        console.print(last)
+    for file in (*written, *kept):
+        console.line_of(f"written: {file}")
+    raise_all(problems)
+
+
+def _targets(
+    results: Comparison | Evaluation,
+    output: Output,
+    data_summary: Mapping[str, object],
+    tuning: Tuning | None,
+) -> Iterator[Target]:
+    """Yield the report and the numbers, as far as they were requested."""
+    page, numbers = output.report_path, output.json_path
+    metric, level = output.metric, output.level
+
+    def write_report() -> None:
+        if page is not None:
             report(
                 results,
-                output.report_path,
-                metric=output.metric,
-                level=output.level,
+                page,
+                metric=metric,
+                level=level,
                 data_summary=data_summary,
                 tuning=tuning,
             )
-        )
-    if output.json_path is not None:
-        output.json_path.parent.mkdir(parents=True, exist_ok=True)
-        numbers = results.to_dict(level=output.level)
-        if tuning is not None:
-            numbers["tuning"] = to_json(tuning.to_dict())
-        replace_file(output.json_path, json.dumps(numbers).encode())
-        written.append(output.json_path)
-    return written
+
+    def write_numbers() -> None:
+        if numbers is not None:
+            record = results.to_dict(level=level)
+            if tuning is not None:
+                record.pop(CHECKSUM)
+                record = sealed({**record, "tuning": to_json(tuning.to_dict())})
+            numbers.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(numbers, json.dumps(record).encode())
+
+    if page is not None:
+        yield Target("--report", page, write_report)
+    if numbers is not None:
+        yield Target("--out", numbers, write_numbers)
 
 
-def _print(
-    console: Console, evaluations: list[Evaluation], metric: str, level: float
-) -> Comparison | Evaluation:
-    """Print mean and tail with their intervals, and compare the other models with the first.
+def _print_scores(console: Plain, evaluations: list[Evaluation], metric: str, level: float) -> None:
+    """Print mean and tail with their intervals.
 
     Where the tail is zero with every model, it says so, and shows another metric beside it.
     """
-    table = Table(title=f"{metric}{_of_whom(evaluations[0])}, {100 * CONFIDENCE:g} % intervals")
-    table.add_column("model")
     columns = {(metric, share): level_name(share) for share in (1.0, level)}
     floor = find_floor(evaluations, metric, level)
     if floor is not None and floor.beside is not None:
         columns[floor.beside, level] = f"{floor.beside}, {level_name(level)}"
-    for heading in columns.values():
-        table.add_column(heading, justify="right")
+    title = f"{metric}{_of_whom(evaluations[0])}, {100 * CONFIDENCE:g} % intervals"
+    table = Rows(title, ["model"], list(columns.values()))
     for each in evaluations:
         cells = []
         for name, share in columns:
             low, high = each.interval(name, share)
             cells.append(f"{each.tail(name, share):.4f}  [{low:.4f}, {high:.4f}]")
         table.add_row(each.model, *cells)
-    console.print(table)
-    if len(evaluations) == 1:
-        if floor is not None:
-            console.print(str(floor), highlight=False)
-        return evaluations[0]
-    comparison = compare(evaluations)
-    console.print(comparison.summary(metric, level), highlight=False)
-    if evaluations[0].splits is not None:
+    table.show(console)
+    cautions = dict.fromkeys(evaluations[0].caution(name, share) for name, share in columns)
+    for caution in filter(None, cautions):
+        console.print(f"caution: {caution}")
+    if floor is not None:
+        console.print(str(floor))
+
+
+def _print_comparison(console: Plain, comparison: Comparison, metric: str, level: float) -> None:
+    """Print the verdict on every model, and how many splits it wins."""
+    for other in comparison.others:
+        console.print(comparison.verdict(other, metric, level))
+    if comparison.baseline.splits is not None:
         for other in comparison.others:
-            console.print(_splits_won(comparison, other, metric, level), highlight=False)
-    return comparison
+            console.print(_splits_won(comparison, other, metric, level))
+
+
+def print_trials(console: Plain, tuning: Tuning) -> None:
+    """Print the front of every model, or its best trial, beside its defaults."""
+    objective = tuning.objective
+    for search, best in zip(tuning.searches, tuning.picked, strict=True):
+        chosen = search.front if objective.kind == "both" else []
+        rows = {each.number: each for each in (search.trials[0], best, *chosen)}
+        title = f"{search.name}: {objective.metric} of the validation users"
+        levels = [level_name(level) for level in (1.0, objective.level)]
+        table = Table(title=f"{title}, {len(search.trials)} trials")
+        for heading in ("trial", *levels, "", "epochs", *search.space):
+            side: JustifyMethod = "right" if heading else "left"
+            table.add_column(heading, justify=side, overflow="fold", min_width=len("0.1234"))
+        for each in sorted(rows.values(), key=lambda each: each.scores or (0.0, 0.0)):
+            options = [_short(each.options[name]) for name in search.space]
+            scores = [f"{score:.4f}" for score in each.scores or ()]
+            notes = ["defaults"] * (each.number == 0) + ["picked"] * (each.number == best.number)
+            told = ", ".join(notes)
+            table.add_row(str(each.number), *scores, told, str(each.epochs), *options)
+        console.print(table, crop=False)
+        for name in search.edges(best):
+            told = f"{name} is near an end of its range, {search.space[name]}"
+            console.print(f"{told}; a wider --range may help")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _of_whom(evaluation: Evaluation) -> str:

@@ -3,19 +3,18 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from safecf.cli.command_options import MODELS, DataOptions, SplitOptions, with_records
+from safecf.cli.command_options import (
+    MODELS,
+    DataOptions,
+    SplitOptions,
+    check_seed,
+    with_records,
+)
 from safecf.defaults import LEVEL, METRIC
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from safecf.tuning import Tuning
-
-INTERRUPTED = 130  # exit code
 
 
 @dataclass(frozen=True)
@@ -88,16 +87,21 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
     safecf tune clicks.parquet --user visitor --item page -m safer2 --trials 50 --against ials
     """
     # Imported here, so that the command line starts fast and Ctrl-C works from the start.
-    from rich.console import Console  # noqa: PLC0415
-
     from safecf.cli import inputs, results  # noqa: PLC0415
+    from safecf.cli.output_files import Target, check_targets, input_files  # noqa: PLC0415
+    from safecf.cli.running import check_interrupt  # noqa: PLC0415
+    from safecf.cli.terminal import Plain  # noqa: PLC0415
     from safecf.models.files import check_target  # noqa: PLC0415
-    from safecf.tuning import TuningInterrupted, parse_range, tune  # noqa: PLC0415
+    from safecf.tuning import parse_range, tune  # noqa: PLC0415
+    from safecf.tuning.storage import study_path  # noqa: PLC0415
 
+    check_seed("--seed", options.seed)
     metric, cutoffs = results.choose_metric(options.metric, None)
     output = results.Output(metric, cutoffs, options.tail, options.report, options.out)
-    if options.save is not None:
-        check_target(options.save)
+    save = None if options.save is None else check_target(options.save)
+    study = options.study or Path(default_study(data.data[0], options.model))
+    study_path(study)  # raises if it cannot be a file
+    check_targets([*output.paths, ("--save", save), ("--study", study)], input_files(data))
     model, space = _candidate(options.model, options.seed)
     defaults = type(model)().get_params()  # an option that is given as 1 may still be a float
     ranges = [parse_range(text, defaults) for text in options.range or []]
@@ -107,37 +111,33 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
     space |= dict(ranges)
     against = [_candidate(spec, options.seed) for spec in options.against or []]
     pick = int(options.pick) if options.pick.isdecimal() else options.pick
-    study = options.study or Path(default_study(data.data[0], options.model))
     made = inputs.load_data(data).split(split)
-    try:
-        found = tune(
-            model,
-            made,
-            metric=metric,
-            objective=options.objective,
-            level=options.tail,
-            trials=options.trials,
-            minutes=options.minutes,
-            space=space,
-            study=study,
-            against=against,
-            pick=pick,
-            seed=options.seed,
-            show_progress=not options.quiet,
-            settings=inputs.split_settings(data, split) | {"command": results.command_line()},
-        )
-    except TuningInterrupted as interrupted:
-        typer.echo(str(interrupted), err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    console = Console()
-    print_trials(console, found)
-    summary = results.describe(made, " ".join(data.data))
-    written = results.show_results(console, found.evaluations, output, summary, found)
-    if options.save is not None:
-        found.best_model.save(options.save)
-        written.append(check_target(options.save))
-    for file in (*written, study):
-        console.print(f"written: {file}", highlight=False)
+    check_interrupt()
+    found = tune(
+        model,
+        made,
+        metric=metric,
+        objective=options.objective,
+        level=options.tail,
+        trials=options.trials,
+        minutes=options.minutes,
+        space=space,
+        study=study,
+        against=against,
+        pick=pick,
+        seed=options.seed,
+        show_progress=not options.quiet,
+        settings=inputs.split_settings(data, split) | {"command": results.command_line()},
+    )
+    results.finish(
+        Plain(),
+        found.evaluations,
+        output,
+        results.describe(made, " ".join(data.data)),
+        tuning=found,
+        save=None if save is None else Target("--save", save, lambda: found.best_model.save(save)),
+        kept=[study],
+    )
 
 
 def _candidate(spec: str, seed: int) -> tuple[Any, dict[str, Any]]:
@@ -158,34 +158,3 @@ def default_study(data: str, model: str) -> str:
     """
     stem = re.sub(r"[^\w-]+", "-", Path(data).name.partition(".")[0]).strip("-") or "data"
     return f"{stem}-{model.partition(':')[0].lower()}.study.sqlite"
-
-
-def print_trials(console: "Console", tuning: "Tuning") -> None:
-    """Print the front of every model, or its best trial, beside its defaults."""
-    from rich.table import Table  # noqa: PLC0415
-
-    from safecf.measures.tails import level_name  # noqa: PLC0415
-
-    objective = tuning.objective
-    for search, best in zip(tuning.searches, tuning.picked, strict=True):
-        chosen = search.front if objective.kind == "both" else []
-        rows = {each.number: each for each in (search.trials[0], best, *chosen)}
-        title = f"{search.name}: {objective.metric} of the validation users"
-        table = Table(title=f"{title}, {len(search.trials)} trials")
-        levels = [level_name(level) for level in (1.0, objective.level)]
-        for heading in ("trial", *levels, "", "epochs", *search.space):
-            table.add_column(heading, justify="right" if heading else "left")
-        for each in sorted(rows.values(), key=lambda each: each.scores or (0.0, 0.0)):
-            options = [_short(each.options[name]) for name in search.space]
-            scores = [f"{score:.4f}" for score in each.scores or ()]
-            notes = ["defaults"] * (each.number == 0) + ["picked"] * (each.number == best.number)
-            told = ", ".join(notes)
-            table.add_row(str(each.number), *scores, told, str(each.epochs), *options)
-        console.print(table)
-        for name in search.edges(best):
-            told = f"{name} is near an end of its range, {search.space[name]}"
-            console.print(f"{told}; a wider --range may help", highlight=False)
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

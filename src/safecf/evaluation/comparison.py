@@ -6,13 +6,21 @@ from typing import Any, Self
 
 import numpy as np
 
+from safecf.checks import check_integer, check_list
 from safecf.defaults import CONFIDENCE, LEVEL, RESAMPLES, SEED
 from safecf.errors import choose
 from safecf.evaluation.difference import Difference, paired_differences, verdict
 from safecf.evaluation.floors import Floor, find_floor
-from safecf.evaluation.json_records import COMPARISON, Record, check_format, to_json
+from safecf.evaluation.json_records import (
+    COMPARISON,
+    Record,
+    check_format,
+    sealed,
+    to_json,
+    unsealed,
+)
 from safecf.evaluation.repeated import over_splits
-from safecf.evaluation.result import Evaluation
+from safecf.evaluation.result import Evaluation, checked_levels
 from safecf.measures.bootstrap import Draws
 from safecf.measures.tails import Floats
 
@@ -63,7 +71,7 @@ class Comparison:
     ) -> list[Difference]:
         """Return one difference per level (default: the baseline's `tails`)."""
         evaluation = self._find(other)
-        wanted = self.baseline.tails if levels is None else tuple(float(each) for each in levels)
+        wanted = self.baseline.tails if levels is None else checked_levels(levels)
         key = (evaluation.model, metric, wanted)
         if key not in self._cache:
             self._cache[key] = paired_differences(
@@ -122,10 +130,12 @@ class Comparison:
         `differences` has all metrics, or those given, at the levels of `tails`, at `level`, and at
         those of the lift's curve; `verdicts` and `floors` are at `level`.
         """
-        chosen = self.metrics if metrics is None else metrics
+        chosen = self.metrics
+        if metrics is not None:
+            chosen = tuple(check_list("metrics", metrics, "give names, such as ['recall@20']"))
         levels = curve_levels(self.baseline.tails, level)
         draws = asdict(self.draws)
-        found: dict[str, Any] = to_json(
+        found = to_json(
             {
                 "format": COMPARISON,
                 "baseline": self.baseline.model,
@@ -144,7 +154,7 @@ class Comparison:
                 "floors": {m: str(floor) for m in chosen if (floor := self.floor(m, level))},
             }
         )
-        return found
+        return sealed(found)
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
@@ -159,6 +169,7 @@ class Comparison:
             found = compare(evaluations, baseline, *draws)
         except ValueError as error:
             raise given.error(str(error)) from None
+        unsealed(given)
         return cls(found.baseline, found.others, *draws)
 
     def __repr__(self) -> str:
@@ -168,7 +179,12 @@ class Comparison:
     def _find(self, other: Key) -> Evaluation:
         if isinstance(other, Evaluation):
             other = other.model
-        if isinstance(other, int):
+        if isinstance(other, int) and not isinstance(other, bool):
+            count = len(self.others)
+            if not -count <= other < count:
+                raise ValueError(
+                    f"there is no model {other}: {count} are compared with the baseline, from 0 on"
+                )
             return self.others[other]
         return choose("model", other, {each.model: each for each in self.others})
 
@@ -189,7 +205,13 @@ def compare(
     >>> compare([[evaluate(model.fit(each.training), each) for each in splits] for model in models])
     """
     Draws(resamples, confidence, seed)  # raises if they make no sense
-    models = [e if isinstance(e, Evaluation) else over_splits(e) for e in evaluations]
+    remedy = "give what evaluate returns, or a list of it, one per split"
+    models = [
+        each
+        if isinstance(each, Evaluation)
+        else over_splits(check_list("an entry of evaluations", each, remedy))
+        for each in check_list("evaluations", evaluations, "give a list of at least 2, to compare")
+    ]
     if len(models) < 2:
         raise ValueError(f"there are {len(models)} evaluations; give at least 2 to compare")
     names = [each.model for each in models]
@@ -199,8 +221,11 @@ def compare(
     if isinstance(baseline, str):
         choose("baseline", baseline, dict.fromkeys(names))
         baseline = names.index(baseline)
-    elif not -len(names) <= baseline < len(names):
-        raise ValueError(f"baseline is {baseline}, but there are {len(names)} evaluations")
+    elif check_integer("baseline", baseline, -len(names), 0) >= len(names):
+        raise ValueError(
+            f"baseline={baseline}, but there are {len(names)} evaluations, from 0 on; "
+            "try baseline=0"
+        )
     chosen = models[baseline]
     others = [each for each in models if each is not chosen]
     for other in others:

@@ -3,12 +3,14 @@
 import hashlib
 import platform
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from safecf import _core
+from safecf.checks import check_integer, check_list, check_type
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.defaults import CUTOFFS, TAILS
@@ -72,15 +74,14 @@ def evaluate(
     >>> evaluation = evaluate(model, split)
     >>> evaluation.tail("recall@20", 0.3), evaluation.interval("recall@20", 0.3)
     """
-    cutoffs = _checked_cutoffs(k, batch)
-    for each in metrics:
-        choose("metric", each, dict.fromkeys(ALL_METRICS))
-    formulas = {each: METRICS[each] for each in metrics if each in METRICS}
-    whole = {each: RANK_METRICS[each] for each in metrics if each in RANK_METRICS}
-    if not len(tails):
-        raise ValueError("tails is empty; give at least one level, such as (0.3, 1.0)")
-    for level in tails:
-        check_level(level)
+    _check_model(model)
+    _check_split(split)
+    check_integer("batch", batch, 1, 2048)
+    cutoffs, levels, names = _checked_cutoffs(k), _checked_tails(tails), _checked_metrics(metrics)
+    check_type("name", name, (str, type(None)), "give the model's name as a text")
+    check_type("settings", settings, (Mapping, type(None)), "give names and values, or None")
+    formulas = {each: METRICS[each] for each in names if each in METRICS}
+    whole = {each: RANK_METRICS[each] for each in names if each in RANK_METRICS}
     heldout = choose("part of the split", on, {p: getattr(split, p, None) for p in PARTS})
     train = check_matrix(split.train, name="split.train")
     history, target = _checked_users(heldout, on, train.num_columns)
@@ -114,7 +115,7 @@ def evaluate(
         model=type(model).__name__ if name is None else name,
         scores={key: np.concatenate(parts) for key, parts in scores.items()},
         k=cutoffs,
-        tails=tuple(float(level) for level in tails),
+        tails=levels,
         users=describe_users(
             train, history, target, getattr(heldout, "groups", None), held_out_ids(split, on)
         ),
@@ -126,7 +127,7 @@ def evaluate(
         training=training_record(model, trained),
         losses=user_losses,
         weights=training_weights(model, user_losses),
-        versions=_versions(),
+        versions=dict(_versions()),
         data=_fingerprint(history, target),
         settings=dict(settings or {}),
     )
@@ -138,6 +139,7 @@ def parse_metric(metric: str) -> tuple[str, int | None]:
     >>> parse_metric("recall@20"), parse_metric("auc"), parse_metric("recall")
     (('recall', 20), ('auc', None), ('recall', None))
     """
+    check_type("metric", metric, str, "try metric='recall@20'")
     name, sign, cutoff = metric.partition("@")
     choose("metric", name, dict.fromkeys(ALL_METRICS))
     if not sign:
@@ -149,14 +151,55 @@ def parse_metric(metric: str) -> tuple[str, int | None]:
     return name, int(cutoff)
 
 
-def _checked_cutoffs(k: Sequence[int], batch: int) -> tuple[int, ...]:
+def _check_model(model: Any) -> None:
+    """Raise if the model cannot be asked for recommendations."""
+    if isinstance(model, type):
+        raise TypeError(
+            f"the model is the class {model.__name__}; give a fitted one, as in "
+            f"{model.__name__}().fit(split.training)"
+        )
+    if not callable(getattr(model, "recommend", None)):
+        raise TypeError(
+            f"the model is of type {type(model).__name__}, which has no recommend; give a fitted "
+            "model, such as SAFER2().fit(split.training)"
+        )
+
+
+def _check_split(split: Any) -> None:
+    """Raise if there is no training data, or are no held-out users."""
+    if not hasattr(split, "train") or not any(hasattr(split, part) for part in PARTS):
+        raise TypeError(
+            f"the split is of type {type(split).__name__}, and has no train and test; give a "
+            "Split, such as datasets.read(...).strong_generalization()"
+        )
+
+
+def _checked_cutoffs(k: Any) -> tuple[int, ...]:
     """Return the cutoffs in ascending order."""
-    if batch < 1:
-        raise ValueError(f"batch is {batch}; rank at least 1 user at once, try 2048")
-    cutoffs = sorted({int(cutoff) for cutoff in np.atleast_1d(k)})
-    if not cutoffs or cutoffs[0] < 1:
-        raise ValueError(f"k is {k}; give cutoffs of at least 1, such as {CUTOFFS}")
-    return tuple(cutoffs)
+    given = [k] if np.ndim(k) == 0 else check_list("k", k, f"try k={CUTOFFS}")
+    if not given:
+        raise ValueError(f"k is empty; give at least one cutoff, such as k={CUTOFFS}")
+    return tuple(sorted({check_integer("k", each, 1, CUTOFFS[0]) for each in given}))
+
+
+def _checked_tails(tails: Any) -> tuple[float, ...]:
+    """Return the levels."""
+    given = check_list("tails", tails, "give a list of shares, such as tails=(0.3, 1.0)")
+    if not given:
+        raise ValueError("tails is empty; give at least one level, such as (0.3, 1.0)")
+    for level in given:
+        check_level(level)
+    return tuple(float(level) for level in given)
+
+
+def _checked_metrics(metrics: Any) -> list[str]:
+    """Return the names of the metrics, without cutoffs."""
+    given = check_list("metrics", metrics, "give a list of names, such as metrics=['recall']")
+    if not given:
+        raise ValueError("metrics is empty; give at least one name, such as metrics=['recall']")
+    for each in given:
+        choose("metric", each, dict.fromkeys(ALL_METRICS))
+    return given
 
 
 def _checked_users(heldout: Any, on: str, num_items: int) -> tuple[Csr, Csr]:
@@ -189,7 +232,9 @@ def _checked_users(heldout: Any, on: str, num_items: int) -> tuple[Csr, Csr]:
     return history, target
 
 
-def _versions() -> dict[str, str]:
+@cache
+def _versions() -> Mapping[str, str]:
+    """Return the versions of the software; the metadata of packages is read once."""
     found = {name: version(name) for name in ("numpy", "scipy", "safecf")}
     return {"python": platform.python_version(), **found, "kernels": _core.isas()[0]}
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from safecf.checks import check_list, check_type
 from safecf.evaluation.result import Evaluation
 from safecf.measures.ranks import RANK_METRICS
 from safecf.measures.tails import level_name
@@ -41,11 +42,16 @@ class Floor:
 
 def find_floor(evaluations: Sequence[Evaluation], metric: str, level: float) -> Floor | None:
     """Return the floor that all models are at, or None if a tail is above zero."""
+    given = check_list("evaluations", evaluations, "give a list, as in [evaluation]")
+    if not given:
+        raise ValueError("there is no evaluation; give at least one")
+    for each in given:
+        check_type("an entry of evaluations", each, Evaluation, "give what evaluate returns")
 
     def all_zero(name: str) -> bool:
-        return all(each.tail(name, level) == 0 for each in evaluations)
+        return all(each.tail(name, level) == 0 for each in given)
 
     if not all_zero(metric):
         return None
-    known = [name for name in RANK_METRICS if all(name in each.scores for each in evaluations)]
+    known = [name for name in RANK_METRICS if all(name in each.scores for each in given)]
     return Floor(metric, level, next((name for name in known if not all_zero(name)), None))

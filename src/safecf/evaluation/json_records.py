@@ -1,5 +1,7 @@
 """Results as JSON values, and back: nothing in a file is trusted before it has been checked."""
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -14,6 +16,7 @@ from safecf.measures.tails import Floats
 Counts = NDArray[np.int64]
 
 EVALUATION, COMPARISON = "safecf evaluation 1", "safecf comparison 1"
+CHECKSUM = "checksum"
 
 
 def to_json(value: Any) -> Any:
@@ -34,6 +37,38 @@ def to_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_json(item) for item in value]
     return repr(value)
+
+
+def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of JSON values with a checksum, which shows accidental changes.
+
+    >>> sealed({"model": "IALS"})["checksum"]
+    'sha256:0e14714337c48516f1cb05b1cc1a8b1a3e2520b2d6b7de048fe127721d5d6be8'
+    """
+    return {**record, CHECKSUM: _checksum(record)}
+
+
+def unsealed(record: "Record") -> dict[str, Any]:
+    """Return the values without their checksum; raise if it does not fit.
+
+    Records of version 0.1 have none.
+    """
+    values = dict(record.values)
+    given = values.pop(CHECKSUM, None)
+    if given is not None and given != _checksum(values):
+        raise record.error("it is damaged or was edited: its checksum does not fit")
+    return values
+
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    """SHA-256 of the values as JSON with sorted keys; inner evaluations count by their own."""
+    content = dict(record)
+    if isinstance(inner := content.get("evaluations"), list):
+        content["evaluations"] = [
+            each.get(CHECKSUM) if isinstance(each, dict) else each for each in inner
+        ]
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def options_to_json(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,7 +165,7 @@ def evaluation_fields(values: Any) -> dict[str, Any]:
     size = len(users["target_count"])
     scores, catalogue = record.record("scores"), record.record("catalogue")
     versions = record.record("versions")
-    return {
+    found = {
         "model": model,
         "scores": {name: scores.numbers(name, size) for name in scores.values},
         "k": tuple(record.list("k", int)),
@@ -148,6 +183,8 @@ def evaluation_fields(values: Any) -> dict[str, Any]:
         "settings": record.get("settings", dict),
         "splits": _splits(record, size),
     }
+    unsealed(record)
+    return found
 
 
 def _users(record: Record) -> dict[str, Any]:

@@ -122,6 +122,10 @@ class TailProfile:
 
 def tail_profile(evaluation: "Evaluation", metric: str, level: float) -> TailProfile:
     """Describe the worst-off share `level` of the users by `metric`, beside all others."""
+    if not hasattr(evaluation, "scores"):
+        raise TypeError(
+            f"the evaluation is of type {type(evaluation).__name__}; give what evaluate returns"
+        )
     scores = choose("metric", metric, evaluation.scores)
     inside = in_tail(scores, level)
     outside = ~inside & ~np.isnan(scores)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safecf.checks import check_list, check_type
 from safecf.evaluation.profile import UserProfile
 from safecf.evaluation.result import Evaluation
 
@@ -23,9 +24,12 @@ def over_splits(evaluations: Sequence[Evaluation]) -> Evaluation:
     >>> found = over_splits([evaluate(model.fit(each.training), each) for each in splits])
     >>> found.tail("recall@20", 0.3), found.interval("recall@20", 0.3)
     """
+    evaluations = check_list("evaluations", evaluations, "give one evaluation for every split")
     if not evaluations:
         raise ValueError("there is no evaluation; give one for every split")
-    first = evaluations[0]
+    for each in evaluations:
+        check_type("an entry of evaluations", each, Evaluation, "give what evaluate returns")
+    first: Evaluation = evaluations[0]
     if len(evaluations) == 1:
         return first
     for place, each in enumerate(evaluations):

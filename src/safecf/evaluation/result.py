@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from safecf.checks import check_list
 from safecf.defaults import CONFIDENCE, LEVEL, RESAMPLES, SEED
 from safecf.errors import choose
 from safecf.evaluation import aggregates
 from safecf.evaluation.groups import Groups, GroupScore, group_scores
-from safecf.evaluation.json_records import EVALUATION, evaluation_fields, to_json
+from safecf.evaluation.json_records import EVALUATION, evaluation_fields, sealed, to_json
 from safecf.evaluation.profile import UserProfile
 from safecf.measures import bootstrap
 from safecf.measures.bootstrap import Counts, Draws, Estimate
@@ -105,6 +106,17 @@ class Evaluation:
         """Number of distinct users."""
         return int(self.user_numbers.max(initial=-1)) + 1
 
+    def caution(self, metric: str, level: float) -> str:
+        """Say that the interval of `tail(metric, level)` has too few users, or return "".
+
+        >>> evaluation.caution("recall@20", 0.3)
+        'the worst-off 30 % of 4 users are 1.2 users, too few for an interval: it takes 20 of them,
+        of 67 users'
+        """
+        check_level(level)
+        users = np.unique(self.user_numbers[np.isfinite(self._scores(metric))]).size
+        return bootstrap.caution(users, level)
+
     def split_tails(self, metric: str, levels: Sequence[float]) -> Floats:
         """Return the tail means on every split: one row per split, one column per level."""
         return np.array([bootstrap.tail_means(each, levels) for each in self._by_split(metric)])
@@ -163,7 +175,7 @@ class Evaluation:
         self, metric: str, levels: Iterable[float] | None = None
     ) -> tuple[Floats, Floats]:
         """Return shares of users (default: every 1 %), and `value_at_risk` at each of them."""
-        shares = _levels(levels, np.linspace(0.01, 1, 100))
+        shares = np.array(checked_levels(np.linspace(0.01, 1, 100) if levels is None else levels))
         values = self._scores(metric)
         return shares, np.array([value_at_risk(values, level) for level in shares])
 
@@ -171,7 +183,7 @@ class Evaluation:
         self, metric: str, levels: Iterable[float] | None = None
     ) -> tuple[Floats, Floats]:
         """Return shares of users (default: `tails`), and `tail` at each of them."""
-        shares = _levels(levels, self.tails)
+        shares = np.array(checked_levels(self.tails if levels is None else levels))
         return shares, np.mean(self.split_tails(metric, list(shares)), axis=0)
 
     def groups(
@@ -224,20 +236,21 @@ class Evaluation:
         """Return everything as JSON values, null for NaN, with all numbers that a report shows.
 
         They are in "aggregates", by metric: tails with intervals and VaR, the quantile curve, the
-        groups, and the profile of the worst-off share `level`.
+        groups, and the profile of the worst-off share `level`. "checksum" is of everything else.
         """
         check_level(level)
         names = [each for each in self.__dataclass_fields__ if not each.startswith("_")]
         draws = Draws(resamples, confidence, seed)
-        found: dict[str, Any] = to_json(
-            {
-                "format": EVALUATION,
-                **{name: getattr(self, name) for name in names},
-                "intervals": draws,
-                "aggregates": aggregates.by_metric(self, level, draws),
-            }
+        return sealed(
+            to_json(
+                {
+                    "format": EVALUATION,
+                    **{name: getattr(self, name) for name in names},
+                    "intervals": draws,
+                    "aggregates": aggregates.by_metric(self, level, draws),
+                }
+            )
         )
-        return found
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
@@ -264,11 +277,18 @@ class Evaluation:
     def _chosen(
         self, metrics: Sequence[str] | None, levels: Sequence[float] | None
     ) -> tuple[Sequence[str], Sequence[float]]:
+        names = "give a list of metrics, such as metrics=['recall@20']"
         return (
-            self.metrics if metrics is None else metrics,
-            self.tails if levels is None else levels,
+            self.metrics if metrics is None else check_list("metrics", metrics, names),
+            self.tails if levels is None else checked_levels(levels),
         )
 
 
-def _levels(levels: Iterable[float] | None, default: Iterable[float]) -> Floats:
-    return np.array(list(default if levels is None else levels), dtype=np.float64)
+def checked_levels(levels: Any) -> tuple[float, ...]:
+    """Return shares of worst-off users; raise if there is none, or if one is no share."""
+    given = check_list("levels", levels, "give a list of shares, such as levels=[0.3, 1.0]")
+    if not given:
+        raise ValueError("levels is empty; give at least one, such as levels=[0.3, 1.0]")
+    for each in given:
+        check_level(each)
+    return tuple(float(each) for each in given)

@@ -1,5 +1,6 @@
 """Bootstrap over users: how far a number would move if other users had been drawn."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -7,14 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from safecf.checks import check_integer, check_number
 from safecf.defaults import CONFIDENCE, RESAMPLES, SEED
-from safecf.measures.tails import Floats, check_level, drop_nan
+from safecf.measures.tails import ROUNDING, Floats, check_level, drop_nan, whom
 
 Counts = NDArray[np.int64]
 Estimate = tuple[float, float, float]  # a value, and the low and high end of its interval
 
 # Users drawn per block: few enough for the cache, many enough for numpy.
 BLOCK = 200_000
+# Users that a tail needs before its interval is trusted. In simulations with scores like recall,
+# nDCG and AUC, the 95 % interval of the worst-off 30 % held the true tail mean in 38 to 60 % of the
+# samples of 4 users, in 79 to 91 % of 15, in 88 to 93 % of 30, and in 90 to 95 % of 60. At levels
+# from 0.05 to 1, it was 85 % or more with 10 users in the tail, and 90 % or more with 20.
+ENOUGH = 20
 
 
 @dataclass(frozen=True)
@@ -32,8 +39,7 @@ class Draws:
     def __post_init__(self) -> None:
         check_resamples(self.resamples)
         check_confidence(self.confidence)
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; give a whole number from 0 on")
+        check_integer("seed", self.seed, 0, SEED)
 
 
 def tail_means(scores: ArrayLike, levels: ArrayLike) -> Floats:
@@ -149,16 +155,41 @@ def percentile_interval(draws: Floats, confidence: float = CONFIDENCE) -> tuple[
     return ordered[low], ordered[len(draws) - 1 - low]
 
 
+def caution(users: int, level: float) -> str:
+    """Say that an interval is not to be trusted if fewer than `ENOUGH` users are in the tail.
+
+    >>> caution(4, 0.3)
+    'the worst-off 30 % of 4 users are 1.2 users, too few for an interval: it takes 20 of them, of
+    67 users'
+    """
+    inside = level * users
+    if inside >= ENOUGH * (1 - ROUNDING):
+        return ""
+    if level == 1:
+        return f"{_users(users)} are too few for an interval: it takes {ENOUGH}"
+    needed = math.ceil(ENOUGH / level * (1 - ROUNDING))
+    return (
+        f"{whom(level)} of {_users(users)} are {_users(inside)}, too few for an interval: it takes "
+        f"{ENOUGH} of them, of {needed:,} users"
+    )
+
+
+def _users(number: float) -> str:
+    return "1 user" if number == 1 else f"{number:.3g} users"
+
+
 def check_confidence(confidence: float) -> None:
     """Raise unless the confidence is between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence is {confidence}; it lies between 0 and 1, try {CONFIDENCE:g}")
+    share = check_number("confidence", confidence, CONFIDENCE)
+    if not 0 < share < 1:
+        raise ValueError(
+            f"confidence={share:g} has to lie between 0 and 1; try confidence={CONFIDENCE}"
+        )
 
 
 def check_resamples(resamples: int) -> None:
     """Raise if there are too few draws for an interval."""
-    if resamples < 2:
-        raise ValueError(f"resamples is {resamples}; draw at least 2 times, try {RESAMPLES}")
+    check_integer("resamples", resamples, 2, RESAMPLES)
 
 
 def _blocks(resamples: int, users: int) -> Iterator[slice]:

@@ -12,6 +12,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from safecf.checks import check_number
+from safecf.defaults import LEVEL
+
 Floats = NDArray[np.float64]
 
 # level * n may exceed a whole number by rounding alone, as 0.29 * 100 does.
@@ -86,8 +89,11 @@ def whom(level: float) -> str:
 
 def check_level(level: float) -> None:
     """Raise unless the level is a share of users."""
-    if not 0 < level <= 1:
-        raise ValueError(f"level is {level}; it is a share of users, above 0 and at most 1")
+    share = check_number("level", level, LEVEL)
+    if not 0 < share <= 1:
+        raise ValueError(
+            f"level={share:g} has to be a share of users, above 0 and at most 1; try level={LEVEL}"
+        )
 
 
 def drop_nan(scores: ArrayLike) -> Floats:

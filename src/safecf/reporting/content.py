@@ -136,6 +136,7 @@ class Panel:
     gains: dict[str, Gains]
     profiles: dict[str, TailProfile]
     groups: GroupTable
+    caution: str
     floor: AtFloor | None = None
 
 
@@ -182,8 +183,8 @@ class TrialPoint:
 class TunedModel:
     """The trials of one model; `best` and `front` are numbers of trials.
 
-    `default` are mean and tail of its defaults, `edges` the options whose best value is near an end
-    of the range, `minutes` how long the trials took.
+    Trial 0 are its defaults. `edges` are the options whose best value is near an end of the range,
+    `minutes` is how long the trials took.
     """
 
     model: str
@@ -191,7 +192,6 @@ class TunedModel:
     trials: list[TrialPoint]
     best: int
     front: list[int]
-    default: tuple[float, float]
     ranges: dict[str, str]
     edges: list[str]
     minutes: float

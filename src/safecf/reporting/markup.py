@@ -8,17 +8,24 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from safecf.measures import tails
+from safecf.texts import UNSAFE, visible
 
 MISSING = "\u2013"
 MINUS = "\u2212"
 SPACE = "\u00a0"  # between a number and its unit, where a line must not break
 SHAPES = {"path", "line", "rect", "circle", "use"}
+MARKUP = re.compile("[<>&]")
 LONGEST = 24  # characters of a name that stays on one line
 
 
 def escape(text: object) -> str:
-    """Make any text safe inside an element or a quoted attribute; drop NUL, which HTML forbids."""
-    return html.escape(str(text).replace("\0", ""), quote=True)
+    """Make any text safe inside an element or a quoted attribute; write controls as escapes."""
+    return html.escape(visible(text), quote=True)
+
+
+def escape_lines(text: str) -> str:
+    """Escape a text of several lines."""
+    return "\n".join(map(escape, text.split("\n")))
 
 
 def name(text: object) -> str:
@@ -65,8 +72,8 @@ def tag(element: str, content: str = "", /, **attributes: object) -> str:
 def to_json(value: Any) -> str:
     """Write JSON that is safe inside a script element or an attribute."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
+    for unsafe in (MARKUP, UNSAFE):
+        text = unsafe.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return text
 
 

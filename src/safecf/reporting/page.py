@@ -11,6 +11,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from safecf.atomic import replace_file
+from safecf.checks import check_type
 from safecf.defaults import LEVEL
 from safecf.evaluation.comparison import Comparison
 from safecf.evaluation.json_records import to_json as to_values
@@ -87,6 +88,13 @@ def report(
 
     >>> report(compare([evaluate(ials, split), evaluate(safer2, split)]), "report.html")
     """
+    check_type("path", path, (str, os.PathLike), "name the HTML file to write")
+    check_type("title", title, (str, type(None)), "give a text, or None")
+    described = (Mapping, str, type(None))
+    check_type("data_summary", data_summary, described, "give a text, or names and values")
+    check_type("settings", settings, described, "give a text, or names and values")
+    if tuning is not None and not hasattr(tuning, "searches"):
+        raise TypeError(f"tuning is of type {type(tuning).__name__}; give what tune returns")
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; name the HTML file to write")

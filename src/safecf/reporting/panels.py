@@ -64,6 +64,7 @@ def panel(source: Source, metric: str) -> Panel:
         # The shares of the groups are in their table.
         profiles={model: replace(each, groups={}) for model, each in profiles.items()},
         groups=_group_table(source, metric, profiles),
+        caution=source.evaluations[0].caution(metric, source.level),
         floor=_at_floor(source, metric),
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from safecf.checks import check_list, check_type
 from safecf.errors import choose
 from safecf.evaluation.comparison import Comparison, compare, curve_levels
 from safecf.evaluation.floors import Floor, find_floor
@@ -86,9 +87,12 @@ def source(
     if isinstance(results, Evaluation):
         results = [results]
     if not isinstance(results, Comparison):
-        evaluations = list(results)
+        remedy = "give what evaluate or compare returns, or a list of evaluations"
+        evaluations = check_list("results", results, remedy)
         if not evaluations:
             raise ValueError("there is no evaluation to report on; give at least one")
+        for each in evaluations:
+            check_type("an entry of results", each, Evaluation, remedy)
         comparison = compare(evaluations) if len(evaluations) > 1 else None
     else:
         comparison, evaluations = results, [results.baseline, *results.others]

@@ -39,7 +39,6 @@ def _model(search: "Search", best: int, style: int) -> TunedModel:
         ],
         best=best,
         front=[each.number for each in search.front],
-        default=search.default,
         ranges={name: str(each) for name, each in search.space.items()},
         edges=search.edges(search.trials[best]),
         minutes=sum(each.seconds for each in search.trials) / 60,

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from safecf.checks import check_integer, check_number
 from safecf.tuning.trials import Trial
 
 
@@ -20,10 +21,12 @@ class Budget:
     def __post_init__(self) -> None:
         if self.trials is None and self.minutes is None:
             raise ValueError("the search has no end; give trials=, minutes= or both")
-        if self.trials is not None and self.trials < 1:
-            raise ValueError(f"trials={self.trials} has to be at least 1; try trials=50")
-        if self.minutes is not None and not 0 < self.minutes < math.inf:
-            raise ValueError(f"minutes={self.minutes} has to be above 0; try minutes=10")
+        if self.trials is not None:
+            check_integer("trials", self.trials, 1, 50)
+        if self.minutes is not None:
+            minutes = check_number("minutes", self.minutes, 10)
+            if not 0 < minutes < math.inf:
+                raise ValueError(f"minutes={minutes:g} has to be above 0; try minutes=10")
 
     def within(self, trials: Sequence[Trial]) -> list[Trial]:
         """Return the first trials, as many as the budget allows for."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from safecf.checks import check_type
 from safecf.defaults import LEVEL, METRIC
 from safecf.errors import choose
 from safecf.measures.tails import check_level, tail_mean, whom
@@ -35,6 +36,7 @@ class Objective:
     level: float = LEVEL
 
     def __post_init__(self) -> None:
+        check_type("metric", self.metric, str, f"try metric={METRIC!r}")
         choose("objective", self.kind, dict.fromkeys(OBJECTIVES))
         check_level(self.level)
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from safecf.tuning.space import Space
+from safecf.checks import check_integer
+from safecf.tuning.space import Space, check_space
 
 STARTUP = 10  # trials at random, before TPE proposes
 UNPRUNED = 5  # complete trials before the first one may be pruned
@@ -57,6 +58,8 @@ def suggest(
 
     >>> suggest({"tail": Uniform(0.1, 0.5)}, [({"tail": 0.3}, [0.12])], count=2, seed=0)
     """
+    check_space(space)
+    check_integer("count", count, 0, 1)
     with quiet() as optuna:
         state = int(np.random.SeedSequence(seed).generate_state(1)[0])
         sampler = optuna.samplers.TPESampler(

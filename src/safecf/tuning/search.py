@@ -19,7 +19,7 @@ from safecf.progress import progress_bar
 from safecf.tuning.budget import Budget, seconds
 from safecf.tuning.objective import Scores
 from safecf.tuning.sampler import median_rule, suggest
-from safecf.tuning.space import DEFAULT_RANGES, Around, Range, Space
+from safecf.tuning.space import DEFAULT_RANGES, Around, Range, Space, check_range
 from safecf.tuning.storage import Study
 from safecf.tuning.trials import (
     COMPLETE,
@@ -269,9 +269,12 @@ def searched_ranges(
     kind, known, fixed = type(model), model.get_params(), given_options(model)
     for name, each in given.items():
         choose(f"option of {kind.__name__}", name, known)
-        if name in NOT_SEARCHED and each is not None:
+        if each is None:
+            continue
+        check_range(name, each)
+        if name in NOT_SEARCHED:
             raise ValueError(f"{name} is not searched: {NOT_SEARCHED[name]}")
-        for value in () if each is None else each.grid():
+        for value in each.grid():
             check_options({name: value}, kind)
     found: dict[str, Around | Range | None] = {
         name: each for name, each in DEFAULT_RANGES.items() if name in known and name not in fixed

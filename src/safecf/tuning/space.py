@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from safecf.checks import check_integer, check_list, check_number, check_type
 from safecf.errors import choose
 
 if TYPE_CHECKING:
@@ -42,7 +43,10 @@ class Range(Protocol):
         """Return the same as a distribution of Optuna."""
 
 
-def _check(low: float, high: float, *, positive: bool) -> None:
+def _check(low: float, high: float, points: int, *, positive: bool) -> None:
+    for name, end in (("low", low), ("high", high)):
+        check_number(name, end, 0.1)
+    check_integer("points", points, 1, 5)
     if not (
         math.isfinite(low) and math.isfinite(high) and low <= high and (low > 0 or not positive)
     ):
@@ -83,7 +87,7 @@ class LogUniform(_Interval):
     """
 
     def __post_init__(self) -> None:
-        _check(self.low, self.high, positive=True)
+        _check(self.low, self.high, self.points, positive=True)
 
     def at(self, centre: Any) -> "LogUniform":
         """Return the range itself, whatever the default."""
@@ -115,6 +119,11 @@ class LogInteger(LogUniform):
     low: int
     high: int
 
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            check_integer(name, getattr(self, name), 1, 8)
+        super().__post_init__()
+
     def contains(self, value: Any) -> bool:
         """Whether it is a whole number with low <= value <= high."""
         return isinstance(value, int) and super().contains(value)
@@ -143,7 +152,7 @@ class Uniform(_Interval):
     """
 
     def __post_init__(self) -> None:
-        _check(self.low, self.high, positive=False)
+        _check(self.low, self.high, self.points, positive=False)
 
     def at(self, centre: Any) -> "Uniform":
         """Return the range itself, whatever the default."""
@@ -175,6 +184,7 @@ class Choice:
     values: tuple[Any, ...]
 
     def __post_init__(self) -> None:
+        check_list("values", self.values, "give a list, as in Choice(('gaussian', 'logistic'))")
         if not self.values:
             raise ValueError("a choice has no values; give at least one, as in Choice((0.2, 0.3))")
 
@@ -221,6 +231,10 @@ class Around:
 
     factor: float
 
+    def __post_init__(self) -> None:
+        if not 1 < check_number("factor", self.factor, 5) < math.inf:
+            raise ValueError(f"factor={self.factor} has to be above 1, and finite; try factor=5")
+
     def at(self, centre: Any) -> LogUniform:
         """Return the range for a model that has the value `centre` by default."""
         low, high = (
@@ -242,12 +256,29 @@ DEFAULT_RANGES: dict[str, Around | Range] = {
 }
 
 
+def check_space(space: Any) -> None:
+    """Raise if this is not a range per option."""
+    check_type("space", space, Mapping, "give ranges by option, as in {'tail': Uniform(0.1, 0.5)}")
+    for name, each in space.items():
+        check_range(name, each)
+
+
+def check_range(name: str, given: Any) -> None:
+    """Raise if this is not a range."""
+    if isinstance(given, type) or not hasattr(given, "distribution"):
+        raise TypeError(
+            f"the range of {name} is {given!r}; give a range, such as LogUniform(0.05, 0.5) or "
+            "Choice((0.2, 0.3))"
+        )
+
+
 def grid(space: Space) -> list[dict[str, Any]]:
     """Return all combinations of the grids' values.
 
     >>> grid({"tail": Choice((0.2, 0.3))})
     [{'tail': 0.2}, {'tail': 0.3}]
     """
+    check_space(space)
     values = itertools.product(*(each.grid() for each in space.values()))
     return [dict(zip(space, each, strict=True)) for each in values]
 
@@ -262,6 +293,7 @@ def parse_range(text: str, defaults: Mapping[str, Any]) -> tuple[str, Range]:
     >>> parse_range("kernel=gaussian,logistic", SAFER2().get_params())
     ('kernel', Choice(values=('gaussian', 'logistic')))
     """
+    check_type("text", text, str, "try 'bandwidth=0.05..0.5'")
     name, sign, given = (part.strip() for part in text.partition("="))
     if not (name and sign and given):
         raise ValueError(

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from safecf.checks import check_type
 from safecf.data.splits.held_out import Split
 from safecf.errors import FileFormatError
+from safecf.evaluation.json_records import Record, sealed, unsealed
 from safecf.tuning.objective import Objective
 from safecf.tuning.sampler import quiet
 from safecf.tuning.space import Space
@@ -57,7 +59,10 @@ class Study:
                 load_if_exists=True,
             )
             self._agree(SETTINGS, json.loads(json.dumps(settings)))
-            self.trials = [Trial.from_dict(each) for each in self._records()]
+            self.trials = [
+                Trial.from_dict(unsealed(Record(each, f"trial {number}")))
+                for number, each in enumerate(self._records())
+            ]
             if [each.number for each in self.trials] != list(range(len(self.trials))):
                 raise TypeError("its trials are not numbered 0, 1, ...")
 
@@ -106,7 +111,7 @@ def _frozen(optuna: Any, trial: Trial, space: Space, objective: Objective) -> An
         params={name: trial.options[name] for name in known},
         distributions={name: each.distribution() for name, each in known.items()},
         values=None if trial.scores is None else objective.values(trial.scores),
-        user_attrs={TRIAL: trial.to_dict()},
+        user_attrs={TRIAL: sealed(trial.to_dict())},
     )
 
 
@@ -115,8 +120,6 @@ def _storage(optuna: Any, path: Path) -> Any:
 
     if set("?{}") & set(str(path)):
         raise ValueError(f"the study {path} has one of ? {{ }} in its path; choose another name")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path}: there is no folder {path.parent}; create it first")
     return optuna.storages.RDBStorage(
         f"sqlite:///{path.absolute()}", engine_kwargs={"poolclass": NullPool}
     )
@@ -130,7 +133,7 @@ def _file_errors(path: Path | None) -> Iterator[None]:
 
     try:
         yield
-    except (OptunaError, SQLAlchemyError, KeyError, TypeError) as problem:
+    except (OptunaError, SQLAlchemyError, FileFormatError, KeyError, TypeError) as problem:
         reason = str(problem.__cause__ or problem).partition("\n")[0]
         raise FileFormatError(
             f"{path} cannot be read or written as a study ({reason}); choose another file"
@@ -153,10 +156,13 @@ def fingerprint(split: Split) -> str:
 
 
 def study_path(study: str | os.PathLike[str] | None) -> Path | None:
-    """Return the path of a study; raise if it is a folder."""
+    """Return the path of a study; raise if it is a folder, or in a folder that is not there."""
     if study is None:
         return None
+    check_type("study", study, (str, os.PathLike), "name the file of the study")
     path = Path(study)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name the file of the study")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no folder {path.parent}; create it first")
     return path

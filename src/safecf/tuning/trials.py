@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from safecf.checks import check_list, check_type
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.splits.held_out import Split
 from safecf.defaults import CUTOFFS
@@ -76,9 +77,12 @@ def pareto_front(trials: Iterable[Trial]) -> list[Trial]:
 
     They are in the order of their means, the lowest first; of equal ones, the earliest is kept.
     """
-    scored = [each for each in trials if each.scores is not None]
+    given = check_list("trials", trials, "give a list of trials")
+    for each in given:
+        check_type("an entry of trials", each, Trial, "give trials of a search")
+    scored = [each for each in given if each.scores is not None]
     found: list[Trial] = []
-    for each in sorted(scored, key=lambda t: (t.scores[0], t.scores[1], -t.number), reverse=True):  # type: ignore[index]
+    for each in sorted(scored, key=lambda t: (t.scores[0], t.scores[1], -t.number), reverse=True):
         if not found or each.scores[1] > found[-1].scores[1]:  # type: ignore[index]
             found.append(each)
     return found[::-1]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from safecf.checks import check_integer, check_list, check_type
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
@@ -100,15 +101,19 @@ def tune(
     >>> report(tuning.evaluations, "report.html", tuning=tuning)
     """
     load_optuna()
-    _check_metric(metric)
     goal = Objective(metric, objective, level)
+    _check_metric(metric)
+    check_integer("seed", seed, 0, 0)
+    check_type("show_progress", show_progress, (bool, np.bool_), "give True or False")
+    check_type("settings", settings, (Mapping, type(None)), "give names and values, or None")
     budget = Budget(TRIALS if trials is None and minutes is None else trials, minutes)
     _check_pick(pick, budget)
     split = data if isinstance(data, Split) else _split(data)
     task = Task(split, goal)
     path = study_path(study)
-    pairs = [each if isinstance(each, tuple) else (each, {}) for each in against]
-    wanted = [(_made(each, seed), given) for each, given in [(model, space or {}), *pairs]]
+    pairs = [_with_space(each) for each in check_list("against", against, "give a list of models")]
+    pairs.insert(0, _with_space((model, {} if space is None else space)))
+    wanted = [(_made(each, seed), given) for each, given in pairs]
     for each, given in wanted:
         searched_ranges(each, given)  # raises before any work if a range makes no sense
     source = fingerprint(split)
@@ -218,6 +223,16 @@ def _made(model: Model, seed: int) -> Recommender:
     return type(found)(**options)
 
 
+def _with_space(given: Any) -> tuple[Model, Given]:
+    """Return a model and its ranges; raise if they are not a mapping."""
+    if not isinstance(given, tuple):
+        return given, {}
+    if len(given) != 2:
+        raise TypeError(f"{given!r} is no pair of a model and its space; give (model, space)")
+    check_type("space", given[1], Mapping, "give ranges by option, as in {'tail': Uniform(0.1, 1)}")
+    return given
+
+
 def _new_name(name: str, searches: list[Search]) -> str:
     number = 1 + sum(each.name.partition(" #")[0] == name for each in searches)
     return name if number == 1 else f"{name} #{number}"
@@ -226,9 +241,12 @@ def _new_name(name: str, searches: list[Search]) -> str:
 def _check_pick(pick: str | int, budget: Budget) -> None:
     if isinstance(pick, str):
         choose("pick", pick, dict.fromkeys(PICKS))
-    elif pick < 0 or (budget.trials is not None and pick >= budget.trials):
-        last = "" if budget.trials is None else f" to {budget.trials - 1}"
-        raise ValueError(f"pick={pick} is no trial; they are numbered from 0{last}")
+        return
+    check_integer("pick", pick, 0, 0)
+    if budget.trials is not None and pick >= budget.trials:
+        raise ValueError(
+            f"pick={pick} is no trial; they are numbered from 0 to {budget.trials - 1}"
+        )
 
 
 def _check_metric(metric: str) -> None:

@@ -15,7 +15,7 @@ QUARTER = 0.25  # of the trials of a model, the lowest may lie outside of the ch
 
 
 def front_chart(tuned: Tuned, *, label: str, narrow: bool) -> str:
-    """Draw every trial as a dot, the front as a line, the defaults as a cross."""
+    """Draw every trial as a dot, the front as a line, a cross on trial 0, the defaults."""
     width, height = (360, 330) if narrow else (920, 420)
     low, high = bounds(tuned)
     x = Scale(low[0], high[0], 52 if narrow else 60, width - 16)
@@ -42,7 +42,12 @@ def bounds(tuned: Tuned) -> tuple[tuple[float, float], tuple[float, float]]:
     for each in tuned.models:
         points = np.array([(t.mean, t.tail) for t in each.trials if math.isfinite(t.mean)])
         needed = [p for t, p in zip(_scored(each), points, strict=True) if t.number in each.front]
-        found += [each.default, *needed, np.quantile(points, QUARTER, axis=0), points.max(axis=0)]
+        found += [
+            (each.trials[0].mean, each.trials[0].tail),
+            *needed,
+            np.quantile(points, QUARTER, axis=0),
+            points.max(axis=0),
+        ]
     (x_low, x_high), (y_low, y_high) = (svg.domain(values) for values in np.array(found).T)
     return (x_low, y_low), (x_high, y_high)
 
@@ -70,7 +75,7 @@ def _model(model: TunedModel, x: Scale, y: Scale, trials: list[TrialPoint]) -> s
     up = y([each.tail for each in front])
     parts.append(tag("path", d=svg.path(across, up), class_="line plain"))
     parts += [svg.marker(*each, model.style) for each in zip(across, up, strict=True)]
-    at, above = x.at(model.default[0]), y.at(model.default[1])
+    at, above = x.at(model.trials[0].mean), y.at(model.trials[0].tail)
     cross = svg.segment(at - 5, above - 5, at + 5, above + 5)
     cross += svg.segment(at - 5, above + 5, at + 5, above - 5)
     parts.append(tag("path", d=cross, class_="default"))

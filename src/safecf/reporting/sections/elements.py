@@ -27,7 +27,7 @@ STATS = {  # kinds of numbers on the page, and their formats
     "loss cvar": "short",
 }
 
-HIDDEN = "\x00"  # around the parts that the page compresses; `escape` drops it from any text
+HIDDEN = "\x00"  # around the parts that the page compresses; `escape` leaves none in a text
 
 
 def shown(

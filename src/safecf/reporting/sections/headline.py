@@ -101,6 +101,7 @@ def _verdict(content: Content, panel: Panel) -> str:
         tag("p", f'<span aria-hidden="true">{SIGNS[state]}</span> {said}', class_=f"chip {state}"),
         tag("p", sentence, class_="sentence"),
         _floor(panel),
+        _caution(panel),
     ]
     several = len(others) > 1 and not few
     if several:
@@ -136,6 +137,12 @@ def _floor(panel: Panel) -> str:
     return (
         "" if panel.floor is None else tag("p", f"{escape(panel.floor.sentence)}.", class_="fine")
     )
+
+
+def _caution(panel: Panel) -> str:
+    """Say that the users are too few for the interval of the tail."""
+    said = panel.caution[:1].upper() + panel.caution[1:]
+    return tag("p", f"{typeset(said)}.", class_="fine") if said else ""
 
 
 def _other_verdicts(content: Content, panel: Panel) -> str:
@@ -225,5 +232,5 @@ def _alone(content: Content, panel: Panel) -> str:
             big = shown(value, "value", model=model, level=content.level, metric=beside)
             sub = f"{confidence} interval {_whole(interval(ends[0], ends[1], 'number'))}"
             cards[2] = _card(f"{title}, {escape(beside)}", big, sub)
-    opening = tag("p", sentence, class_="sentence") + _floor(panel)
+    opening = tag("p", sentence, class_="sentence") + _floor(panel) + _caution(panel)
     return opening + tag("dl", "".join(cards), class_="cards")

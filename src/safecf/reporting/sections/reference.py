@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from safecf.defaults import LEVEL
 from safecf.reporting.content import Content, Run
-from safecf.reporting.markup import escape, percent, tag
+from safecf.reporting.markup import escape, escape_lines, percent, tag
 from safecf.reporting.sections.elements import scrolling, section
 
 COMMAND = "command"  # the setting that is a command line
@@ -89,7 +89,7 @@ def _value(value: object) -> str:
 
 
 def _code(title: str, text: str | None) -> str:
-    return tag("h3", title) + tag("pre", escape(text)) if text else ""
+    return tag("h3", title) + tag("pre", escape_lines(text)) if text else ""
 
 
 def _pairs(title: str, pairs: Mapping[str, object]) -> str:

@@ -21,10 +21,11 @@ def tuning(content: Content) -> str:
     }[found.kind]
     lede = (
         f"Options were searched for {goal}, on {count(found.users)} validation users. The rest of "
-        "this page is about the test set, which played no part in it. Each dot is a trial, hollow "
-        "if it was ended early; a cross marks a model's defaults. On the line, one of the two "
-        f"scores can only be raised by lowering the other. A ring marks {_picked(found)}. The best "
-        "of many trials is partly the best by chance, so that its scores here are too good."
+        "this page is about the test set, which played no part in it. Each dot is a trial at "
+        "its best epoch, hollow if it was ended early; a cross marks a model's defaults. On the "
+        "line, one of the two scores can only be raised by lowering the other. A ring marks "
+        f"{_picked(found)}. The best of many trials is partly the best by chance, so that its "
+        "scores here are too good."
     )
     tables = "".join(_table(found, each) for each in found.models)
     return section("tuning", "How the options were found", lede, _figure(found) + tables)

@@ -1,0 +1,206 @@
+"""`run`: a command line with errors on one line, and outputs that may break."""
+
+import os
+import re
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import fields
+from typing import Any
+
+import typer
+
+from safecf.cli import end_interrupted
+from safecf.cli.command_options import DataOptions, RepeatedSplitOptions, flag
+from safecf.errors import ConvergenceWarning, FileFormatError, ModelFitError, ParameterWarning
+from safecf.texts import visible
+
+USER_ERROR = 2  # exit code
+BROKEN_PIPE = 128 + 13  # as if SIGPIPE had ended the process
+# errors that the user can correct: shown as one line, without a traceback
+USER_ERRORS = (
+    ValueError,
+    TypeError,
+    KeyError,
+    OSError,
+    ImportError,  # an extra is not installed
+    MemoryError,
+    FileFormatError,
+    ModelFitError,
+)
+# arguments in messages of the library, and the options of the command line that they are
+OPTIONS = {
+    each.name: flag(each.name)
+    for record in (DataOptions, RepeatedSplitOptions)
+    for each in fields(record)
+    if each.name != "data"  # an argument
+}
+OPTIONS |= {name: flag(name) for name in ("metric", "objective", "trials", "minutes", "study")}
+OPTIONS |= {"pick": "--pick", "level": "--tail", "holdout_share": "--share"}
+OPTIONS |= {"min_interactions": "--min-user-interactions"}
+OPTIONS |= {"way to treat duplicates": "--duplicates"}
+NAMES = "|".join(OPTIONS)
+ARGUMENT = re.compile(
+    rf"\b(?P<given>{NAMES})=(?P<value>\S)?"  # level=0
+    rf"|^(?P<named>{NAMES})(?= is )"  # heldout is 0; ...
+    rf"|(?<=\bunknown )(?P<unknown>{NAMES})(?= ['\"])"  # unknown metric 'recal'
+    rf"|(?<=\blower )(?P<lower>{NAMES})\b( or (?P<also>{NAMES})\b)?"  # lower heldout or ...
+)
+
+
+def run(app: typer.Typer) -> None:
+    """Run a command line, and exit.
+
+    An error that the user can fix is one line on stderr, and exit code 2. If standard output
+    breaks, the command goes on without it, and exits with 141 if it was a pipe that nobody reads
+    any more, else with an error.
+    """
+    out, err = Stream(sys.stdout), Stream(sys.stderr)
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(remembered_interrupts())
+        for stream, redirect in ((out, redirect_stdout), (err, redirect_stderr)):
+            if stream.stream is not None:
+                stack.enter_context(redirect(stream))
+        for category in (ParameterWarning, ConvergenceWarning):
+            warnings.simplefilter("default", category)
+        warnings.showwarning = _show_warning
+        status = _status(app)
+        if status == 0:
+            try:
+                check_interrupt()
+            except KeyboardInterrupt as interrupt:
+                end_interrupted(interrupt)
+        problem = out.close()
+        if problem is not None and not isinstance(problem, BrokenPipeError):
+            reason = problem.strerror or problem
+            _complain(f"cannot write to standard output: {reason}; write it to another place")
+        if problem is not None and status == 0:
+            status = BROKEN_PIPE if isinstance(problem, BrokenPipeError) else USER_ERROR
+        err.close()
+    sys.exit(status)
+
+
+def _status(app: typer.Typer) -> Any:
+    """Run the commands and return the exit code."""
+    try:
+        app()
+    except SystemExit as end:
+        return end.code or 0
+    except USER_ERRORS as error:
+        _complain(as_options(str(error.args[0] if _is_key_error(error) else error)))
+        return USER_ERROR
+    return 0
+
+
+def _is_key_error(error: Exception) -> bool:
+    """Whether the text of an error would be the `repr` of its message."""
+    return isinstance(error, KeyError) and bool(error.args)
+
+
+def _complain(message: str) -> None:
+    print(f"safecf: {visible(message)}", file=sys.stderr)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    _complain(f"warning: {as_options(str(message))}")
+
+
+def as_options(message: str) -> str:
+    """Rewrite arguments of the library in a message as options.
+
+    >>> as_options("there is no column 'user'; try user='visitor'")
+    "there is no column 'user'; try --user 'visitor'"
+    """
+
+    def option(found: re.Match[str]) -> str:
+        if found["given"]:
+            value = found["value"] or ""
+            return OPTIONS[found["given"]] + (f" {value}" if value else "")
+        if found["also"]:
+            return f"{OPTIONS[found['lower']]} or {OPTIONS[found['also']]}"
+        return OPTIONS[found["named"] or found["unknown"] or found["lower"]]
+
+    return ARGUMENT.sub(option, message)
+
+
+class Stream:
+    """Standard output or error: it goes quiet once it cannot be written, and remembers why.
+
+    Characters that its encoding does not have are written as escapes.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.problem: OSError | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        """Write, unless that has failed before."""
+        try:
+            self._do(self.stream.write, text)
+        except UnicodeEncodeError:
+            encoding = self.stream.encoding
+            known = text.encode(encoding, "backslashreplace").decode(encoding)
+            self._do(self.stream.write, known)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, unless writing has failed before."""
+        self._do(self.stream.flush)
+
+    def close(self) -> OSError | None:
+        """Flush, and return what has failed, if anything has."""
+        if self.stream is not None:
+            self.flush()
+        if self.problem is not None:
+            # what is left in the buffer would fail again when the interpreter ends
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+        return self.problem
+
+    def _do(self, call: Any, *arguments: Any) -> None:
+        if self.problem is None:
+            try:
+                call(*arguments)
+            except OSError as problem:
+                self.problem = problem
+
+
+_interrupted = threading.Event()
+
+
+def check_interrupt(*_: object) -> None:
+    """Raise KeyboardInterrupt if there was one that foreign code has swallowed.
+
+    As destructors and imports inside of native code do. It can be the callback of a training.
+    """
+    if _interrupted.is_set():
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def remembered_interrupts() -> Iterator[None]:
+    """Remember Ctrl-C for `check_interrupt`, unless the process ignores it."""
+    _interrupted.clear()
+    default = signal.default_int_handler
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not default:
+        yield
+        return
+
+    def remember(number: int, frame: Any) -> None:
+        _interrupted.set()
+        default(number, frame)
+
+    signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is remember:
+            signal.signal(signal.SIGINT, default)
