@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import safecf
 from safecf import SAFER2
+from safecf.models.files import checksum
 
 DATA = sp.csr_matrix(np.random.default_rng(0).random((12, 8)) < 0.4, dtype=np.float32)
 
@@ -40,8 +41,10 @@ def taken_apart(content=GOOD):
 
 
 def put_together(arrays, header):
+    """Return a file of these arrays and this header, with the checksum that fits them."""
     text = header if isinstance(header, str) else json.dumps(header)
-    return safetensors.numpy.save(arrays, metadata={"safecf": text})
+    metadata = {"safecf": text, "checksum": checksum(text, arrays)}
+    return safetensors.numpy.save(arrays, metadata=metadata)
 
 
 def with_header(change):

@@ -112,9 +112,10 @@ def make_plan(
     solvers = {FOLD_IN.name: f"fold-in of {name}", **dict.fromkeys(row_solvers_for(solver), name)}
     backend = make_backend(model.backend, model.num_threads, needs, solvers)
     if checkpoint is not None:
-        files.check_target(checkpoint)
-    if resume is not None and resume == checkpoint and not files.located(resume).is_file():
-        resume = None
+        files.check_checkpoint_target(checkpoint)
+        same = resume is not None and files.with_suffix(resume) == files.with_suffix(checkpoint)
+        if same and resume is not None and not files.located(resume).is_file():
+            resume = None
     earlier = None if resume is None else read_checkpoint(resume)
     if not isinstance(user_items, Interactions):
         user_items = Interactions.from_csr(user_items)
