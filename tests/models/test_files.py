@@ -16,8 +16,8 @@ def test_any_safetensors_reader_reads_it():
     model = good_model()
     np.testing.assert_array_equal(arrays["user_factors"], model.user_factors)
     np.testing.assert_array_equal(arrays["item_factors"], model.item_factors)
-    per_user = {"user_weights", "user_mass", "user_counts"}
-    assert arrays.keys() == {"user_factors", "item_factors", *per_user}
+    others = {"user_weights", "user_mass", "user_counts", "item_popularity"}
+    assert arrays.keys() == {"user_factors", "item_factors", *others}
     assert (header["format"], header["kind"], header["class"]) == (FORMAT, "model", "SAFER2")
     assert header["options"] == model.get_params()
     assert [record["epoch"] for record in header["fitted"]["history"]] == [1, 2]

@@ -22,6 +22,7 @@ from safecf.models.options import (
     POSITIVE,
     POSITIVE_INTEGER,
     SHARE,
+    TOLERANCE,
     Auto,
     Name,
     Number,
@@ -129,7 +130,7 @@ class Rowwise(ALSModel):
     """Rows are solved one by one: exactly, or by conjugate gradients up to `tolerance`."""
 
     solver: str = option("auto", Name(SOLVERS))
-    tolerance: float = option(1e-3, POSITIVE)
+    tolerance: float = option(1e-3, TOLERANCE)
 
     def make_solver(self) -> RowSolver:
         """Return the solver of that name."""
@@ -140,7 +141,7 @@ class Rowwise(ALSModel):
 class PaperCG(ALSModel):
     """Rows are solved by at most 5 steps of plain conjugate gradients."""
 
-    tolerance: float = option(1e-4, POSITIVE)
+    tolerance: float = option(1e-4, TOLERANCE)
 
     def make_solver(self) -> CG:
         """Return the paper's solver."""

@@ -40,16 +40,14 @@ def one_each(place: Indices, columns: int) -> Csr:
 
 
 def grown(array: NDArray[Value], size: int) -> NDArray[Value]:
-    """Pad the array with zeros to `size` rows; one that is long enough is copied if read-only."""
-    if size <= len(array):
-        return np.require(array, requirements="W")  # a copy if somebody else's is read-only
-    longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    """Return a copy, padded with zeros to `size` rows; copies of the model share the array."""
+    longer = np.zeros((max(size, len(array)), *array.shape[1:]), dtype=array.dtype)
     longer[: len(array)] = array
     return longer
 
 
 def with_rows(array: NDArray[Value], ids: Indices, rows: NDArray[Value]) -> NDArray[Value]:
-    """Set array[ids] = rows, in place, or in a longer copy where ids lie beyond its end."""
+    """Return a copy with array[ids] = rows, which is longer where ids lie beyond its end."""
     array = grown(array, int(ids.max(initial=-1)) + 1)
     array[ids] = rows
     return array

@@ -76,7 +76,7 @@ def check_checkpoint_target(path: str | os.PathLike[str]) -> None:
     found = "no checkpoint"
     with contextlib.suppress(OSError, FileFormatError), target.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        kind = _header(_metadata(file.read(min(length, LONGEST_HEADER))))["kind"]
+        kind = _header(_text(file.read(min(length, LONGEST_HEADER)))).get("kind")
         if kind == CHECKPOINT:
             return
         found = f"a {reprlib.repr(kind)[1:-1]}"
@@ -94,12 +94,20 @@ def write(file: File, kind: str, header: Mapping[str, Any], arrays: Arrays) -> N
         raise TypeError(f"file={file!r} is neither a path nor a binary file; try 'model{SUFFIX}'")
     text = json.dumps(plain({"format": FORMAT, "kind": kind, **header}), allow_nan=False)
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    metadata = {"safecf": text, "checksum": checksum(text, contiguous)}
-    content = serialise(contiguous, metadata=metadata)
+    content = serialise(contiguous, metadata={"safecf": sealed(text, contiguous)})
     if isinstance(file, Path):
         replace_file(file, content)
     else:
         file.write(content)
+
+
+def sealed(text: str, arrays: Arrays) -> str:
+    """Return the text of a JSON object with the checksum of itself and the arrays in front.
+
+    >>> sealed('{"format": 2}', {})
+    '{"checksum": "6b25ac53...", "format": 2}'
+    """
+    return f'{{"checksum": "{checksum(text, arrays)}", {text[1:]}'
 
 
 def checksum(text: str, arrays: Arrays) -> str:
@@ -138,18 +146,15 @@ def read(file: File, kind: str) -> tuple[dict[str, Any], Arrays]:
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as problem:
         raise FileFormatError(f"{DAMAGED} ({reprlib.repr(str(problem))})") from problem
     length = int.from_bytes(content[:8], "little")
-    metadata = _metadata(content[8 : 8 + length])
-    header = _header(metadata)
+    text = _text(content[8 : 8 + length])
+    header = _header(text)
     found = field(header, "format", int)
     if not 1 <= found <= FORMAT:
         raise FileFormatError(
             f"its format is {reprlib.repr(found)}, known is up to {FORMAT}; "
             "try a newer version of safecf"
         )
-    expected = metadata.get("checksum")
-    if (found >= CHECKED or expected is not None) and expected != checksum(
-        metadata["safecf"], arrays
-    ):
+    if (found >= CHECKED or "checksum" in header) and not _is_intact(text, header, arrays):
         raise FileFormatError(f"its checksum does not fit its contents: {DAMAGED}")
     if field(header, "kind", str) != kind:
         advice = ADVICE.get(header["kind"], "try a newer version of safecf")
@@ -157,21 +162,28 @@ def read(file: File, kind: str) -> tuple[dict[str, Any], Arrays]:
     return header, arrays
 
 
-def _metadata(outer: bytes) -> dict[str, Any]:
-    """Return the metadata of safetensors' own header."""
+def _is_intact(text: str, header: Mapping[str, Any], arrays: Arrays) -> bool:
+    """Whether the text is what `sealed` made of itself without the checksum."""
+    found = header.get("checksum")
+    front = len('{"checksum": "", ') + hashlib.sha256().digest_size * 2
+    return found == checksum("{" + text[front:], arrays)
+
+
+def _text(outer: bytes) -> str:
+    """Return our own header's text, which is in the metadata of safetensors' header."""
     try:
-        metadata = json.loads(outer)["__metadata__"]
+        text = json.loads(outer)["__metadata__"]["safecf"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        metadata = None
-    if not isinstance(metadata, dict) or "safecf" not in metadata:
+        text = None
+    if not isinstance(text, str):
         raise FileFormatError("it was not written by safecf; give a file that a model has saved")
-    return metadata
+    return text
 
 
-def _header(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return our own header, which is JSON in the metadata."""
+def _header(text: str) -> dict[str, Any]:
+    """Return our own header."""
     try:
-        header = _revived(json.loads(metadata["safecf"], parse_constant=_refuse))
+        header = _revived(json.loads(text, parse_constant=_refuse))
     except (TypeError, ValueError, RecursionError) as problem:
         raise FileFormatError(f"its header is damaged; {DAMAGED}") from problem
     if not isinstance(header, dict):

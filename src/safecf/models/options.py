@@ -120,6 +120,7 @@ POSITIVE_INTEGER = Integer(1)
 NONNEGATIVE = Number(0, math.inf, "[)")
 POSITIVE = Number(0, math.inf, "()")
 SHARE = Number(0, 1, "(]")
+TOLERANCE = Number(0, 1, "()")
 
 
 def option(default: Any, rule: Rule) -> Any:
