@@ -110,7 +110,7 @@ class ALSModel(MatrixFactorization):
     iterations: int = option(12, POSITIVE_INTEGER)
     regularization: float | str = option(AUTO, Auto(NONNEGATIVE))
     unobserved_weight: float | str = option(AUTO, Auto(NONNEGATIVE))
-    init_std: float = option(0.1, Number(0, 1e6, "(]"))
+    init_std: float = option(0.1, Number(1e-6, 1e6, "[]"))
     random_state: Any = option(None, check_random_state)
     num_threads: int = option(0, Integer(0))
     backend: str = option("auto", Name(BACKENDS))
@@ -211,7 +211,7 @@ class ALSModel(MatrixFactorization):
             interrupt = plan.train(epochs, watchers)
             self._publish(plan)
             try:
-                with naming("user"):
+                with naming("user", self.user_ids):
                     rows = plan.training.problem.unit_user_rows
                     backend = plan.training.backend
                     self.user_factors = self._solve(backend, rows, "items", self.shape[0])
@@ -342,7 +342,9 @@ class ALSModel(MatrixFactorization):
         return self.derived.get((side, backend.name, loss), fixed, fix)
 
     def _half_steps(self) -> HalfSteps:
-        backend: HalfSteps = self._make_backend({HalfSteps: type(self).__name__})
+        name = type(self).__name__
+        solvers = {FOLD_IN.name: f"fold-in of {name}"}
+        backend: HalfSteps = self._make_backend({HalfSteps: name}, solvers)
         return backend
 
     def _pack(self) -> tuple[dict[str, Any], Arrays]:

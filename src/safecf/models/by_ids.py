@@ -124,8 +124,8 @@ def _check_known(index: Index, items: IdArray, known: IdArray) -> None:
         kinds = ("strings", "integers") if isinstance(first, str) else ("integers", "strings")
         hint = f"they are {kinds[0]}, while those of the training data are {kinds[1]}; convert them"
     raise KeyError(
-        f"all {items.size:,} items in user_items are unknown to the model, such as {first!r}, where "
-        f"{example!r} is known: {hint}"
+        f"all {items.size:,} items in user_items are unknown to the model, such as {first!r}, "
+        f"where {example!r} is known: {hint}"
     )
 
 

@@ -19,9 +19,9 @@ from safecf.defaults import AUTO, LEVEL
 from safecf.models.als import ALSModel
 from safecf.models.options import (
     NONNEGATIVE,
-    POSITIVE,
     POSITIVE_INTEGER,
     SHARE,
+    STEP_SIZE,
     TOLERANCE,
     Auto,
     Name,
@@ -163,7 +163,7 @@ class Blockwise(ALSModel):
 class Stepwise(ALSModel):
     """Nothing is solved: every epoch is one gradient step."""
 
-    step_size: float = option(0.4, POSITIVE)
+    step_size: float = option(0.4, STEP_SIZE)
     optimizer: str = option("sgd", Name(OPTIMIZERS))
 
     def make_solver(self) -> Gradient:

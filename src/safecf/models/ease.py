@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
-from safecf.errors import NotFittedError, SolveError
+from safecf.errors import ConvergenceWarning, NotFittedError, SolveError, warn
 from safecf.free_memory import available_bytes
 from safecf.models import files
 from safecf.models.callbacks import Callback, check_callback
@@ -319,6 +319,13 @@ def solve(
     if not np.isfinite(weights).all():
         raise SolveError(
             "the weights of the items are beyond float32; scale the weights of the interactions"
+        )
+    together = np.diff(interactions.users.indptr).max() > 1
+    if together and not weights.any():
+        warn(
+            f"all weights of the items are zero at regularization={regularization:g}, so that "
+            "users get the most popular items; lower regularization",
+            ConvergenceWarning,
         )
     return weights, float(np.sum(1 / diagonal - ridge))
 

@@ -12,6 +12,17 @@ Factors32 = NDArray[np.float32]
 Value = TypeVar("Value", bound=np.generic)
 
 
+def check_array(name: str, factors: Factors32) -> None:
+    """Raise unless the factors, which users may replace, are a matrix of float32."""
+    kind = getattr(factors, "dtype", type(factors).__name__)
+    shape = getattr(factors, "shape", ())
+    if kind != np.float32 or len(shape) != 2 or 0 in shape:
+        raise ValueError(
+            f"{name} is {kind}{list(shape)}; assign a matrix of float32 with one row each, such as "
+            f"numpy.asarray({name}, dtype=numpy.float32)"
+        )
+
+
 def directions(factors: Factors32) -> tuple[Factors32, Indices]:
     """Return x / |x| for every row x; zero for rows without a direction, and their indices."""
     squares = np.einsum("ij,ij->i", factors, factors, dtype=np.float64)

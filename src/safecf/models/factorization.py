@@ -10,7 +10,15 @@ from safecf.als.capabilities import Index, Search
 from safecf.backends import make_backend
 from safecf.data.matrices.csr import Csr
 from safecf.errors import NotFittedError
-from safecf.models.factor_arrays import Factors32, directions, one_each, positions, with_rows
+from safecf.models.factor_arrays import (
+    Factors32,
+    check_array,
+    directions,
+    one_each,
+    positions,
+    with_rows,
+)
+from safecf.models.options import check_options
 from safecf.models.queries import (
     PADDING_ID,
     PADDING_SCORE,
@@ -65,6 +73,12 @@ class MatrixFactorization(Recommender):
             queries = self._fold_in_users(liked)
         else:
             queries = users[np.atleast_1d(asked)]
+            if not np.isfinite(queries).all():
+                row = np.atleast_1d(asked)[int(np.argmin(np.isfinite(queries).all(axis=1)))]
+                raise ValueError(
+                    f"user_factors hold NaN or infinity for user {row}; fit again, or use "
+                    "recalculate_user=True"
+                )
         if liked is not None and only is not None:
             liked = columns_among(liked, only)
         if not filter_already_liked_items:
@@ -214,10 +228,18 @@ class MatrixFactorization(Recommender):
         """Return factors for items with these audiences."""
 
     def both_factors(self) -> tuple[Factors32, Factors32]:
-        """Return user and item factors; raise if the model is not fitted."""
+        """Return user and item factors; raise if the model is not fitted, or they do not fit."""
         if self.user_factors is None or self.item_factors is None:
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
-        return self.user_factors, self.item_factors
+        users, items = self.user_factors, self.item_factors
+        for name, factors in (("user_factors", users), ("item_factors", items)):
+            check_array(name, factors)
+        if users.shape[1] != items.shape[1]:
+            raise ValueError(
+                f"user_factors has {users.shape[1]} columns, and item_factors {items.shape[1]}; "
+                "assign factors of the same length"
+            )
+        return users, items
 
     def sizes(self) -> tuple[int, int]:
         """Return the numbers of users and items, those that partial fits have added included."""
@@ -326,8 +348,11 @@ class MatrixFactorization(Recommender):
         found: Index = self.derived.get(key, factors, make)
         return found
 
-    def _make_backend(self, needs: dict[type, str]) -> Any:
-        return make_backend(self.backend, self.num_threads, needs)
+    def _make_backend(self, needs: dict[type, str], solvers: dict[str, str] | None = None) -> Any:
+        """Return the backend, whose options may have changed since the fit."""
+        options = {name: getattr(self, name) for name in ("backend", "num_threads")}
+        check_options(options, type(self))
+        return make_backend(self.backend, self.num_threads, needs, solvers)
 
 
 def _are_zero(factors: Factors32) -> NDArray[np.bool_]:

@@ -18,8 +18,8 @@ from safecf.models.factorization import MatrixFactorization
 from safecf.models.history import pack_history, unpack_history
 from safecf.models.options import (
     NONNEGATIVE,
-    POSITIVE,
     POSITIVE_INTEGER,
+    STEP_SIZE,
     Integer,
     Number,
     check_device,
@@ -104,7 +104,7 @@ class MultVAE(MatrixFactorization):
     factors: int = option(64, POSITIVE_INTEGER)
     _: KW_ONLY
     iterations: int = option(100, POSITIVE_INTEGER)
-    step_size: float = option(4e-3, POSITIVE)
+    step_size: float = option(4e-3, STEP_SIZE)
     batch_size: int = option(200, POSITIVE_INTEGER)
     beta: float = option(0.1, NONNEGATIVE)
     anneal_share: float = option(0.5, Number(0, 1, "[]"))
@@ -260,8 +260,9 @@ class MultVAE(MatrixFactorization):
             "interactions, or use IALS, ERMMF or SAFER2, which fold in items"
         )
 
-    def _make_backend(self, needs: dict[type, str]) -> Any:
-        return make_backend("auto", self.num_threads, needs)
+    def _make_backend(self, needs: dict[type, str], solvers: dict[str, str] | None = None) -> Any:
+        check_options({"num_threads": self.num_threads}, type(self))
+        return make_backend("auto", self.num_threads, needs, solvers)
 
     def _pack(self) -> tuple[dict[str, Any], files.Arrays]:
         users, items = self.both_factors()

@@ -30,6 +30,7 @@ from safecf.models.scaling import resolve
 if TYPE_CHECKING:
     from safecf.models.als import ALSModel
 
+LARGEST_RIDGE = 1e37  # sums with it are finite in float32
 FOLD_IN = Exact()  # how users and items are folded in, whatever training uses
 
 Path = str | os.PathLike[str]
@@ -134,6 +135,7 @@ def make_plan(
     data = {} if checkpoint is None and resume is None else fingerprints(problem, labels)
     run = Run(name, options, data, seed)
     training = Training(problem.place(backend), groups or risk, solver, backend, seed)
+    _check_ridges(training.problem)
     if earlier is None:
         start = training.start(model.factors, model.init_std)
         return Plan(run, training, groups, start, [], resolved)
@@ -141,6 +143,16 @@ def make_plan(
     before = replace(before, options={**kind.earlier_options, **before.options})
     run.check_continues(before, state, (user_items.num_users, user_items.num_items, model.factors))
     return Plan(run, training, groups, state.map(backend.place), history, resolved)
+
+
+def _check_ridges(problem: Problem) -> None:
+    """Raise if a ridge is beyond float32."""
+    largest = max(rows.ridge.max() for rows in (problem.unit_user_rows, problem.unit_item_rows))
+    if not largest <= LARGEST_RIDGE:
+        raise ValueError(
+            f"the ridge of a row is {largest:g}, beyond float32; lower regularization, which is "
+            f"{problem.ridge.regularization:g}, or ridge_exponent or unobserved_weight"
+        )
 
 
 def _group_risk(name: str, risk: Risk, labels: IdArray) -> GroupCVaR:
