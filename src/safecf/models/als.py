@@ -309,6 +309,11 @@ class ALSModel(MatrixFactorization):
     def _fold_in_items(self, audience: Csr) -> Factors32:
         """The same for items, with the users' weights of the last epoch."""
         loss, ridge, risk, _ = self.compose()
+        if len(self.user_weights) != audience.num_columns:
+            raise ValueError(
+                f"user_factors has {audience.num_columns} rows, and user_weights "
+                f"{len(self.user_weights)}; items can only be computed with a row for every user"
+            )
         pair_weight = self.user_counts * loss.pair_weight(self.user_mass)
         backend = self._half_steps()
         matrix, mass = backend.place_matrix(audience), audience.row_mass(pair_weight)

@@ -14,6 +14,7 @@ from safecf.errors import ConvergenceWarning, NotFittedError, SolveError, warn
 from safecf.free_memory import available_bytes
 from safecf.models import files
 from safecf.models.callbacks import Callback, check_callback
+from safecf.models.factor_arrays import check_array
 from safecf.models.inverse import blocks, invert
 from safecf.models.options import NONNEGATIVE, Integer, Number, check_options, option
 from safecf.models.queries import (
@@ -243,6 +244,12 @@ class EASE(Recommender):
     def _weights(self) -> NDArray[np.float32]:
         if self.item_weights is None:
             raise NotFittedError("this EASE is not fitted; call fit first")
+        check_array("item_weights", self.item_weights)
+        if self.item_weights.shape != (self.shape[1],) * 2:
+            raise ValueError(
+                f"item_weights has shape {self.item_weights.shape}, while the model knows "
+                f"{self.shape[1]} items; assign a square matrix"
+            )
         return self.item_weights
 
     def sizes(self) -> tuple[int, int]:
