@@ -186,7 +186,7 @@ def test_a_fold_in_that_fails_leaves_the_model_as_it_was(data):
 @pytest.mark.parametrize("options", [{"regularization": 1e38}, {"ridge_exponent": 100}])
 def test_ridges_beyond_float32_are_refused_before_training(data, options):
     model, epochs = IALS(4, random_state=0, **options), []
-    with pytest.raises(ValueError, match="the ridge of a row is .* beyond float32; lower regul"):
+    with pytest.raises(ValueError, match=r"the ridge of a row is .* beyond float32; lower regul"):
         model.fit(data, show_progress=False, callback=lambda *rest: epochs.append(rest))
     assert not epochs
 
