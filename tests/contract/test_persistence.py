@@ -65,7 +65,7 @@ def test_file_objects(model, data, snapshot, tmp_path):
 
 
 UNUSUAL = {
-    "regularization": np.float32(0.25),
+    "regularization": np.float32(2**-10),
     "unobserved_weight": 1,
     "init_std": 0.25,
     "bandwidth": np.inf,
