@@ -22,15 +22,20 @@ class ModelFitError(Exception):
 
 
 class SolveError(ModelFitError):
-    """A row's linear system could not be solved."""
+    """A row's linear system could not be solved; `row` is its number, if one is to blame."""
+
+    row: int | None = None
 
     @classmethod
     def at(cls, row: int, ridge: float) -> "SolveError":
         """Return the error of a row, with a remedy."""
-        return cls(
+        remedy = "raise" if ridge < 1 else "lower"
+        found = cls(
             f"row {row}: its system is not positive definite in float32 (ridge {ridge:g}); "
-            "raise regularization if it is small, and look for huge or non-finite weights"
+            f"{remedy} regularization, and look for huge or non-finite weights"
         )
+        found.row = row
+        return found
 
     @classmethod
     def of_gramian(cls) -> "SolveError":

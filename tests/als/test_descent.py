@@ -164,7 +164,7 @@ def test_an_interrupted_epoch_leaves_everything_as_it_was(optimizer, verb):
 def test_a_diverging_step_ends_training_at_the_epoch_before(backend, step):
     training = training_of(Gradient(step, SGD()), backend)
     state = training.start(5, 0.5)
-    remedy = f"lower step_size, e.g. step_size={step / 2:g}"
+    remedy = r"lower step_size, e\.g\. step_size=0\.2"
     with pytest.warns(ConvergenceWarning, match=f"diverges at epoch .*{remedy}") as caught:
         history = list(training.epochs(state, 100))
     assert len(caught) == 1

@@ -329,8 +329,33 @@ def test_every_epoch_goes_on_from_the_last_xi_and_draws_users_of_its_own():
 def test_too_much_regularization_is_reported():
     training = training_of(Loss(0.1, 0.0), Mean(1.0))
     problem = problem_of(training.problem.interactions.users, Loss(0.1, 0.0), 1e8, tail=1.0)
-    with pytest.warns(ConvergenceWarning, match="lower regularization"):
+    with pytest.warns(ConvergenceWarning, match="lower regularization") as caught:
         run(dataclasses.replace(training, problem=problem, backend=CpuBackend()), 30)
+    (warning,) = caught
+    assert "weight is" not in str(warning.message)  # of which iALS has none
+    assert "bandwidth" not in str(warning.message)
+
+
+@pytest.mark.parametrize("in_risk", [False, True])
+def test_users_that_vanish_together_are_reported(in_risk):
+    """None of them is small beside the largest one."""
+    users = training_of(Loss(0.02), Mean(0.3)).problem.interactions.users
+    ridge = Ridge(0.3, in_risk=in_risk)
+    problem = Problem(Interactions(users, users.transpose()), Loss(0.02), ridge, 1e-3)
+    risk = SmoothedCVaR(1e-3, GAUSSIAN, 0.3)
+    training = Training(problem, risk, Exact(), NumpyBackend(), seed=0)
+    with pytest.warns(ConvergenceWarning, match=r"nothing was learned: .* zero 0\.5; lower regul"):
+        run(training, 6)
+
+
+def test_weights_that_hardly_move_are_reported():
+    training = training_of(Loss(0.02), SmoothedCVaR(0.3, GAUSSIAN, 1e-6))
+    ridge = dataclasses.replace(training.problem.ridge, in_risk=True)
+    problem = dataclasses.replace(training.problem, ridge=ridge)
+    with pytest.warns(
+        ConvergenceWarning, match=r"weights have only gone 0\.0% of their way: bandwidth=1e-06"
+    ):
+        run(dataclasses.replace(training, problem=problem), 5)
 
 
 def dense_block(confidence, weights, ridge, b, x, y, pi):

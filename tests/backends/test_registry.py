@@ -95,5 +95,36 @@ def test_remedies_are_backends_that_can_be_made_here(monkeypatch):
         make_backend("elsewhere")
 
 
+@pytest.mark.parametrize(
+    "line", ["", "safecf.backends.numpy", ":NumpyBackend", "safecf.backends:Nothing", "os:sep"]
+)
+def test_lines_that_name_no_backend(monkeypatch, line):
+    monkeypatch.setitem(BACKENDS, "wrong", line)
+    with pytest.raises(ImportError, match=r"backend 'wrong' is registered as .* \"module:name\""):
+        make_backend("wrong")
+
+
+@pytest.mark.parametrize("entry", [3, None, NumpyBackend()])
+def test_entries_that_make_no_backend(monkeypatch, entry):
+    monkeypatch.setitem(BACKENDS, "wrong", entry)
+    with pytest.raises(TypeError, match=r"backend 'wrong' is registered as .*; register a class"):
+        make_backend("wrong")
+
+
+def test_a_backend_that_is_changed_after_fit_is_checked_again(monkeypatch):
+    model = SAFER2(4, random_state=0).fit(DATA, show_progress=False)
+    monkeypatch.setitem(BACKENDS, "bare", Bare)
+    monkeypatch.setattr(Bare, "row_solvers", ("spectral-cg",))
+    model.backend = "bare"
+    with pytest.raises(NotImplementedError, match="fold-in of SAFER2 needs the row solver 'exact'"):
+        model.fold_in(DATA)
+    for name, value in (("backend", "gpu"), ("num_threads", -1), ("num_threads", "all")):
+        broken = SAFER2(4, random_state=0).fit(DATA, show_progress=False)
+        setattr(broken, name, value)
+        for ask in (lambda it: it.fold_in(DATA), lambda it: it.recommend(0, DATA[0])):
+            with pytest.raises((TypeError, ValueError), match=f"{name}.*{value}"):
+                ask(broken)
+
+
 def test_host_backends_without_gradients_have_no_gradient_steps():
     assert not isinstance(HostBackend(), Gradients)

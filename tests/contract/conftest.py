@@ -124,6 +124,6 @@ def snapshot():
     """Return a function that shows everything a model holds, to be compared before and after."""
 
     def show(model):
-        return {key: _shown(value) for key, value in vars(model).items() if key != "_derived"}
+        return {key: _shown(value) for key, value in vars(model).items() if key[0] != "_"}
 
     return show

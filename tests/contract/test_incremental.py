@@ -187,6 +187,8 @@ def check_bad_partial_fits(fit, rows, side):
         fit([0], rows[:1].toarray())
     with pytest.raises(ValueError, match="nan"):
         fit([0], rows[:1] * np.nan)
+    with pytest.raises(ValueError, match=f"{side}ids go up to 12,345, .*not original ids, and new"):
+        fit([12_345], rows[:1])
 
 
 @only(ALSModel)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import safecf
-from safecf import Interactions
+from safecf import Interactions, ParameterWarning
 from safecf.models.als import ALSModel
 from safecf.models.factorization import MatrixFactorization
 from tests.contract.quick import only
@@ -92,7 +92,11 @@ def test_new_users_by_their_histories(make, data):
     columns = np.array([3, 0, 5, 1, 2])
     history = sp.csr_matrix(np.array([[1, 2, 0, 1, 0, 3], [0, 1, 1, 0, 1, 0]], dtype=np.float32))
     new = Interactions.from_csr(history, ["new", "newer"], [*NUMBERS[columns], 9999])
-    table = model.recommend_frame(user_items=new, recalculate_user=True, N=3)
+    with pytest.warns(
+        ParameterWarning,
+        match="1 of 6 items in the users' histories are unknown to the model .* such as 9999",
+    ):
+        table = model.recommend_frame(user_items=new, recalculate_user=True, N=3)
     known = sp.lil_matrix((2, 15), dtype=np.float32)
     known[:, columns] = history[:, :5]
     ids, scores = model.recommend([0, 1], known.tocsr(), N=3, recalculate_user=True)
@@ -121,6 +125,51 @@ def test_unknown_ids_are_named(make, data):
         model.recommend_frame()
     with pytest.raises(safecf.NotFittedError, match="is not fitted; call fit first"):
         make().recommend_frame(**options)
+
+
+@pytest.mark.parametrize("recalculate_user", [False, True])
+@pytest.mark.parametrize("trained", ["strings", "integers"])
+def test_histories_in_ids_of_another_type_are_refused(make, data, recalculate_user, trained):
+    digits = np.array([str(number) for number in NUMBERS], dtype=object)
+    ours, theirs = (digits, NUMBERS) if trained == "strings" else (NUMBERS, digits)
+    other = "integers" if trained == "strings" else "strings"
+    model = make().fit(Interactions.from_csr(data, LETTERS, ours), show_progress=False)
+    history = Interactions.from_csr(data, LETTERS, theirs)
+    with pytest.raises(
+        KeyError,
+        match=f"all 15 items .* are unknown .* they are {other}, while .* are {trained}; convert",
+    ):
+        model.recommend_frame(user_items=history, recalculate_user=recalculate_user)
+    with pytest.raises(KeyError, match="unknown item"):
+        model.recommend_frame(items=theirs[:2], user_items=model_history(data, ours))
+    with pytest.raises(KeyError, match="unknown item"):
+        model.recommend_frame(filter_items=theirs[:2], user_items=model_history(data, ours))
+
+
+def model_history(data, items):
+    return Interactions.from_csr(data, LETTERS, items)
+
+
+def test_histories_of_other_items_are_refused(make, data):
+    model = make().fit(model_history(data, NUMBERS), show_progress=False)
+    with pytest.raises(KeyError, match=r"all 15 items .* such as 1007, where 7 is known: use the"):
+        model.recommend_frame(user_items=model_history(data, NUMBERS + 1000))
+
+
+def test_row_numbers_are_not_taken_for_ids(make, data):
+    """Row 7 is not the item 7."""
+    model = make().fit(Interactions.from_csr(data, np.arange(24) + 1, NUMBERS), show_progress=False)
+    with pytest.raises(
+        TypeError, match=r"user_items has no item ids, while .* such as 7; try Inte"
+    ):
+        model.recommend_frame(user_items=Interactions.from_csr(data))
+    with pytest.raises(
+        TypeError, match=r"user_items has no user ids, while .* such as 1; try Inte"
+    ):
+        model.recommend_frame(user_items=Interactions.from_csr(data, None, NUMBERS))
+    new = Interactions.from_csr(data, None, NUMBERS)
+    table = model.recommend_frame(user_items=new, recalculate_user=True, N=1)
+    assert table["user"].to_pylist() == list(range(24))
 
 
 @only(ALSModel)

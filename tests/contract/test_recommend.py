@@ -40,7 +40,7 @@ def test_recommends_liked_items_unless_filtered(players, checkerboard):
 
 @only(MatrixFactorization)
 def test_ranks_by_dot_product(model, data):
-    for user in range(data.shape[0]):
+    for user in np.flatnonzero(model.user_factors.any(axis=1)):
         scores = model.item_factors @ model.user_factors[user]
         expected = ranking(scores, data[user].indices)[:5]
         ids, found = model.recommend(user, data[user], N=5)
@@ -86,10 +86,17 @@ def test_no_users_give_no_rows(model, data, nobody):
         assert (ids.dtype, scores.dtype) == (np.int32, np.float32)
 
 
-def test_results_are_padded_to_n(model, data):
+@pytest.mark.parametrize("many", [15, 40, 10**9, 2**70])
+def test_n_is_at_most_the_number_of_items(model, data, many):
+    """And where filters leave fewer, results are padded."""
     liked = data[0].nnz
-    ids, scores = model.recommend(0, data[0], N=40)
-    assert ids.shape == scores.shape == (40,)
+    ids, scores = model.recommend(0, data[0], N=many)
+    assert ids.shape == scores.shape == (15,)
+    assert model.recommend([0, 1], data[:2], N=many)[0].shape == (2, 15)
+    assert model.similar_items(0, N=many)[0].shape == (15,)
+    if isinstance(model, MatrixFactorization):
+        assert model.similar_users(0, N=many)[0].shape == (min(many, 24),)
+        assert model.recommend_factors(model.user_factors, data, N=many)[0].shape == (24, 15)
     left = data.shape[1] - liked
     assert set(ids[:left]) == set(range(data.shape[1])) - set(data[0].indices)
     assert (np.diff(scores[:left]) <= 0).all()

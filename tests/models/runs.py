@@ -27,5 +27,5 @@ def held(model):
     return {
         key: value.tobytes() if isinstance(value, np.ndarray) else value
         for key, value in vars(model).items()
-        if key != "_derived"
+        if key[0] != "_"
     }

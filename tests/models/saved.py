@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import safecf
 from safecf import SAFER2
+from safecf.models.files import sealed
 
 DATA = sp.csr_matrix(np.random.default_rng(0).random((12, 8)) < 0.4, dtype=np.float32)
 
@@ -40,7 +41,14 @@ def taken_apart(content=GOOD):
 
 
 def put_together(arrays, header):
-    text = header if isinstance(header, str) else json.dumps(header)
+    """Return a file of these arrays and this header, with the checksum that fits them.
+
+    A header that is a text is left as it is.
+    """
+    text = header
+    if isinstance(header, dict):
+        header = {key: value for key, value in header.items() if key != "checksum"}
+        text = sealed(json.dumps(header), arrays)
     return safetensors.numpy.save(arrays, metadata={"safecf": text})
 
 

@@ -1,5 +1,6 @@
 """Checkpoints: a run that was stopped goes on with the same bits, or says why it cannot."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import textwrap
 
 import numpy as np
 import pytest
+import safetensors.numpy
 import scipy.sparse as sp
 
 from safecf import IALS, SAFER2, FileFormatError
@@ -95,6 +97,56 @@ def test_bad_paths(data, tmp_path):
         fit(make(), data, checkpoint=tmp_path / "folder")
 
 
+def test_a_checkpoint_replaces_nothing_but_checkpoints(data, tmp_path):
+    """And says so before the first epoch."""
+    model = fit(make(), data)
+    model.save(tmp_path / "model")
+    (tmp_path / "notes.safetensors").write_text("some text")
+    (tmp_path / "foreign.safetensors").write_bytes(
+        safetensors.numpy.save({"a": np.ones(3)}, metadata={"format": "pt"})
+    )
+    whole = (tmp_path / "model.safetensors").read_bytes()
+    (tmp_path / "damaged.safetensors").write_bytes(whole[:50])
+    for name, kind in [
+        ("model", "a model"),
+        ("notes", "no checkpoint"),
+        ("foreign", "no checkpoint"),
+        ("damaged", "no checkpoint"),
+    ]:
+        before = (tmp_path / f"{name}.safetensors").read_bytes()
+        for rest in ({}, {"resume": tmp_path / name}):
+            with pytest.raises(
+                FileExistsError, match=rf"{name}\.safetensors is {kind}, .*give another path"
+            ):
+                fit(make(), data, checkpoint=tmp_path / name, **rest)
+        assert (tmp_path / f"{name}.safetensors").read_bytes() == before
+    (tmp_path / "empty.safetensors").touch()
+    fit(make(iterations=1), data, checkpoint=tmp_path / "empty")
+    again = fit(make(iterations=2), data, checkpoint=tmp_path / "empty")  # another run of the same
+    assert len(again.history) == 2
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_training(data, tmp_path, monkeypatch):
+    works = os.open
+
+    def refuse(path, flags, *rest, **named):
+        if flags & os.O_CREAT:
+            raise OSError(errno.EROFS, "Read-only file system")
+        return works(path, flags, *rest, **named)
+
+    monkeypatch.setattr(os, "open", refuse)
+    epochs = []
+    with pytest.raises(OSError, match=r"cannot write the file: Read-only.*run\.safetensors"):
+        fit(make(), data, checkpoint=tmp_path / "run", callback=lambda *rest: epochs.append(rest))
+    assert not epochs
+
+
+def test_the_same_file_by_another_name_need_not_exist_yet(data, tmp_path):
+    path = tmp_path / "run"
+    model = fit(make(), data, checkpoint=path, resume=f"{path}.safetensors")
+    assert_same(model, fit(make(), data))
+
+
 def test_models_and_checkpoints_are_not_mixed_up(data, tmp_path):
     model = fit(make(), data, checkpoint=tmp_path / "run")
     model.save(tmp_path / "model")
@@ -145,7 +197,7 @@ def test_killed_runs_go_on(data, tmp_path, moment):
     """kill -9 in the third epoch's callback, or in the middle of its checkpoint."""
     sp.save_npz(tmp_path / "data.npz", data)
     script = f"""
-        import os, signal
+        import os, signal, stat
         import scipy.sparse
         from safecf import SAFER2
 
@@ -156,9 +208,13 @@ def test_killed_runs_go_on(data, tmp_path, moment):
             if len(calls) == 3:
                 os.kill(os.getpid(), signal.SIGKILL)
 
+        def die_in_fsync(descriptor):
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):  # not that of the folder
+                die()
+
         callback = die if {moment!r} == "between epochs" else None
         if callback is None:
-            os.fsync = die
+            os.fsync = die_in_fsync
         model = SAFER2(random_state=None, quantile_sample=0.5, **{OPTIONS})
         data = scipy.sparse.load_npz("data.npz")
         model.fit(data, show_progress=False, callback=callback, checkpoint="run")
@@ -167,9 +223,13 @@ def test_killed_runs_go_on(data, tmp_path, moment):
         [sys.executable, "-c", textwrap.dedent(script)], cwd=tmp_path, check=False
     )
     assert process.returncode == -signal.SIGKILL
+    left = [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+    assert len(left) == (moment == "while writing")
     model = make(random_state=None)
     epochs = []
-    fit(model, data, resume=tmp_path / "run", callback=lambda epoch, *rest: epochs.append(epoch))
+    run = tmp_path / "run"
+    fit(model, data, resume=run, checkpoint=run, callback=lambda epoch, *rest: epochs.append(epoch))
+    assert sorted(os.listdir(tmp_path)) == ["data.npz", "run.safetensors"]
     assert epochs == ([3, 4] if moment == "between epochs" else [2, 3, 4])
     assert_same(model, fit(make(random_state=model.seed), data))
 

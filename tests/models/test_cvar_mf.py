@@ -110,7 +110,9 @@ def test_huge_moments_are_harmless(data, tmp_path):
 def test_a_diverging_step_size_leaves_the_last_good_epoch(data, tmp_path, backend):
     options = {"optimizer": "sgd", "step_size": 20.0, "backend": backend}
     model, path = make(iterations=50, **options), tmp_path / "run"
-    with pytest.warns(ConvergenceWarning, match=r"lower step_size, e\.g\. step_size=10") as caught:
+    with pytest.warns(
+        ConvergenceWarning, match=r"lower step_size, e\.g\. step_size=0\.2"
+    ) as caught:
         fit(model, data, checkpoint=path)
     assert caught[0].filename.endswith("runs.py")
     epochs = len(model.history)
@@ -129,9 +131,9 @@ def test_a_first_epoch_that_diverges_leaves_no_trace(data, before):
     model = make("sgd")
     if before == "fitted":
         fit(model, data)
-    model.step_size = 1e30
+    model.step_size = 1e6
     state = held(model)
-    with pytest.raises(SolveError, match=r"diverges at epoch 1: .*step_size=5e\+29"):
+    with pytest.raises(SolveError, match=r"diverges at epoch 1: .*step_size=0\.2"):
         fit(model, data)
     assert held(model) == state
 

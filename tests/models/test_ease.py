@@ -2,7 +2,6 @@
 
 import io
 import itertools
-import json
 from pathlib import Path
 
 import numpy as np
@@ -311,7 +310,7 @@ def test_what_there_is_not(data, model):
 def changed(**parts):
     arrays, header = taken_apart(saved(fit(EASE(), sp.identity(4, format="csr"))))
     fitted = header["fitted"] | parts.get("fitted", {})
-    return put_together(arrays | parts.get("arrays", {}), json.dumps(header | {"fitted": fitted}))
+    return put_together(arrays | parts.get("arrays", {}), header | {"fitted": fitted})
 
 
 HOSTILE = {

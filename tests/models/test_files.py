@@ -16,8 +16,8 @@ def test_any_safetensors_reader_reads_it():
     model = good_model()
     np.testing.assert_array_equal(arrays["user_factors"], model.user_factors)
     np.testing.assert_array_equal(arrays["item_factors"], model.item_factors)
-    per_user = {"user_weights", "user_mass", "user_counts"}
-    assert arrays.keys() == {"user_factors", "item_factors", *per_user}
+    others = {"user_weights", "user_mass", "user_counts", "item_popularity"}
+    assert arrays.keys() == {"user_factors", "item_factors", *others}
     assert (header["format"], header["kind"], header["class"]) == (FORMAT, "model", "SAFER2")
     assert header["options"] == model.get_params()
     assert [record["epoch"] for record in header["fitted"]["history"]] == [1, 2]
@@ -37,6 +37,25 @@ def test_missing_files(tmp_path):
         good_model().save(tmp_path / "nowhere" / "model")
     with pytest.raises(IsADirectoryError, match="is a folder; give the path of a file"):
         good_model().save(tmp_path.rename(tmp_path.with_suffix(".safetensors")))
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "folder/", "folder/..", ".safetensors", "a\0b"])
+def test_paths_that_name_no_file(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match="does not name a file; give a path such as"):
+        good_model().save(name)
+    with pytest.raises(ValueError, match="does not name a file"):
+        SAFER2(factors=3).fit(DATA, show_progress=False, checkpoint=name)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("file", [None, 3, b"model"])
+def test_what_is_no_file_at_all(file):
+    with pytest.raises(TypeError, match="is neither a path nor a binary file; try"):
+        good_model().save(file)
+    with pytest.raises(TypeError, match="is neither a path nor a binary file; try"):
+        safecf.load(file)
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):

@@ -1,7 +1,6 @@
 """Mult-VAE without torch: models are loaded, ask for nothing and answer; only training needs it."""
 
 import io
-import json
 import subprocess
 import sys
 
@@ -123,7 +122,7 @@ def changed(arrays=None, history=None, **fitted):
     fitted = header["fitted"] | fitted
     if history is not None:
         fitted["history"][0] |= history
-    return put_together(whole | (arrays or {}), json.dumps(header | {"fitted": fitted}))
+    return put_together(whole | (arrays or {}), header | {"fitted": fitted})
 
 
 def floats(*shape):

@@ -73,18 +73,25 @@ def test_validation_changes_nothing_in_training(split):
         ({"metric": "recall"}, ValueError, "metric='recall' has no cutoff"),
         ({"metric": "ndcg@0"}, ValueError, "metric='ndcg@0'"),
         ({"metric": "ndgc@10"}, ValueError, "did you mean 'ndcg'"),
-        ({"metric": None}, ValueError, "metric=None"),
+        ({"metric": 3}, ValueError, "metric=3"),
         ({"level": 0}, ValueError, "0"),
         ({"patience": 0}, ValueError, "patience=0"),
         ({"patience": 1.5}, TypeError, "patience=1.5"),
     ],
 )
 def test_bad_ways_to_validate_are_refused(split, how, error, message):
-    for validation in (split.validation, None):
-        model = make()
-        with pytest.raises(error, match=message):
-            fit(model, split.train, **({"validation": validation} | how))
-        assert not model.is_fitted
+    model = make()
+    with pytest.raises(error, match=message):
+        fit(model, split.train, **({"validation": split.validation} | how))
+    assert not model.is_fitted
+
+
+@pytest.mark.parametrize("how", [{"metric": "ndcg@10"}, {"level": 0.5}, {"patience": 1}])
+def test_how_to_validate_means_nothing_without_held_out_users(split, how):
+    model, name = make(), next(iter(how))
+    with pytest.raises(ValueError, match=f"{name}=.* no effect without held-out users; pass vali"):
+        fit(model, split.train, **how)
+    assert not model.is_fitted
 
 
 def test_validation_data_are_converted_once(split):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from safecf import IALS, IALSPP, CVaRMF, SolveError
+from safecf import IALS, IALSPP, CVaRMF, Interactions, SolveError
 from tests.models.runs import OPTIONS, assert_same, fit, held, make
 
 
@@ -178,6 +178,17 @@ def test_a_fold_in_that_fails_leaves_the_model_as_it_was(data):
         model.fit(data, show_progress=False)
     assert not model.is_fitted
     assert model.history == []
+    named = Interactions.from_csr(data, [f"user {n}" for n in range(30)], range(20))
+    with pytest.raises(SolveError, match=r"^user 'user \d+', row \d+: .*; raise regularization"):
+        model.fit(named, show_progress=False)
+
+
+@pytest.mark.parametrize("options", [{"regularization": 1e38}, {"ridge_exponent": 100}])
+def test_ridges_beyond_float32_are_refused_before_training(data, options):
+    model, epochs = IALS(4, random_state=0, **options), []
+    with pytest.raises(ValueError, match=r"the ridge of a row is .* beyond float32; lower regul"):
+        model.fit(data, show_progress=False, callback=lambda *rest: epochs.append(rest))
+    assert not epochs
 
 
 @pytest.mark.parametrize("kind", [IALS, IALSPP])

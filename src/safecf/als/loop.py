@@ -24,6 +24,10 @@ VANISHED = 1e-4
 # Share of vanishing users that is taken for a collapse: on MovieLens-1M they are 35 % to 60 % at
 # bandwidths that are too small, and none at bandwidths that work.
 COLLAPSED = 0.25
+# Nothing was learned if the mean loss is above this share of that of factors of zero.
+USELESS = 0.999
+# The weights have hardly moved if this share of their way is left after all epochs.
+UNMOVED = 0.5
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,9 @@ class Training:
         problem, clock = self.problem, _Clock()
         active, sums = problem.active_users, self.backend.loss_sums
         sweep = make_sweep(problem, self.backend, self.solver)
-        collapse = _Collapse(self.risk.tail, warned=not sweep.forgets)
+        smoothed = self.risk.bandwidth is not None
+        collapse = _Collapse(self.risk.tail, smoothed, warned=not sweep.forgets)
+        unmoved = 0.0 if state.epoch else 1.0
 
         def population() -> Population:
             sweep.prepare(state, clock)
@@ -101,7 +107,9 @@ class Training:
                         weights = np.zeros_like(state.weights)
                         weights[active] = risk.weights(users, xi)
                         if problem.ridge.in_risk:
-                            weights = _between(state.weights, weights, risk.step(users))
+                            step = risk.step(users)
+                            weights = _between(state.weights, weights, step)
+                            unmoved *= 1 - step
                     solved = sweep.run(state, weights, clock)
                     users = population()
                     with clock("quantile"):
@@ -119,6 +127,26 @@ class Training:
                 return
             state.weights, state.xi, state.epoch = kept, xi, record.epoch
             yield record
+        if sweep.solves and not collapse.reported:
+            self._judge(users, unmoved if problem.ridge.in_risk else 0.0)
+
+    def _judge(self, users: Population, unmoved: float) -> None:
+        """Warn after the last epoch if nothing was learned, or the weights have hardly moved."""
+        zero = self.problem.loss_of_zero
+        if users.mean_loss > USELESS * zero:
+            warn(
+                f"nothing was learned: the mean loss is {users.mean_loss:.3g}, that of factors of "
+                f"zero {zero:.3g}; lower regularization or unobserved_weight, or raise iterations"
+                + (", tail or bandwidth" if self.risk.bandwidth is not None else ""),
+                ConvergenceWarning,
+            )
+        elif unmoved > UNMOVED:
+            warn(
+                f"the users' weights have only gone {1 - unmoved:.1%} of their way: bandwidth="
+                f"{self.risk.bandwidth:g} is far below the losses' standard deviation of "
+                f"{self.risk.ranked(users).spread:.2g}; raise bandwidth or iterations",
+                ConvergenceWarning,
+            )
 
     def _measures(
         self, users: Population, xi: float, solved: tuple[RowReport, RowReport]
@@ -174,7 +202,9 @@ class _Collapse:
     """
 
     tail: float
+    smoothed: bool
     warned: bool
+    reported: bool = False
     suspected: bool = False
 
     def watch(self, record: Epoch, vanished: float) -> None:
@@ -184,14 +214,17 @@ class _Collapse:
         self.suspected = vanished > COLLAPSED or off
         if self.warned or not (before and self.suspected):
             return
-        self.warned = True
-        warn(
-            f"training collapses at epoch {record.epoch}: {vanished:.0%} of the users have "
-            f"vanishing factors, the mean weight is {record.mean_weight:.2g} where {self.tail:.2g} "
-            "is wanted; lower regularization, or, with a smoothed CVaR, set ridge_in_risk=True, or "
-            "raise bandwidth or quantile_sample",
-            ConvergenceWarning,
-        )
+        self.warned = self.reported = True
+        what = f"{vanished:.0%} of the users have vanishing factors"
+        remedy = "lower regularization or unobserved_weight"
+        if off:
+            what += f", the mean weight is {record.mean_weight:.2g} where {self.tail:.2g} is wanted"
+        if self.smoothed:
+            remedy = (
+                "lower regularization, set ridge_in_risk=True, or raise bandwidth or "
+                "quantile_sample"
+            )
+        warn(f"training collapses at epoch {record.epoch}: {what}; {remedy}", ConvergenceWarning)
 
 
 class _Clock:

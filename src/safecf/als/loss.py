@@ -48,4 +48,5 @@ class Ridge:
 
     def weights(self, mass: Vector, unobserved: float) -> Vector:
         """Return lambda (mass + unobserved)^nu, with unobserved = b n."""
-        return np.asarray(self.regularization * (mass + unobserved) ** self.exponent)
+        with np.errstate(over="ignore"):
+            return np.asarray(self.regularization * (mass + unobserved) ** self.exponent)

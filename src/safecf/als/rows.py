@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from safecf.als.capabilities import Factors, Gram, HalfSteps, Matrix
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.population import NUMPY, LossSums, Population
+from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.errors import SolveError
 
@@ -165,6 +166,11 @@ class Problem:
         return self.interactions.users.row_mass()
 
     @cached_property
+    def loss_of_zero(self) -> float:
+        """The mean of loss_u = a_u/2 m_u, that of x_u = 0."""
+        return self.population(self.pair_weight * self.user_mass / 2).mean_loss
+
+    @cached_property
     def pair_weight(self) -> Vector:
         """a_u."""
         return self.loss.pair_weight(self.user_mass)
@@ -213,10 +219,12 @@ def gramian(
 
 
 @contextmanager
-def naming(side: str) -> Iterator[None]:
-    """Say whether it was a user or an item whose row could not be solved."""
+def naming(side: str, ids: IdArray | None = None) -> Iterator[None]:
+    """Say whether it was a user or an item whose row could not be solved, and its original id."""
     try:
         yield
     except SolveError as problem:
-        where = f"{side} " if str(problem).startswith("row ") else ""
-        raise SolveError(f"{where}{problem}") from None
+        if problem.row is None:
+            raise
+        where = side if ids is None else f"{side} {ids.tolist()[problem.row]!r},"
+        raise SolveError(f"{where} {problem}") from None

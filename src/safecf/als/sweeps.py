@@ -30,6 +30,8 @@ from safecf.errors import DivergenceError
 HOPELESS = 10
 # Up to this sum of squares, the factors' Gramian is sure to be finite in float32.
 LARGEST = 1e30
+# Step sizes from here on down are worth a try.
+USUAL_STEP = 0.2
 
 Timer = Callable[[str], AbstractContextManager[None]]
 
@@ -38,6 +40,7 @@ class Sweep(Protocol):
     """How users and items are updated, once each, at fixed weights w_u."""
 
     needs: ClassVar[type]  # the capability of the backend
+    solves: ClassVar[bool]  # whether rows are solved, so that a few epochs do
 
     @property
     def forgets(self) -> bool:
@@ -64,6 +67,7 @@ class InPlace:
 
     problem: Problem
     backend: HalfSteps
+    solves: ClassVar[bool] = True
 
     @property
     def forgets(self) -> bool:
@@ -111,15 +115,15 @@ class Alternating(InPlace):
     def run(self, state: State, weights: Vector, timer: Timer) -> tuple[RowReport, RowReport]:
         """X from Y by G = b Y'Y, then Y from X by G = b X' diag(count w) X."""
         problem, backend, solver = self.problem, self.backend, self.solver
-        with timer("users"), naming("user"):
+        with timer("users"), naming("user", problem.interactions.user_ids):
             rows = problem.user_rows(weights)
             users = backend.solve_rows(rows, self._items, state.users, solver)
         self._items = state.spectrum = None  # free this before the users are fixed
-        with timer("rotate"), naming("item"):
+        with timer("rotate"), naming("item", problem.interactions.item_ids):
             gram = gramian(problem.loss, backend, state.users, problem.counted(weights))
             spectrum = backend.rotate(state.users, state.items, gram)
             fixed = backend.fix_rotated(state.users, spectrum, solver)
-        with timer("items"), naming("item"):
+        with timer("items"), naming("item", problem.interactions.item_ids):
             rows = problem.item_rows(weights)
             items = backend.solve_rows(rows, fixed, state.items, solver)
         return users, items
@@ -172,12 +176,12 @@ class Cyclic(InPlace):
         counted = problem.counted(weights)
         reports: tuple[list[RowReport], list[RowReport]] = [], []
         for block in blocks(state.users.shape[1], self.solver.block_size):
-            with timer("users"), naming("user"):
+            with timer("users"), naming("user", problem.interactions.user_ids):
                 gram = gramian(problem.loss, backend, state.items, None, block)
                 reports[0].append(
                     backend.update_block(user_rows, block, state.items, gram, state.users, scores)
                 )
-            with timer("items"), naming("item"):
+            with timer("items"), naming("item", problem.interactions.item_ids):
                 gram = gramian(problem.loss, backend, state.users, counted, block)
                 reports[1].append(
                     backend.update_block(
@@ -199,6 +203,7 @@ class Simultaneous:
     backend: Gradients
     solver: Gradient
     needs: ClassVar[type] = Gradients
+    solves: ClassVar[bool] = False
     forgets: ClassVar[bool] = False
     _items: Fixed = field(default=None, init=False)
 
@@ -223,7 +228,7 @@ class Simultaneous:
             losses = self.backend.losses(
                 problem.users, problem.pair_weight, state.users, self._items, problem.risk_ridge
             )
-        mean, zero = problem.population(losses).mean_loss, self._loss_of_zero
+        mean, zero = problem.population(losses).mean_loss, problem.loss_of_zero
         if not mean <= HOPELESS * zero:
             raise self._diverges(
                 f"the mean loss is {mean:.2g}, where factors of zero have {zero:.2g}"
@@ -256,14 +261,9 @@ class Simultaneous:
             raise self._diverges("the factors are beyond float32")
         return found
 
-    @cached_property
-    def _loss_of_zero(self) -> float:
-        """The mean of loss_u = a_u/2 m_u, that of x_u = 0."""
-        problem = self.problem
-        return problem.population(problem.pair_weight * problem.user_mass / 2).mean_loss
-
     def _diverges(self, what: str) -> DivergenceError:
-        remedy = f"lower step_size, e.g. step_size={self.solver.step_size / 2:g}, or init_std"
+        lower = min(self.solver.step_size / 2, USUAL_STEP)
+        remedy = f"lower step_size, e.g. step_size={lower:g}, or regularization or init_std"
         return DivergenceError(f"{what}; {remedy}")
 
 

@@ -65,16 +65,29 @@ def _can(name: str, has_it: Callable[[Any], bool]) -> bool:
 def find_backend(name: str) -> Any:
     """Return what makes the backend called `name`, usually a class."""
     found = choose("backend", name, BACKENDS)
-    if not isinstance(found, str):
+    if callable(found):
         return found
-    module, kind = found.split(":")
+    if not isinstance(found, str):
+        raise TypeError(
+            f"backend {name!r} is registered as {found!r}; register a class, a function, or where "
+            'it is, as "module:name"'
+        )
+    module, _, kind = found.partition(":")
     try:
-        return getattr(import_module(module), kind)
+        made = getattr(import_module(module), kind)
     except ModuleNotFoundError as problem:
         raise ImportError(
             f"backend {name!r} needs {problem.name}, which is not installed; try pip install "
             f"{problem.name}, or backend='auto'"
         ) from problem
+    except (AttributeError, ValueError):
+        made = None
+    if not callable(made):
+        raise ImportError(
+            f"backend {name!r} is registered as {found!r}, where there is no class or function; "
+            "register it as \"module:name\", or try backend='auto'"
+        )
+    return made
 
 
 def registered() -> list[str]:

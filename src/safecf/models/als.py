@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -35,6 +35,7 @@ from safecf.models.options import (
     option,
 )
 from safecf.models.queries import check_new_ids
+from safecf.models.recommender import popularity_of
 from safecf.models.training import FOLD_IN, Parts, Path, Plan, Watcher, make_plan
 from safecf.progress import epoch_bar
 
@@ -96,6 +97,8 @@ class ALSModel(MatrixFactorization):
         |U| and |V| in training: those that have interactions, users by their counts.
     shape
         Number of users and items in training, with or without interactions.
+    item_popularity
+        The share of the training users, by their counts, who have each item.
     user_ids, item_ids
         The original ids, if `fit` was given an `Interactions` that has them; else None.
     seed
@@ -107,7 +110,7 @@ class ALSModel(MatrixFactorization):
     iterations: int = option(12, POSITIVE_INTEGER)
     regularization: float | str = option(AUTO, Auto(NONNEGATIVE))
     unobserved_weight: float | str = option(AUTO, Auto(NONNEGATIVE))
-    init_std: float = option(0.1, Number(0, 1e6, "(]"))
+    init_std: float = option(0.1, Number(1e-6, 1e6, "[]"))
     random_state: Any = option(None, check_random_state)
     num_threads: int = option(0, Integer(0))
     backend: str = option("auto", Name(BACKENDS))
@@ -193,10 +196,11 @@ class ALSModel(MatrixFactorization):
         >>> SAFER2(random_state=0).fit(user_items, resume="run.safetensors")
         """
         check_callback(callback)
+        self.changes.check("fit")
         plan = make_plan(self, user_items, user_weight, user_groups, checkpoint, resume)
         done, epochs = plan.state.epoch, int(self.iterations)
         with (
-            self._restored_on_error(),
+            self._fitting(),
             epoch_bar(plan.run.model, done, epochs, show=show_progress) as draw,
         ):
             self._adopt(plan)
@@ -207,7 +211,7 @@ class ALSModel(MatrixFactorization):
             interrupt = plan.train(epochs, watchers)
             self._publish(plan)
             try:
-                with naming("user"):
+                with naming("user", self.user_ids):
                     rows = plan.training.problem.unit_user_rows
                     backend = plan.training.backend
                     self.user_factors = self._solve(backend, rows, "items", self.shape[0])
@@ -238,6 +242,7 @@ class ALSModel(MatrixFactorization):
         self.shape = (interactions.num_users, interactions.num_items)
         self.num_users, self.num_items = problem.num_users, problem.num_items
         self.user_ids, self.item_ids = interactions.user_ids, interactions.item_ids
+        self.item_popularity = popularity_of(interactions, problem.user_count)
 
     def _publish(self, plan: Plan) -> None:
         """Make the factors of the training state the model's, with all that is kept per user."""
@@ -274,19 +279,20 @@ class ALSModel(MatrixFactorization):
         A user without a history so far counts, for items that are added later, with the mean
         weight, and a new one as one user.
         """
-        users, _ = self.both_factors()
-        ids = check_new_ids(userids, "userids")
-        history = self._check_user_items(user_items, ids.size)
-        factors, mass = self._fold_in_users(history), history.row_mass()
-        self.derived.clear()
-        size = max(len(users), int(ids.max(initial=-1)) + 1)
-        users, weights = grown(users, size), grown(self.user_weights, size)
-        masses, counts = grown(self.user_mass, size), grown(self.user_counts, size)
-        counts[len(self.user_counts) :] = 1
-        weights[ids] = np.where(masses[ids] > 0, weights[ids], self.compose().risk.tail)
-        users[ids], masses[ids] = factors, mass
-        self.user_factors, self.user_weights = users, weights
-        self.user_mass, self.user_counts = masses, counts
+        with self.changes.partial_fit():
+            before, _ = self.both_factors()
+            ids = check_new_ids(userids, len(before), "userids")
+            history = self._check_user_items(user_items, ids.size)
+            factors, mass = self._fold_in_users(history), history.row_mass()
+            size = max(len(before), int(ids.max(initial=-1)) + 1)
+            users, weights = grown(before, size), grown(self.user_weights, size)
+            masses, counts = grown(self.user_mass, size), grown(self.user_counts, size)
+            counts[len(self.user_counts) :] = 1
+            weights[ids] = np.where(masses[ids] > 0, weights[ids], self.compose().risk.tail)
+            users[ids], masses[ids] = factors, mass
+            self.user_factors, self.user_weights = users, weights
+            self.user_mass, self.user_counts = masses, counts
+            self.derived.drop(before)
 
     def _fold_in_users(self, history: Csr) -> Factors32:
         """x_u = argmin loss_u + ridge_u/2 |x_u|^2, each row by itself and exactly."""
@@ -303,12 +309,21 @@ class ALSModel(MatrixFactorization):
     def _fold_in_items(self, audience: Csr) -> Factors32:
         """The same for items, with the users' weights of the last epoch."""
         loss, ridge, risk, _ = self.compose()
+        if len(self.user_weights) != audience.num_columns:
+            raise ValueError(
+                f"user_factors has {audience.num_columns} rows, and user_weights "
+                f"{len(self.user_weights)}; items can only be computed with a row for every user"
+            )
         pair_weight = self.user_counts * loss.pair_weight(self.user_mass)
         backend = self._half_steps()
         matrix, mass = backend.place_matrix(audience), audience.row_mass(pair_weight)
         total, col_weight = risk.tail * self.num_users, self.user_weights * pair_weight
         rows = item_rows(matrix, mass, col_weight, loss, ridge, total)
         return self._solve(backend, rows, "users", audience.num_rows)
+
+    def _popularity_of(self, audience: Csr) -> Factors32:
+        shares = replace(audience, weights=None).row_mass(self.user_counts) / self.num_users
+        return shares.astype(np.float32)
 
     def _solve(self, backend: HalfSteps, rows: Rows, side: str, count: int) -> Factors32:
         """Solve rows exactly, given the factors of the other side."""
@@ -332,7 +347,9 @@ class ALSModel(MatrixFactorization):
         return self.derived.get((side, backend.name, loss), fixed, fix)
 
     def _half_steps(self) -> HalfSteps:
-        backend: HalfSteps = self._make_backend({HalfSteps: type(self).__name__})
+        name = type(self).__name__
+        solvers = {FOLD_IN.name: f"fold-in of {name}"}
+        backend: HalfSteps = self._make_backend({HalfSteps: name}, solvers)
         return backend
 
     def _pack(self) -> tuple[dict[str, Any], Arrays]:

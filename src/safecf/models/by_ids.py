@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from safecf.data.matrices.ids import IdArray, Index
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.reading.arrow import load_pandas
+from safecf.errors import ParameterWarning, warn
 
 if TYPE_CHECKING:
     from safecf.models.recommender import Recommender
@@ -41,6 +42,8 @@ def recommend_frame(
             f"user_items is of type {type(user_items).__name__}, not Interactions; pass what "
             f"the users already have{hint}"
         )
+    if needed and user_items is not None:
+        _check_named(model, user_items, users_too=not recalculate_user)
     known = user_ids
     if recalculate_user and user_items is not None:
         known = _ids(user_items.user_ids, user_items.num_users)
@@ -84,19 +87,61 @@ def _histories(
     item_ids: IdArray,
     num_items: int,
 ) -> scipy.sparse.csr_matrix:
-    """Return the users' rows in the model's columns; items unknown to the model are dropped."""
+    """Return the users' rows in the model's columns; unknown items are dropped with a warning.
+
+    If no item of `interactions` is known, that is a KeyError.
+    """
     own_users = _ids(interactions.user_ids, interactions.num_users)
     own_items = _ids(interactions.item_ids, interactions.num_items)
     rows = _index(model, "history", own_users).rows(asked, "user (in user_items)")
     chosen = interactions.users.to_scipy()[rows]
     there, place = np.unique(chosen.indices, return_inverse=True)
-    column = _index(model, "item", item_ids).find(own_items[there])[place]
+    index = _index(model, "item", item_ids)
+    found = index.find(own_items[there])
+    if there.size and (found < 0).all():
+        _check_known(index, own_items, item_ids)
+    if (found < 0).any():
+        unknown = own_items[there[found < 0]].tolist()
+        warn(
+            f"{len(unknown):,} of {there.size:,} items in the users' histories are unknown to the "
+            f"model and left out, such as {unknown[0]!r}",
+            ParameterWarning,
+        )
+    column = found[place]
     keep = column >= 0
     indptr = np.append(0, np.cumsum(keep))[chosen.indptr]
     shape = (rows.size, num_items)
     histories = scipy.sparse.csr_matrix((chosen.data[keep], column[keep], indptr), shape=shape)
     histories.sort_indices()
     return histories
+
+
+def _check_known(index: Index, items: IdArray, known: IdArray) -> None:
+    """Raise if none of the items is known."""
+    if (index.find(items) >= 0).any():
+        return
+    first, example = items[:1].tolist()[0], known[:1].tolist()[0]
+    hint = "use the item ids of the training data"
+    if isinstance(first, str) != isinstance(example, str):
+        kinds = ("strings", "integers") if isinstance(first, str) else ("integers", "strings")
+        hint = f"they are {kinds[0]}, while those of the training data are {kinds[1]}; convert them"
+    raise KeyError(
+        f"all {items.size:,} items in user_items are unknown to the model, such as {first!r}, "
+        f"where {example!r} is known: {hint}"
+    )
+
+
+def _check_named(model: "Recommender", user_items: Interactions, *, users_too: bool) -> None:
+    """Raise if the model has ids and `user_items` has none: row numbers would be taken for ids."""
+    sides = [("item", model.item_ids, user_items.item_ids)]
+    if users_too:
+        sides.append(("user", model.user_ids, user_items.user_ids))
+    for side, known, given in sides:
+        if known is not None and given is None:
+            raise TypeError(
+                f"user_items has no {side} ids, while the model was trained with some, such as "
+                f"{known[:1].tolist()[0]!r}; try Interactions.from_csr(matrix, user_ids, item_ids)"
+            )
 
 
 def _index(model: "Recommender", name: str, ids: IdArray) -> Index:

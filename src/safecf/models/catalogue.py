@@ -19,9 +19,10 @@ from safecf.defaults import AUTO, LEVEL
 from safecf.models.als import ALSModel
 from safecf.models.options import (
     NONNEGATIVE,
-    POSITIVE,
     POSITIVE_INTEGER,
     SHARE,
+    STEP_SIZE,
+    TOLERANCE,
     Auto,
     Name,
     Number,
@@ -129,7 +130,7 @@ class Rowwise(ALSModel):
     """Rows are solved one by one: exactly, or by conjugate gradients up to `tolerance`."""
 
     solver: str = option("auto", Name(SOLVERS))
-    tolerance: float = option(1e-3, POSITIVE)
+    tolerance: float = option(1e-3, TOLERANCE)
 
     def make_solver(self) -> RowSolver:
         """Return the solver of that name."""
@@ -140,7 +141,7 @@ class Rowwise(ALSModel):
 class PaperCG(ALSModel):
     """Rows are solved by at most 5 steps of plain conjugate gradients."""
 
-    tolerance: float = option(1e-4, POSITIVE)
+    tolerance: float = option(1e-4, TOLERANCE)
 
     def make_solver(self) -> CG:
         """Return the paper's solver."""
@@ -162,7 +163,7 @@ class Blockwise(ALSModel):
 class Stepwise(ALSModel):
     """Nothing is solved: every epoch is one gradient step."""
 
-    step_size: float = option(0.4, POSITIVE)
+    step_size: float = option(0.4, STEP_SIZE)
     optimizer: str = option("sgd", Name(OPTIMIZERS))
 
     def make_solver(self) -> Gradient:

@@ -41,6 +41,13 @@ class Derived:
                 self._held[key] = held = Held(source, made, frozen)
         return held.made
 
+    def drop(self, source: object) -> None:
+        """Drop what was made from this source, before the model gets another one."""
+        with self._lock:
+            self._held = {
+                key: held for key, held in self._held.items() if held.source is not source
+            }
+
     def clear(self) -> None:
         """Drop everything before the model changes; its arrays are writable again."""
         with self._lock:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,21 +10,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
-from safecf.errors import NotFittedError, SolveError
+from safecf.errors import ConvergenceWarning, NotFittedError, SolveError, warn
 from safecf.free_memory import available_bytes
 from safecf.models import files
 from safecf.models.callbacks import Callback, check_callback
+from safecf.models.factor_arrays import check_array
 from safecf.models.inverse import blocks, invert
 from safecf.models.options import NONNEGATIVE, Integer, Number, check_options, option
 from safecf.models.queries import (
+    Indices,
     check_count,
     check_ids,
     check_rows,
     check_selection,
     columns_among,
 )
-from safecf.models.ranking import Ids, Scores, dense_ranks, padded, search, shaped_like
-from safecf.models.recommender import Recommender, register
+from safecf.models.ranking import Ids, Scores, dense_ranks, named, search, shaped_like
+from safecf.models.recommender import Recommender, popularity_of, register
 from safecf.progress import epoch_bar
 
 BYTES_PER_PAIR = 8 + 4  # P in float64 and B in float32
@@ -70,6 +72,8 @@ class EASE(Recommender):
         B, float32; what item i adds to the score of item j stands in row i, column j.
     shape
         Number of users and items in training.
+    item_popularity
+        The share of the training users who have each item.
     user_ids, item_ids
         The original ids, if `fit` was given an `Interactions` that has them; else None.
 
@@ -97,6 +101,7 @@ class EASE(Recommender):
         inversion. Ctrl-C leaves the model as it was.
         """
         check_callback(callback)
+        self.changes.check("fit")
         check_options(self.get_params(), type(self))
         if not isinstance(user_items, Interactions):
             user_items = Interactions.from_csr(user_items)
@@ -104,7 +109,7 @@ class EASE(Recommender):
         begin = time.perf_counter()
         steps = len(blocks(user_items.num_items))
         with (
-            self._restored_on_error(),
+            self._fitting(),
             epoch_bar("EASE", 0, steps, show=show_progress) as draw,
         ):
             weights, objective = solve(
@@ -118,6 +123,7 @@ class EASE(Recommender):
             self.item_weights = weights
             self.shape = (user_items.num_users, user_items.num_items)
             self.user_ids, self.item_ids = user_items.user_ids, user_items.item_ids
+            self.item_popularity = popularity_of(user_items)
             self.derived.clear()
             if callback is not None:
                 callback(0, time.perf_counter() - begin, objective)
@@ -139,21 +145,38 @@ class EASE(Recommender):
         `recalculate_user` only allows for any integer in `userid`.
         """
         weights = self._weights()
-        count = check_count(N)
+        count = check_count(N, len(weights))
         asked = check_ids(userid, None if recalculate_user else self.shape[0], "userid")
         only, without = check_selection(items, filter_items, len(weights), "items")
         history = self._check_user_items(user_items, asked.size)
-        candidates = weights if only is None else weights[:, only]
-        rows = history.to_scipy()
         liked = None
         if filter_already_liked_items:
             liked = history if only is None else columns_among(history, only)
+        size = len(weights) if only is None else only.size
+        found = search(self._scores(history, only), asked.size, size, count, without, liked)
+        return shaped_like(asked, named(found, only))
+
+    def _scores(self, history: Csr, only: Indices | None = None) -> Callable[[slice], Scores]:
+        """Return what computes x_u B for a slice of the users; popularity where x_u B = 0."""
+        weights, rows = self._weights(), history.to_scipy()
+        candidates = weights if only is None else weights[:, only]
+        related = replace(history, weights=None).row_mass((~self._alone()).astype(np.float64))
+        unknown = related == 0
+        popular = self.popularity(only) if unknown.any() else None
 
         def scores(part: slice) -> Scores:
-            return np.asarray(rows[part] @ candidates)
+            found = np.asarray(rows[part] @ candidates)
+            if popular is not None:
+                found[unknown[part]] = popular
+            return found
 
-        found = search(scores, asked.size, candidates.shape[1], count, without, liked)
-        return shaped_like(asked, padded(found, count, only))
+        return scores
+
+    def _alone(self) -> NDArray[np.bool_]:
+        """Return which items were never seen together with another one."""
+        weights = self._weights()
+        alone: NDArray[np.bool_] = self.derived.get("alone", weights, lambda: ~weights.any(axis=1))
+        return alone
 
     def ranks(self, user_items: Any, target: Any, filter_items: ArrayLike | None = None) -> Ids:
         """Return the ranks of the items in `target` by x_u B; see `Recommender.ranks`."""
@@ -161,12 +184,7 @@ class EASE(Recommender):
         _, without = check_selection(None, filter_items, len(weights), "items")
         history = self._check_user_items(user_items, None)
         wanted = self._check_user_items(target, history.num_rows)
-        rows = history.to_scipy()
-
-        def scores(part: slice) -> Scores:
-            return np.asarray(rows[part] @ weights)
-
-        return dense_ranks(scores, wanted, without, history)
+        return dense_ranks(self._scores(history), wanted, without, history)
 
     def similar_items(
         self,
@@ -190,11 +208,11 @@ class EASE(Recommender):
                 "EASE cannot compute an item from its users alone; fit again with these "
                 "interactions, or use a factorization such as IALS"
             )
-        count = check_count(N)
+        count = check_count(N, len(weights))
         asked = check_ids(itemid, len(weights), "itemid")
         only, without = check_selection(items, filter_items, len(weights), "items")
         queries = np.atleast_1d(asked)
-        alone = self.derived.get("alone", weights, lambda: ~weights.any(axis=1))
+        alone = self._alone()
 
         def scores(part: slice) -> Scores:
             chosen = queries[part]
@@ -207,7 +225,7 @@ class EASE(Recommender):
 
         size = len(weights) if only is None else only.size
         ids, best = search(scores, queries.size, size, count, without, None)
-        return shaped_like(asked, padded((ids, np.minimum(best, 1)), count, only))
+        return shaped_like(asked, named((ids, np.minimum(best, 1)), only))
 
     def similar_users(
         self,
@@ -226,6 +244,12 @@ class EASE(Recommender):
     def _weights(self) -> NDArray[np.float32]:
         if self.item_weights is None:
             raise NotFittedError("this EASE is not fitted; call fit first")
+        check_array("item_weights", self.item_weights)
+        if self.item_weights.shape != (self.shape[1],) * 2:
+            raise ValueError(
+                f"item_weights has shape {self.item_weights.shape}, while the model knows "
+                f"{self.shape[1]} items; assign a square matrix"
+            )
         return self.item_weights
 
     def sizes(self) -> tuple[int, int]:
@@ -241,6 +265,7 @@ class EASE(Recommender):
             "item_weights": self._weights(),
             **files.pack_ids("user_ids", self.user_ids),
             **files.pack_ids("item_ids", self.item_ids),
+            **self._pack_popularity(),
         }
         return {"shape": self.shape}, arrays
 
@@ -249,6 +274,7 @@ class EASE(Recommender):
         weights = files.array(arrays, "item_weights", (num_items, num_items), np.float32)
         self.user_ids = files.unpack_ids(arrays, "user_ids", num_users, num_users)
         self.item_ids = files.unpack_ids(arrays, "item_ids", num_items, num_items)
+        self._unpack_popularity(arrays, num_items)
         self.item_weights, self.shape = weights, (num_users, num_items)
 
 
@@ -300,6 +326,13 @@ def solve(
     if not np.isfinite(weights).all():
         raise SolveError(
             "the weights of the items are beyond float32; scale the weights of the interactions"
+        )
+    together = np.diff(interactions.users.indptr).max() > 1
+    if together and not weights.any():
+        warn(
+            f"all weights of the items are zero at regularization={regularization:g}, so that "
+            "users get the most popular items; lower regularization",
+            ConvergenceWarning,
         )
     return weights, float(np.sum(1 / diagonal - ridge))
 

@@ -12,6 +12,17 @@ Factors32 = NDArray[np.float32]
 Value = TypeVar("Value", bound=np.generic)
 
 
+def check_array(name: str, factors: Factors32) -> None:
+    """Raise unless the factors, which users may replace, are a matrix of float32."""
+    kind = getattr(factors, "dtype", type(factors).__name__)
+    shape = getattr(factors, "shape", ())
+    if kind != np.float32 or len(shape) != 2 or 0 in shape:
+        raise ValueError(
+            f"{name} is {kind}{list(shape)}; assign a matrix of float32 with one row each, such as "
+            f"numpy.asarray({name}, dtype=numpy.float32)"
+        )
+
+
 def directions(factors: Factors32) -> tuple[Factors32, Indices]:
     """Return x / |x| for every row x; zero for rows without a direction, and their indices."""
     squares = np.einsum("ij,ij->i", factors, factors, dtype=np.float64)
@@ -40,16 +51,14 @@ def one_each(place: Indices, columns: int) -> Csr:
 
 
 def grown(array: NDArray[Value], size: int) -> NDArray[Value]:
-    """Pad the array with zeros to `size` rows; one that is long enough is copied if read-only."""
-    if size <= len(array):
-        return np.require(array, requirements="W")  # a copy if somebody else's is read-only
-    longer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    """Return a copy, padded with zeros to `size` rows; copies of the model share the array."""
+    longer = np.zeros((max(size, len(array)), *array.shape[1:]), dtype=array.dtype)
     longer[: len(array)] = array
     return longer
 
 
 def with_rows(array: NDArray[Value], ids: Indices, rows: NDArray[Value]) -> NDArray[Value]:
-    """Set array[ids] = rows, in place, or in a longer copy where ids lie beyond its end."""
+    """Return a copy with array[ids] = rows, which is longer where ids lie beyond its end."""
     array = grown(array, int(ids.max(initial=-1)) + 1)
     array[ids] = rows
     return array

@@ -4,13 +4,21 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from safecf.als.capabilities import Index, Search
 from safecf.backends import make_backend
 from safecf.data.matrices.csr import Csr
 from safecf.errors import NotFittedError
-from safecf.models.factor_arrays import Factors32, directions, one_each, positions, with_rows
+from safecf.models.factor_arrays import (
+    Factors32,
+    check_array,
+    directions,
+    one_each,
+    positions,
+    with_rows,
+)
+from safecf.models.options import check_options
 from safecf.models.queries import (
     PADDING_ID,
     PADDING_SCORE,
@@ -21,8 +29,9 @@ from safecf.models.queries import (
     check_rows,
     check_selection,
     columns_among,
+    rows_among,
 )
-from safecf.models.ranking import Ids, Scores, padded, shaped_like, with_own_first
+from safecf.models.ranking import Ids, Scores, named, shaped_like, with_own_first
 from safecf.models.recommender import Recommender
 
 
@@ -54,7 +63,7 @@ class MatrixFactorization(Recommender):
     ) -> tuple[Ids, Scores]:
         """Return the N best items by x_u . y_i; see `Recommender.recommend`."""
         users, factors = self.both_factors()
-        count = check_count(N)
+        count = check_count(N, len(factors))
         asked = check_ids(userid, None if recalculate_user else len(users), "userid")
         only, without = check_selection(items, filter_items, len(factors), "items")
         liked = None
@@ -64,14 +73,17 @@ class MatrixFactorization(Recommender):
             queries = self._fold_in_users(liked)
         else:
             queries = users[np.atleast_1d(asked)]
+            if not np.isfinite(queries).all():
+                row = np.atleast_1d(asked)[int(np.argmin(np.isfinite(queries).all(axis=1)))]
+                raise ValueError(
+                    f"user_factors hold NaN or infinity for user {row}; fit again, or use "
+                    "recalculate_user=True"
+                )
         if liked is not None and only is not None:
             liked = columns_among(liked, only)
         if not filter_already_liked_items:
             liked = None
-        candidates = factors if only is None else factors[only]
-        index = self._index("items", candidates, whole=only is None)
-        found = self._search(index, candidates, queries, count, only, without, liked)
-        return shaped_like(asked, found)
+        return shaped_like(asked, self._best_items(queries, count, only, without, liked))
 
     def recommend_factors(
         self,
@@ -91,8 +103,7 @@ class MatrixFactorization(Recommender):
         users = _check_factors(user_factors, items.shape[1])
         _, without = check_selection(None, filter_items, len(items), "items")
         liked = self._check_user_items(user_items, len(users))
-        index = self._index("items", items)
-        return self._search(index, items, users, check_count(N), None, without, liked)
+        return self._best_items(users, check_count(N, len(items)), None, without, liked)
 
     def ranks(self, user_items: Any, target: Any, filter_items: ArrayLike | None = None) -> Ids:
         """Return the ranks of the items in `target` by x_u . y_i; see `Recommender.ranks`."""
@@ -118,7 +129,15 @@ class MatrixFactorization(Recommender):
         banned = None if without is None else without.astype(np.int32)
         if not len(users):
             return np.empty(0, dtype=np.int32)
-        return self._index("items", items).ranks(users, wanted, liked, banned)
+        ranks = self._index("items", items).ranks(users, wanted, liked, banned)
+        unknown = _are_zero(users)
+        if unknown.any():
+            there = np.repeat(unknown, np.diff(wanted.indptr))
+            wanted, liked = rows_among(wanted, unknown), rows_among(liked, unknown)
+            popular, queries = self._popular(None), np.ones((wanted.num_rows, 1), dtype=np.float32)
+            index = self._index("popularity", popular, whole=False)
+            ranks[there] = index.ranks(queries, wanted, liked, banned)
+        return ranks
 
     def similar_items(
         self,
@@ -131,7 +150,7 @@ class MatrixFactorization(Recommender):
     ) -> tuple[Ids, Scores]:
         """Return the N best items by the cosine of y_i and y_j; see `Recommender`."""
         _, factors = self.both_factors()
-        count = check_count(N)
+        count = check_count(N, len(factors))
         asked = check_ids(itemid, None if recalculate_item else len(factors), "itemid")
         only, without = check_selection(items, filter_items, len(factors), "items")
         own = None if recalculate_item else np.atleast_1d(asked)
@@ -151,7 +170,7 @@ class MatrixFactorization(Recommender):
     ) -> tuple[Ids, Scores]:
         """Return the N best users by the cosine of x_u and x_v; see `Recommender`."""
         factors, _ = self.both_factors()
-        count = check_count(N)
+        count = check_count(N, len(factors))
         asked = check_ids(userid, len(factors), "userid")
         only, without = check_selection(users, filter_users, len(factors), "users")
         own = np.atleast_1d(asked)
@@ -180,19 +199,25 @@ class MatrixFactorization(Recommender):
 
     def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> None:
         """Store the fold-in of these users; ids beyond the last one add users."""
-        users, _ = self.both_factors()
-        ids = check_new_ids(userids, "userids")
-        factors = self._fold_in_users(self._check_user_items(user_items, ids.size))
-        self.derived.clear()
-        self.user_factors = with_rows(users, ids, factors)
+        with self.changes.partial_fit():
+            users, _ = self.both_factors()
+            ids = check_new_ids(userids, len(users), "userids")
+            factors = self._fold_in_users(self._check_user_items(user_items, ids.size))
+            self.user_factors = with_rows(users, ids, factors)
+            self.derived.drop(users)
 
     def partial_fit_items(self, itemids: ArrayLike, item_users: Any) -> None:
         """Store what `recalculate_item` gives for these items; ids beyond the last add items."""
-        _, items = self.both_factors()
-        ids = check_new_ids(itemids, "itemids")
-        factors = self._fold_in_items(self._check_item_users(item_users, ids.size))
-        self.derived.clear()
-        self.item_factors = with_rows(items, ids, factors)
+        with self.changes.partial_fit():
+            _, items = self.both_factors()
+            ids = check_new_ids(itemids, len(items), "itemids")
+            audience = self._check_item_users(item_users, ids.size)
+            factors = self._fold_in_items(audience)
+            if self.item_popularity is not None:
+                shares = self._popularity_of(audience)
+                self.item_popularity = with_rows(self.item_popularity, ids, shares)
+            self.item_factors = with_rows(items, ids, factors)
+            self.derived.drop(items)
 
     @abstractmethod
     def _fold_in_users(self, history: Csr) -> Factors32:
@@ -203,10 +228,18 @@ class MatrixFactorization(Recommender):
         """Return factors for items with these audiences."""
 
     def both_factors(self) -> tuple[Factors32, Factors32]:
-        """Return user and item factors; raise if the model is not fitted."""
+        """Return user and item factors; raise if the model is not fitted, or they do not fit."""
         if self.user_factors is None or self.item_factors is None:
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
-        return self.user_factors, self.item_factors
+        users, items = self.user_factors, self.item_factors
+        for name, factors in (("user_factors", users), ("item_factors", items)):
+            check_array(name, factors)
+        if users.shape[1] != items.shape[1]:
+            raise ValueError(
+                f"user_factors has {users.shape[1]} columns, and item_factors {items.shape[1]}; "
+                "assign factors of the same length"
+            )
+        return users, items
 
     def sizes(self) -> tuple[int, int]:
         """Return the numbers of users and items, those that partial fits have added included."""
@@ -222,6 +255,36 @@ class MatrixFactorization(Recommender):
         now = len(self.both_factors()[0])
         known = range(min(self.shape[0], now), now + 1)
         return check_rows(item_users, count, "item", "user", known)
+
+    def _popularity_of(self, audience: Csr) -> Scores:
+        """Return the share of the users who have each of these items."""
+        return (np.diff(audience.indptr) / audience.num_columns).astype(np.float32)
+
+    def _popular(self, only: Indices | None) -> Factors32:
+        """Return the items' popularity as factors of length 1."""
+        return self.popularity(only)[:, None]
+
+    def _best_items(
+        self,
+        queries: Factors32,
+        count: int,
+        only: Indices | None,
+        without: Indices | None,
+        liked: Csr | None,
+    ) -> tuple[Ids, Scores]:
+        """Return the best of all items, or of `only` these; the most popular where x_u = 0."""
+        _, factors = self.both_factors()
+        candidates = factors if only is None else factors[only]
+        index = self._index("items", candidates, whole=only is None)
+        ids, scores = self._search(index, candidates, queries, count, only, without, liked)
+        unknown = _are_zero(queries)
+        if unknown.any():
+            popular, liked = self._popular(only), liked and rows_among(liked, unknown)
+            index = self._index("popularity", popular, whole=False)
+            ones = np.ones((np.count_nonzero(unknown), 1), dtype=np.float32)
+            found = self._search(index, popular, ones, count, only, without, liked)
+            ids[unknown], scores[unknown] = found
+        return ids, scores
 
     def _similar(
         self,
@@ -267,10 +330,9 @@ class MatrixFactorization(Recommender):
         """
         k = min(count, len(candidates))
         if not len(queries):
-            nobody = np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32)
-            return padded(nobody, count, names)
+            return np.empty((0, k), dtype=np.int32), np.empty((0, k), dtype=np.float32)
         banned = None if without is None else without.astype(np.int32)
-        return padded(index.search(queries, k, exclude, banned), count, names)
+        return named(index.search(queries, k, exclude, banned), names)
 
     def _index(self, name: str, factors: Factors32, *, whole: bool = True) -> Index:
         """Return an index of the factors, cached under its name if it covers all rows (`whole`)."""
@@ -286,8 +348,15 @@ class MatrixFactorization(Recommender):
         found: Index = self.derived.get(key, factors, make)
         return found
 
-    def _make_backend(self, needs: dict[type, str]) -> Any:
-        return make_backend(self.backend, self.num_threads, needs)
+    def _make_backend(self, needs: dict[type, str], solvers: dict[str, str] | None = None) -> Any:
+        """Return the backend, whose options may have changed since the fit."""
+        options = {name: getattr(self, name) for name in ("backend", "num_threads")}
+        check_options(options, type(self))
+        return make_backend(self.backend, self.num_threads, needs, solvers)
+
+
+def _are_zero(factors: Factors32) -> NDArray[np.bool_]:
+    return np.asarray(~factors.any(axis=1))
 
 
 def _check_factors(user_factors: Factors32, width: int) -> Factors32:

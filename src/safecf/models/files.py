@@ -1,9 +1,11 @@
 """Files of models and checkpoints: safetensors, with all but the arrays in one JSON header.
 
-Nothing is ever unpickled, and everything is validated before it is used.
+Nothing is ever unpickled, and everything is validated before it is used. From format 2 on there is
+a checksum over the header and the arrays, against accidents. It does not tell who wrote the file.
 """
 
 import contextlib
+import hashlib
 import json
 import math
 import numbers
@@ -20,15 +22,18 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as parse
 from safetensors.numpy import save as serialise
 
-from safecf.atomic import replace_file
+from safecf.atomic import check_replaceable, replace_file
 from safecf.data.matrices.ids import IdArray, find_repeated
 from safecf.errors import FileFormatError
 
 SUFFIX = ".safetensors"
-FORMAT = 1
+FORMAT = 2
+CHECKED = 2  # the first format with a checksum
 MODEL = "model"
 CHECKPOINT = "checkpoint"
 LONGEST_COMPLAINT = 500
+LONGEST_HEADER = 100_000_000  # bytes; safetensors reads no more
+DAMAGED = "it is damaged, or no safetensors file; copy it again, or save the model again"
 ADVICE = {MODEL: "read it with safecf.load", CHECKPOINT: "pass it to fit(resume=...)"}
 
 File = str | os.PathLike[str] | IO[bytes]
@@ -49,7 +54,11 @@ def located(path: str | os.PathLike[str]) -> Path:
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """Return the path that `write` will use; raise if it cannot be written there."""
+    """Return the path that `write` will use; raise if it is not that of a file in a folder."""
+    name = os.fspath(path)
+    last = os.path.basename(name)
+    if last in ("", ".", "..", SUFFIX) or "\0" in name:
+        raise ValueError(f"{name!r} does not name a file; give a path such as 'model{SUFFIX}'")
     target = with_suffix(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent}; create it first")
@@ -58,15 +67,60 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
+def check_checkpoint_target(path: str | os.PathLike[str]) -> None:
+    """Raise if a checkpoint cannot be written there, or would replace anything but a checkpoint."""
+    target = check_target(path)
+    check_replaceable(target)
+    if not target.exists() or target.stat().st_size == 0:
+        return
+    found = "no checkpoint"
+    with contextlib.suppress(OSError, FileFormatError), target.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        kind = _header(_text(file.read(min(length, LONGEST_HEADER)))).get("kind")
+        if kind == CHECKPOINT:
+            return
+        found = f"a {reprlib.repr(kind)[1:-1]}"
+    raise FileExistsError(
+        f"{target} is {found}, and checkpoint= would replace it; give another path, or delete the "
+        "file first"
+    )
+
+
 def write(file: File, kind: str, header: Mapping[str, Any], arrays: Arrays) -> None:
     """Write one file: the arrays, and as JSON its `kind` and the rest of the `header`."""
+    if isinstance(file, str | os.PathLike):
+        file = check_target(file)
+    elif not hasattr(file, "write"):
+        raise TypeError(f"file={file!r} is neither a path nor a binary file; try 'model{SUFFIX}'")
     text = json.dumps(plain({"format": FORMAT, "kind": kind, **header}), allow_nan=False)
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    content = serialise(contiguous, metadata={"safecf": text})
-    if isinstance(file, str | os.PathLike):
-        replace_file(check_target(file), content)
+    content = serialise(contiguous, metadata={"safecf": sealed(text, contiguous)})
+    if isinstance(file, Path):
+        replace_file(file, content)
     else:
         file.write(content)
+
+
+def sealed(text: str, arrays: Arrays) -> str:
+    """Return the text of a JSON object with the checksum of itself and the arrays in front.
+
+    >>> sealed('{"format": 2}', {})
+    '{"checksum": "6b25ac53...", "format": 2}'
+    """
+    return f'{{"checksum": "{checksum(text, arrays)}", {text[1:]}'
+
+
+def checksum(text: str, arrays: Arrays) -> str:
+    """Return the SHA-256 of the header's text, and of the arrays with their names and types.
+
+    >>> checksum("{}", {"a": np.zeros(2)})[:8]
+    '71f0a4ef'
+    """
+    digest = hashlib.sha256(f"{len(text)} {text}".encode(errors="surrogatepass"))
+    for name, array in sorted(arrays.items()):
+        digest.update(f"\n{name!r} {array.dtype.str} {array.shape} ".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 @contextlib.contextmanager
@@ -81,33 +135,60 @@ def naming(file: File) -> Iterator[None]:
 
 def read(file: File, kind: str) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a file of the given kind."""
-    content = located(file).read_bytes() if isinstance(file, str | os.PathLike) else file.read()
-    foreign = "it is damaged, or no safetensors file; copy it again, or save the model again"
+    if isinstance(file, str | os.PathLike):
+        content = located(file).read_bytes()
+    elif hasattr(file, "read"):
+        content = file.read()
+    else:
+        raise TypeError(f"file={file!r} is neither a path nor a binary file; try 'model{SUFFIX}'")
     try:
         arrays = parse(content)
-        length = int.from_bytes(content[:8], "little")
-        outer = json.loads(content[8 : 8 + length])
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as problem:
-        raise FileFormatError(f"{foreign} ({reprlib.repr(str(problem))})") from problem
-    metadata = outer.get("__metadata__") or {}
-    if "safecf" not in metadata:
-        raise FileFormatError("it was not written by safecf; give a file that a model has saved")
-    try:
-        header = _revived(json.loads(metadata["safecf"], parse_constant=_refuse))
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise FileFormatError(f"its header is damaged; {foreign}") from problem
-    if not isinstance(header, dict):
-        raise FileFormatError(f"its header is damaged; {foreign}")
+        raise FileFormatError(f"{DAMAGED} ({reprlib.repr(str(problem))})") from problem
+    length = int.from_bytes(content[:8], "little")
+    text = _text(content[8 : 8 + length])
+    header = _header(text)
     found = field(header, "format", int)
     if not 1 <= found <= FORMAT:
         raise FileFormatError(
             f"its format is {reprlib.repr(found)}, known is up to {FORMAT}; "
             "try a newer version of safecf"
         )
+    if (found >= CHECKED or "checksum" in header) and not _is_intact(text, header, arrays):
+        raise FileFormatError(f"its checksum does not fit its contents: {DAMAGED}")
     if field(header, "kind", str) != kind:
         advice = ADVICE.get(header["kind"], "try a newer version of safecf")
         raise FileFormatError(f"it is a {header['kind']}, not a {kind}; {advice}")
     return header, arrays
+
+
+def _is_intact(text: str, header: Mapping[str, Any], arrays: Arrays) -> bool:
+    """Whether the text is what `sealed` made of itself without the checksum."""
+    found = header.get("checksum")
+    front = len('{"checksum": "", ') + hashlib.sha256().digest_size * 2
+    return found == checksum("{" + text[front:], arrays)
+
+
+def _text(outer: bytes) -> str:
+    """Return our own header's text, which is in the metadata of safetensors' header."""
+    try:
+        text = json.loads(outer)["__metadata__"]["safecf"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        text = None
+    if not isinstance(text, str):
+        raise FileFormatError("it was not written by safecf; give a file that a model has saved")
+    return text
+
+
+def _header(text: str) -> dict[str, Any]:
+    """Return our own header."""
+    try:
+        header = _revived(json.loads(text, parse_constant=_refuse))
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise FileFormatError(f"its header is damaged; {DAMAGED}") from problem
+    if not isinstance(header, dict):
+        raise FileFormatError(f"its header is damaged; {DAMAGED}")
+    return header
 
 
 def field(record: Mapping[str, Any], name: str, kind: type[T]) -> T:

@@ -18,8 +18,8 @@ from safecf.models.factorization import MatrixFactorization
 from safecf.models.history import pack_history, unpack_history
 from safecf.models.options import (
     NONNEGATIVE,
-    POSITIVE,
     POSITIVE_INTEGER,
+    STEP_SIZE,
     Integer,
     Number,
     check_device,
@@ -28,10 +28,10 @@ from safecf.models.options import (
     draw_seed,
     option,
 )
-from safecf.models.recommender import register
+from safecf.models.recommender import popularity_of, register
 from safecf.models.vae.encoder import Encoder
 from safecf.models.vae.epochs import Found, VAEEpoch, run_epoch
-from safecf.models.validation import Validation, make_validation
+from safecf.models.validation import METRIC, Validation, make_validation
 from safecf.progress import epoch_bar
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ class MultVAE(MatrixFactorization):
         One `VAEEpoch` per epoch.
     shape
         Number of users and items in training.
+    item_popularity
+        The share of the training users who have each item.
     user_ids, item_ids
         The original ids, if `fit` was given an `Interactions` that has them; else None.
     seed
@@ -102,7 +104,7 @@ class MultVAE(MatrixFactorization):
     factors: int = option(64, POSITIVE_INTEGER)
     _: KW_ONLY
     iterations: int = option(100, POSITIVE_INTEGER)
-    step_size: float = option(4e-3, POSITIVE)
+    step_size: float = option(4e-3, STEP_SIZE)
     batch_size: int = option(200, POSITIVE_INTEGER)
     beta: float = option(0.1, NONNEGATIVE)
     anneal_share: float = option(0.5, Number(0, 1, "[]"))
@@ -122,9 +124,9 @@ class MultVAE(MatrixFactorization):
         callback: Callback | None = None,
         *,
         validation: Any = None,
-        metric: str = "ndcg@100",
-        level: float = 1.0,
-        patience: int = 15,
+        metric: str | None = None,
+        level: float | None = None,
+        patience: int | None = None,
     ) -> Self:
         """Train as `Recommender.fit` says; `user_items` may also be an `Interactions`.
 
@@ -133,9 +135,9 @@ class MultVAE(MatrixFactorization):
         one so far if there is a validation set, and raises `KeyboardInterrupt`.
 
         With held-out users for `validation`, such as `split.validation`, the model keeps the
-        weights of the epoch that serves them best: by the mean of the `metric` over the worst-off
-        share `level` of them, 1 meaning all. Training ends after `patience` epochs without a
-        better score.
+        weights of the epoch that serves them best: by the mean of the `metric` ("ndcg@100") over
+        the worst-off share `level` of them (1, which means all). Training ends after `patience`
+        (15) epochs without a better score. These three need a validation set.
 
         An epoch that diverges ends training with a `ConvergenceWarning`, and leaves the model as
         Ctrl-C does; if it is the first, it is an error.
@@ -143,6 +145,7 @@ class MultVAE(MatrixFactorization):
         >>> MultVAE(32).fit(split.train, validation=split.validation, metric="recall@50")
         """
         check_callback(callback)
+        self.changes.check("fit")
         check_options(self.get_params(), type(self))
         if self.factors < 2:
             raise ValueError("factors=1 leaves no latent dimension beside the bias; try factors=64")
@@ -158,17 +161,18 @@ class MultVAE(MatrixFactorization):
             return callback(record.epoch - 1, sum(record.seconds.values()), record.objective)
 
         with (
-            self._restored_on_error(),
+            self._fitting(),
             epoch_bar("MultVAE", 0, self.iterations, show=show_progress) as draw,
         ):
 
             def show(record: VAEEpoch) -> None:
-                score = "" if record.score is None else f"  {metric} {record.score:.4f}"
+                score = "" if record.score is None else f"  {metric or METRIC} {record.score:.4f}"
                 draw(record.epoch, numbers=f"objective {record.objective:.4g}{score}")
 
             self.history, self.seed = [], seed
             self.shape = (user_items.num_users, user_items.num_items)
             self.user_ids, self.item_ids = user_items.user_ids, user_items.item_ids
+            self.item_popularity = popularity_of(user_items)
             interrupt = self._train(trainer, monitor, (show, ask))
         if interrupt is not None:
             raise interrupt
@@ -256,8 +260,9 @@ class MultVAE(MatrixFactorization):
             "interactions, or use IALS, ERMMF or SAFER2, which fold in items"
         )
 
-    def _make_backend(self, needs: dict[type, str]) -> Any:
-        return make_backend("auto", self.num_threads, needs)
+    def _make_backend(self, needs: dict[type, str], solvers: dict[str, str] | None = None) -> Any:
+        check_options({"num_threads": self.num_threads}, type(self))
+        return make_backend("auto", self.num_threads, needs, solvers)
 
     def _pack(self) -> tuple[dict[str, Any], files.Arrays]:
         users, items = self.both_factors()
@@ -270,6 +275,7 @@ class MultVAE(MatrixFactorization):
             **{f"encoder.{name}": part for name, part in self.encoder._asdict().items()},
             **files.pack_ids("user_ids", self.user_ids),
             **files.pack_ids("item_ids", self.item_ids),
+            **self._pack_popularity(),
         }
         return fitted, arrays
 
@@ -288,6 +294,7 @@ class MultVAE(MatrixFactorization):
         }
         self.user_ids = files.unpack_ids(arrays, "user_ids", num_users, len(users))
         self.item_ids = files.unpack_ids(arrays, "item_ids", num_items, num_items)
+        self._unpack_popularity(arrays, num_items)
         self.history = unpack_history(fitted, VAEEpoch)
         self.encoder, self.user_factors, self.item_factors = Encoder(**encoder), users, items
         self.seed, self.shape = seed, (num_users, num_items)

@@ -120,6 +120,8 @@ POSITIVE_INTEGER = Integer(1)
 NONNEGATIVE = Number(0, math.inf, "[)")
 POSITIVE = Number(0, math.inf, "()")
 SHARE = Number(0, 1, "(]")
+TOLERANCE = Number(0, 1, "()")
+STEP_SIZE = Number(1e-6, 1e6, "[]")  # below, float32 does not change; above, nothing converges
 
 
 def option(default: Any, rule: Rule) -> Any:

@@ -17,13 +17,13 @@ PADDING_ID = np.int32(-1)
 PADDING_SCORE = -np.finfo(np.float32).max
 
 
-def check_count(count: object) -> int:
-    """Return N, the number of results."""
+def check_count(count: object, size: int) -> int:
+    """Return the number of results: N, or the number of candidates if that is smaller."""
     if isinstance(count, bool) or not isinstance(count, numbers.Integral):
         raise TypeError(f"N={count!r} has to be an integer; try N=10")
     if count < 1:
         raise ValueError(f"N={count!r} has to be at least 1; try N=10")
-    return int(count)
+    return min(int(count), size)
 
 
 def check_ids(ids: ArrayLike, size: int | None, name: str) -> Indices:
@@ -43,12 +43,20 @@ def check_ids(ids: ArrayLike, size: int | None, name: str) -> Indices:
     return found.astype(np.int64)
 
 
-def check_new_ids(ids: ArrayLike, name: str) -> Indices:
-    """Return an array of different ids, which the model need not know yet."""
+def check_new_ids(ids: ArrayLike, known: int, name: str) -> Indices:
+    """Return an array of different ids, which need not be among those of the `known` rows yet."""
     found = np.atleast_1d(check_ids(ids, MOST_IDS, name))
     values, counts = np.unique(found, return_counts=True)
     if values.size < found.size:
         raise ValueError(f"{name} holds {values[counts > 1][0]} more than once; give each id once")
+    size = int(values[-1]) + 1 if values.size else 0
+    empty = size - known - np.count_nonzero(values >= known)
+    if empty > known + values.size:
+        raise ValueError(
+            f"{name} go up to {size - 1:,}, where {known:,} rows are known: that would add "
+            f"{empty:,} rows of zeros; give row numbers, not original ids, and new ones from "
+            f"{known} on"
+        )
     return found
 
 
@@ -114,3 +122,11 @@ def columns_among(matrix: Csr, chosen: Indices) -> Csr:
     indptr = np.concatenate(([0], np.cumsum(keep, dtype=np.int64)))[matrix.indptr]
     weights = None if matrix.weights is None else matrix.weights[keep]
     return Csr(indptr, place[keep].astype(np.int32), weights, (matrix.num_rows, chosen.size))
+
+
+def rows_among(matrix: Csr, chosen: NDArray[np.bool_]) -> Csr:
+    """Keep only the `chosen` rows, without their confidences."""
+    counts = np.diff(matrix.indptr)
+    indptr = np.concatenate(([0], np.cumsum(counts[chosen], dtype=np.int64)))
+    indices = matrix.indices[np.repeat(chosen, counts)]
+    return Csr(indptr, indices, None, (indptr.size - 1, matrix.num_columns))

@@ -1,4 +1,4 @@
-"""Rankings: top-k and ranks of dense scores, padding, and the shapes of results."""
+"""Rankings: top-k and ranks of dense scores, and the shapes of results."""
 
 from collections.abc import Callable, Iterator
 
@@ -105,20 +105,12 @@ def _masked(
         yield part, found
 
 
-def padded(
-    found: tuple[Ids, Scores], count: int, names: Indices | None = None
-) -> tuple[Ids, Scores]:
-    """Pad results to `count` columns, or to the number of names; column j has the id names[j]."""
-    best, best_scores = found
-    if names is None and best.shape[1] == count:
+def named(found: tuple[Ids, Scores], names: Indices | None) -> tuple[Ids, Scores]:
+    """Return results with names[j] for the column j, or j if there are no names."""
+    ids, scores = found
+    if names is None:
         return found
-    width = count if names is None else min(count, names.size)
-    ids = np.full((len(best), width), PADDING_ID)
-    scores = np.full((len(best), width), PADDING_SCORE)
-    there = best.shape[1]
-    ids[:, :there] = best if names is None else np.where(best < 0, PADDING_ID, names[best])
-    scores[:, :there] = best_scores
-    return ids, scores
+    return np.where(ids < 0, PADDING_ID, names[ids]).astype(np.int32), scores
 
 
 def with_own_first(found: tuple[Ids, Scores], own: Indices) -> tuple[Ids, Scores]:

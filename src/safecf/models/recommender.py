@@ -5,18 +5,21 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import IO, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from safecf.als.loss import Vector
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.defaults import AUTO
-from safecf.errors import FileFormatError
+from safecf.errors import FileFormatError, ParameterWarning, warn
 from safecf.models import by_ids, files
 from safecf.models.callbacks import Callback
+from safecf.models.changes import Changes
 from safecf.models.derived import Derived
 from safecf.models.options import check_options
 from safecf.models.ranking import Ids, Scores
@@ -37,6 +40,9 @@ class Recommender(ABC):
     shape: tuple[int, int] = (0, 0)
     user_ids: IdArray | None = None
     item_ids: IdArray | None = None
+
+    # share of the training users who have each item; None in models from files of version 0.1
+    item_popularity: NDArray[np.float32] | None = None
 
     # the values that a fit has found for options that are "auto", by name
     resolved: Mapping[str, float] = {}
@@ -60,6 +66,8 @@ class Recommender(ABC):
         self, user_items: Any, show_progress: bool = True, callback: Callback | None = None
     ) -> Self:
         """Train from scratch; an earlier fit is forgotten. An error leaves the model as it was.
+
+        While it runs, other fits and partial fits of the same model are refused.
 
         Parameters
         ----------
@@ -85,6 +93,10 @@ class Recommender(ABC):
     ) -> tuple[Ids, Scores]:
         """Return the N best items of one user, or of every user of an array.
 
+        A user of whom nothing is known, because there are no interactions or only with items that
+        have none in training, gets the most popular items; their scores are the shares of the
+        training users who have them, `item_popularity`.
+
         Parameters
         ----------
         userid
@@ -93,7 +105,7 @@ class Recommender(ABC):
             Sparse matrix with one row per user in `userid`: what the user already has. Only
             looked at by `filter_already_liked_items` and `recalculate_user`.
         N
-            How many items; the width of the results.
+            How many items; at most the number of items, or of `items`. The width of the results.
         filter_already_liked_items
             Whether to leave out the items in the user's row of `user_items`.
         filter_items
@@ -107,8 +119,8 @@ class Recommender(ABC):
         Returns
         -------
         ids, scores
-            Best first, ties by item index; where there are fewer than N items left, the ids are
-            -1 and the scores -3.4e38. With `items`, there are at most as many columns.
+            Best first, ties by item index; where filters leave fewer than N items, the ids are
+            -1 and the scores -3.4e38.
         """
 
     @abstractmethod
@@ -203,9 +215,10 @@ class Recommender(ABC):
             One id or an array of ids; None means all that the model knows, or all in `user_items`
             if they are recalculated.
         N
-            How many items at most; ranks go from 1 to N.
+            How many items at most; ranks go from 1 to N, or to the number of items.
         user_items
-            What the users already have; its users and items are found by their ids.
+            What the users already have; its users and items are found by their ids. Items that
+            the model does not know are left out with a warning; if it knows none, that is an error.
         filter_already_liked_items
             Whether to leave out what they have; this needs `user_items`, as every answer of
             `EASE` does.
@@ -228,6 +241,21 @@ class Recommender(ABC):
     @abstractmethod
     def sizes(self) -> tuple[int, int]:
         """Return the numbers of users and items; an error if the model is not fitted."""
+
+    def popularity(self, items: NDArray[np.int64] | None = None) -> Scores:
+        """Return the `item_popularity` of all items, or of these; 0 for one that is not known."""
+        if self.item_popularity is None:
+            warn(
+                "users of whom nothing is known get the first items with score 0: the model's file "
+                "is of version 0.1 and does not tell how popular items are; fit the model again",
+                ParameterWarning,
+            )
+        _, size = self.sizes()
+        found = np.zeros(size, dtype=np.float32)
+        if self.item_popularity is not None:
+            known = self.item_popularity[:size]
+            found[: known.size] = known
+        return found if items is None else found[items]
 
     def get_params(self) -> dict[str, Any]:
         """Return the constructor's arguments and their values."""
@@ -253,20 +281,28 @@ class Recommender(ABC):
         found: Derived = vars(self).setdefault("_derived", Derived())
         return found
 
+    @property
+    def changes(self) -> Changes:
+        """Who may change the model now; neither copied nor saved."""
+        found: Changes = vars(self).setdefault("_changes", Changes())
+        return found
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_derived"}
+        own = ("_derived", "_changes")
+        return {name: value for name, value in vars(self).items() if name not in own}
 
     @contextmanager
-    def _restored_on_error(self) -> Iterator[None]:
-        """Restore the model's attributes if the block raises."""
-        before = dict(vars(self))
-        vars(self).pop("provenance", None)
-        try:
-            yield
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
+    def _fitting(self) -> Iterator[None]:
+        """Refuse other fits while the block runs; restore the attributes if it raises."""
+        with self.changes.fit():
+            before = dict(vars(self))
+            vars(self).pop("provenance", None)
+            try:
+                yield
+            except BaseException:
+                vars(self).clear()
+                vars(self).update(before)
+                raise
 
     @abstractmethod
     def _pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -275,6 +311,16 @@ class Recommender(ABC):
     @abstractmethod
     def _unpack(self, fitted: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Read and validate what `_pack` returned."""
+
+    def _pack_popularity(self) -> dict[str, NDArray[Any]]:
+        return {} if self.item_popularity is None else {"item_popularity": self.popularity()}
+
+    def _unpack_popularity(self, arrays: dict[str, NDArray[Any]], num_items: int) -> None:
+        if "item_popularity" in arrays:
+            found = files.array(arrays, "item_popularity", (num_items,), np.float32)
+            if found.min() < 0:
+                raise FileFormatError("the popularity of its items is negative; save it again")
+            self.item_popularity = found
 
     def save(self, file: File) -> None:
         """Write the model into one safetensors file.
@@ -330,6 +376,19 @@ class Recommender(ABC):
             if "provenance" in header:
                 model.provenance = files.field(header, "provenance", dict)
         return model
+
+
+def popularity_of(interactions: Interactions, counts: Vector | None = None) -> Scores:
+    """Return the share of the users with interactions who have each item, by their counts.
+
+    >>> popularity_of(Interactions.from_csr(scipy.sparse.csr_matrix([[1, 1], [1, 0], [0, 0]])))
+    array([1. , 0.5], dtype=float32)
+    """
+    users = interactions.users
+    each = np.ones(users.num_rows) if counts is None else counts
+    total = each[np.diff(users.indptr) > 0].sum()
+    shares = replace(interactions.items, weights=None).row_mass(each) / total
+    return np.asarray(shares, dtype=np.float32)
 
 
 MODELS: dict[str, type[Recommender]] = {}

@@ -38,6 +38,7 @@ def pack(model: "ALSModel") -> tuple[dict[str, Any], files.Arrays]:
         **files.pack_ids("user_ids", model.user_ids),
         **files.pack_ids("item_ids", model.item_ids),
         **pack_groups(model.group_weights),
+        **model._pack_popularity(),
     }
     return fitted, arrays
 
@@ -67,6 +68,7 @@ def unpack(model: "ALSModel", fitted: dict[str, Any], arrays: files.Arrays) -> N
     model.user_factors, model.item_factors = users, items
     model.user_weights, model.user_mass, model.user_counts = weights, mass, counts
     model.group_weights = unpack_groups(arrays)
+    model._unpack_popularity(arrays, len(items))
     model.seed, model.shape = seed, (shape[0], shape[1])
     model.num_users, model.num_items = num_users, num_items
     model.history = unpack_history(fitted, Epoch)

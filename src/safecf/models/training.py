@@ -31,6 +31,7 @@ from safecf.models.scaling import resolve
 if TYPE_CHECKING:
     from safecf.models.als import ALSModel
 
+LARGEST_RIDGE = 1e37  # sums with it are finite in float32
 FOLD_IN = Exact()  # how users and items are folded in, whatever training uses
 
 Path = str | os.PathLike[str]
@@ -113,9 +114,10 @@ def make_plan(
     solvers = {FOLD_IN.name: f"fold-in of {name}", **dict.fromkeys(row_solvers_for(solver), name)}
     backend = make_backend(model.backend, model.num_threads, needs, solvers)
     if checkpoint is not None:
-        files.check_target(checkpoint)
-    if resume is not None and resume == checkpoint and not files.located(resume).is_file():
-        resume = None
+        files.check_checkpoint_target(checkpoint)
+        same = resume is not None and files.with_suffix(resume) == files.with_suffix(checkpoint)
+        if same and resume is not None and not files.located(resume).is_file():
+            resume = None
     earlier = None if resume is None else read_checkpoint(resume)
     if not isinstance(user_items, Interactions):
         user_items = Interactions.from_csr(user_items)
@@ -135,6 +137,7 @@ def make_plan(
     run = Run(name, options, data, seed)
     _check_memory(model, user_items)
     training = Training(problem.place(backend), groups or risk, solver, backend, seed)
+    _check_ridges(training.problem)
     if earlier is None:
         start = training.start(model.factors, model.init_std)
         return Plan(run, training, groups, start, [], resolved)
@@ -150,6 +153,16 @@ def _check_memory(model: "ALSModel", data: Interactions) -> None:
     needed = training_bytes(users, items, data.nnz, factors, max(1, int(model.num_threads)))
     what = f"training {factors} factors of {users:,} users and {items:,} items"
     check_free(needed, what, "lower factors, or drop users and items without interactions")
+
+
+def _check_ridges(problem: Problem) -> None:
+    """Raise if a ridge is beyond float32."""
+    largest = max(rows.ridge.max() for rows in (problem.unit_user_rows, problem.unit_item_rows))
+    if not largest <= LARGEST_RIDGE:
+        raise ValueError(
+            f"the ridge of a row is {largest:g}, beyond float32; lower regularization, which is "
+            f"{problem.ridge.regularization:g}, or ridge_exponent or unobserved_weight"
+        )
 
 
 def _group_risk(name: str, risk: Risk, labels: IdArray) -> GroupCVaR:

@@ -12,7 +12,10 @@ from safecf.measures.metrics import METRICS
 from safecf.measures.ranks import RANK_METRICS, Ranks
 from safecf.measures.tails import check_level, tail_mean
 from safecf.models.options import Integer
+from safecf.models.queries import PADDING_ID
 from safecf.models.recommender import Recommender
+
+METRIC, LEVEL, PATIENCE = "ndcg@100", 1.0, 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,19 +43,35 @@ class Validation:
         else:
             users = np.arange(self.history.num_rows)
             ranked, _ = model.recommend(users, history, N=self.cutoff, recalculate_user=True)
+            missing = self.cutoff - ranked.shape[1]  # there may be fewer items
+            ranked = np.pad(ranked, ((0, 0), (0, missing)), constant_values=PADDING_ID)
             scores = METRICS[self.metric](ranked, target, self.cutoff)
         return tail_mean(scores, self.level)
 
 
 def make_validation(
-    heldout: Any, metric: str, level: float, patience: int, num_items: int
+    heldout: Any, metric: str | None, level: float | None, patience: int | None, num_items: int
 ) -> Validation | None:
     """Check the arguments of a validation; None if there are no held-out users.
+
+    Without them, the other arguments have to be None, which stands for the defaults.
 
     `heldout` has a `history` and a `target`, as `split.validation` has; `metric` is one of
     `METRICS` and its cutoff, as in "ndcg@100", or one of `RANK_METRICS`, as in "auc"; `num_items`
     is their number in training.
     """
+    if heldout is None:
+        given = {"metric": metric, "level": level, "patience": patience}
+        useless = [name for name, value in given.items() if value is not None]
+        if useless:
+            raise ValueError(
+                f"{useless[0]}={given[useless[0]]!r} has no effect without held-out users; pass "
+                f"validation=, such as split.validation, or leave {useless[0]} out"
+            )
+        return None
+    metric = METRIC if metric is None else metric
+    level = LEVEL if level is None else level
+    patience = PATIENCE if patience is None else patience
     name, sign, cutoff = str(metric).partition("@")
     whole = not sign and name in RANK_METRICS
     if not whole and not (cutoff.isdecimal() and int(cutoff) > 0):
@@ -60,9 +79,7 @@ def make_validation(
     if not whole:
         choose("metric", name, METRICS)
     check_level(level)
-    Integer(1)("patience", patience, 15)
-    if heldout is None:
-        return None
+    Integer(1)("patience", patience, PATIENCE)
     history, target = _check_heldout(heldout, num_items)
     return Validation(history, target, name, None if whole else int(cutoff), level, int(patience))
 

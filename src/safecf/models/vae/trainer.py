@@ -187,8 +187,8 @@ class Trainer:
         if not (np.isfinite([objective, reconstruction, kl]).all() and self._is_usable()):
             raise DivergenceError(
                 f"training diverges at epoch {self.epoch}, where the objective is {objective:g}; "
-                f"lower step_size, e.g. step_size={self.settings.step_size / 2:g}, and look for "
-                "huge weights in the data"
+                f"lower step_size, e.g. step_size={min(self.settings.step_size / 2, 4e-3):g}, or "
+                "beta, and look for huge weights in the data"
             )
         seconds = {"training": time.perf_counter() - begin}
         return VAEEpoch(self.epoch, objective, reconstruction, kl, beta, seconds=seconds)
