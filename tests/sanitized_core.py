@@ -7,6 +7,7 @@ from pathlib import Path
 
 (path,) = Path(os.environ["SAFECF_CORE"]).glob("_core*.so")
 spec = spec_from_file_location("safecf._core", path)
-assert spec is not None and spec.loader is not None
+assert spec is not None
+assert spec.loader is not None
 sys.modules["safecf._core"] = module = module_from_spec(spec)
 spec.loader.exec_module(module)

@@ -75,11 +75,13 @@ class Problem:
         _core.positions(self.matrix, OTHERS, np.zeros(self.indices.size, np.uint32))
 
     def search(self, queries=ROWS):
-        exclude = self.matrix if queries == ROWS else _core.Matrix(self.indptr[:2], self.indices[:5])
+        exclude = (
+            self.matrix if queries == ROWS else _core.Matrix(self.indptr[:2], self.indices[:5])
+        )
         ids, scores = np.zeros((queries, 3), np.int32), ones(queries, 3)
         asked = ones(queries, FACTORS)
         self.catalogue.search(asked, exclude, None, ids, scores, self.execution)
-        assert ((-1 <= ids) & (ids < OTHERS)).all()
+        assert ids.min() >= -1 and ids.max() < OTHERS
 
     def search_for_one(self):
         self.search(1)
@@ -190,7 +192,7 @@ def test_columns_excluded_everywhere_are_checked(index):
 
 @pytest.mark.parametrize("name", OF_COLUMNS)
 def test_arrays_may_change_during_the_call(name):
-    """Each call ends, with a result or with an error, while another thread overwrites its arrays."""
+    """Each call ends with a result or an error while another thread overwrites its arrays."""
     problem, stop = Problem(), threading.Event()
     values = [0, 7, OTHERS - 1, *HOSTILE]
     offsets = [0, 5, ROWS * 5, 2**62, -1]
