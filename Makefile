@@ -4,6 +4,7 @@
 PYTHON ?= python3
 PYTEST_WORKERS ?= 2
 JOBS ?= 2
+RUNS ?= 1000000
 
 VENV := .venv
 PEERS := build/peers
@@ -16,7 +17,8 @@ CPP_SOURCES = find cpp tests/cpp -name '*.cpp' -o -name '*.hpp'
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-python test-cpp lint format stubs bench reproduce clean
+.PHONY: help demo test test-python test-cpp lint format stubs bench reproduce clean \
+        sanitize-address sanitize-thread fuzz soak
 
 help:
 	@echo 'make demo       train and compare recommenders on a small data set'
@@ -26,6 +28,9 @@ help:
 	@echo 'make stubs      generate the type stubs of the native core'
 	@echo 'make bench      run a benchmark: NAME=cpu, demo, evaluation, memory, parquet, solvers, synthetic'
 	@echo 'make reproduce  run experiments of the paper: NAME=table-1 ARGS="--seeds 1"; ARGS=--list'
+	@echo 'make sanitize-address, sanitize-thread  run the C++ and the core of the Python tests with a sanitizer'
+	@echo 'make fuzz       fuzz the native core: RUNS=1000000 of each target; needs Clang'
+	@echo 'make soak       attack the promises for hours, then fuzz and sanitize: NAME=models ARGS="--cases 100"'
 	@echo 'make clean      remove .venv and everything that was built'
 
 demo: $(VENV)/.installed
@@ -42,6 +47,34 @@ test-cpp: $(VENV)/.tools
 	@cmake -S tests/cpp -B build/cpp-tests > /dev/null
 	@unset MAKELEVEL MAKEFLAGS; cmake --build build/cpp-tests -j$(JOBS)
 	@ctest --test-dir build/cpp-tests --output-on-failure
+
+# The native core with a sanitizer, in its own tests and under the part of the Python tests that
+# reaches it. Python itself is not built with one and frees little at its end, so that leaks are
+# looked for in the C++ tests alone.
+SANITIZED_TESTS := tests/agreement tests/backends tests/als tests/contract/test_recommend.py
+sanitizer = $(shell $(CXX) -print-file-name=lib$(1).so)
+sanitizer_environment_address := LD_PRELOAD="$(call sanitizer,asan) $(call sanitizer,ubsan) $(call sanitizer,stdc++)" \
+  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc
+sanitizer_environment_thread := LD_PRELOAD="$(call sanitizer,tsan) $(call sanitizer,stdc++)" \
+  TSAN_OPTIONS=die_after_fork=0:suppressions=$(CURDIR)/tests/cpp/thread_sanitizer.txt
+
+sanitize-address sanitize-thread: sanitize-%: $(VENV)/.installed
+	@echo 'building with the $* sanitizer'
+	@cmake -S tests/cpp -B build/$@/cpp -DSAFECF_SANITIZE=$* > /dev/null
+	@cmake -S . -B build/$@/python -DSAFECF_SANITIZE=$* -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python > /dev/null
+	@unset MAKELEVEL MAKEFLAGS; cmake --build build/$@/cpp -j$(JOBS) > build/$@/build.log
+	@unset MAKELEVEL MAKEFLAGS; cmake --build build/$@/python -j$(JOBS) >> build/$@/build.log
+	@ctest --test-dir build/$@/cpp --output-on-failure
+	@$(sanitizer_environment_$*) SAFECF_CORE=build/$@/python $(BIN)/python -m pytest -q \
+	  -n $(PYTEST_WORKERS) -p tests.sanitized_core $(SANITIZED_TESTS)
+
+fuzz: $(VENV)/.tools
+	@tests/cpp/fuzz/run.sh $(RUNS) $(JOBS)
+
+soak: $(VENV)/.installed
+	@$(BIN)/python -m soak $(NAME) $(ARGS)
+	@$(MAKE) --no-print-directory fuzz sanitize-address sanitize-thread
 
 lint: $(VENV)/.installed
 	@echo 'ruff, mypy, import-linter, clang-format'

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "checks.hpp"
 #include "target_ranks.hpp"
 #include "tiles.hpp"
 #include "top_k.hpp"
@@ -34,6 +35,12 @@ std::optional<float> error_bound(View<const float> query, float largest_square) 
 }
 
 }  // namespace
+
+Catalogue::Catalogue(MatrixView<const float> items, const Kernels& kernels)
+    : items_(items), kernels_(kernels) {
+  check_factors(items.columns);
+  require(items.rows <= std::numeric_limits<int32_t>::max(), "the catalogue has over 2^31 rows");
+}
 
 Catalogue::LowPrecision::LowPrecision(MatrixView<const float> items, const Execution& execution)
     : words(static_cast<size_t>(items.rows * bfloat16_width(items.columns) / 2)),
@@ -142,6 +149,7 @@ class Catalogue::Search {
   }
 
   void write(int64_t row, Query& search) const {
+    search.excluded.close({"the catalogue", items_.rows});
     search.best.write(found_.ids.row(row), found_.scores.row(row));
   }
 
@@ -159,10 +167,15 @@ const Catalogue::LowPrecision* Catalogue::low_precision(int64_t k, const Executi
       [&] { return std::make_unique<const LowPrecision>(items_, execution); });
 }
 
-void Catalogue::check_kernels(const Execution& execution) const {
+void Catalogue::check(MatrixView<const float> queries, const Excluded& excluded,
+                      const Execution& execution) const {
   if (execution.kernels != &kernels_)
     throw std::invalid_argument(std::string("the catalogue was made with the kernels '") +
                                 kernels_.name + "': search with the same ones");
+  require(queries.columns == items_.columns, "queries and factors differ in width");
+  if (!excluded.rows) return;
+  safecf::check(*excluded.rows);
+  require(excluded.rows->rows() == queries.rows, "exclude needs one row per query");
 }
 
 const Packed& Catalogue::packed(const Execution& execution) {
@@ -172,7 +185,13 @@ const Packed& Catalogue::packed(const Execution& execution) {
 
 void Catalogue::search(MatrixView<const float> queries, const Excluded& excluded,
                        const Found& found, const Execution& execution) {
-  check_kernels(execution);
+  check(queries, excluded, execution);
+  require(found.ids.rows == queries.rows && found.scores.rows == queries.rows &&
+              found.scores.columns == found.ids.columns,
+          "ids and scores are not queries x k");
+  require(found.ids.columns >= 1, "k is less than 1");
+  check_apart({found.ids, found.scores},
+              {items_, queries, excluded.rows ? *excluded.rows : Csr(), excluded.everywhere});
   const Search search(items_, queries, excluded, found, execution);
   const int64_t bytes = items_.rows * bfloat16_width(items_.columns) * 2;
   const bool few = queries.rows <= (bytes <= kCached ? kFewQueries * execution.num_threads() : 1);
@@ -186,6 +205,7 @@ void Catalogue::search(MatrixView<const float> queries, const Excluded& excluded
 void Catalogue::ranks(MatrixView<const float> queries, const Csr& targets, const Excluded& excluded,
                       View<int32_t> ranks, const Execution& execution) {
   struct Query {
+    Entries targets;
     TargetRanks found;
     QueryMask excluded;
 
@@ -194,14 +214,20 @@ void Catalogue::ranks(MatrixView<const float> queries, const Csr& targets, const
       found.scan(first, scores);
     }
   };
-  check_kernels(execution);
+  check(queries, excluded, execution);
+  safecf::check(targets);
+  require(targets.rows() == queries.rows, "targets needs one row per query");
+  require(ranks.size == targets.columns.size, "one rank per target is needed");
+  check_apart({ranks}, {items_, queries, targets, excluded.rows ? *excluded.rows : Csr(),
+                        excluded.everywhere});
   const QueryMasks masks(excluded);
   const int64_t longest = targets.longest_row();
   scan_tiles(
       packed(execution), queries, items_.rows, execution,
       [&](int64_t rows) {
         return scratch<float>(longest) + scratch<uint64_t>(longest) + scratch<float>(kTileColumns) +
-               scratch<Query>(rows) + rows * TargetRanks::bytes(longest);
+               scratch<Query>(rows) +
+               rows * (scratch<int32_t>(longest) + TargetRanks::bytes(longest));
       },
       [&](int64_t first, int64_t count, Arena& arena) {
         const auto scores = arena.take<float>(longest);
@@ -209,15 +235,21 @@ void Catalogue::ranks(MatrixView<const float> queries, const Csr& targets, const
         const auto spare = arena.take<float>(kTileColumns);
         const auto scans = arena.take<Query>(count);
         for (int64_t row = 0; row < count; ++row) {
-          const auto columns = targets.row_columns(first + row);
+          const Entries wanted = targets.entries(first + row);
+          const auto columns =
+              targets.read_columns(wanted, side(), arena.take<int32_t>(longest), kernels_);
+          if (!std::is_sorted(columns.begin(), columns.end()))
+            damaged("the targets of query " + std::to_string(first + row) + " do not ascend");
           const auto own = scores.slice(0, columns.size);
           kernels_.score_rows(items_, columns, queries.row(first + row), own);
-          scans[row] = {{columns, own, keys, spare, arena, kernels_}, masks.of(first + row)};
+          scans[row] = {
+              wanted, {columns, own, keys, spare, arena, kernels_}, masks.of(first + row)};
         }
         return scans;
       },
       [&](int64_t row, const Query& scan) {
-        scan.found.write(ranks.slice(targets.begin(row), targets.length(row)));
+        scan.excluded.close(side());
+        scan.found.write(ranks.slice(scan.targets.begin, scan.targets.count));
       });
 }
 

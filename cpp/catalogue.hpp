@@ -50,10 +50,10 @@ struct Found {
 class Catalogue {
  public:
   // The items must outlive the catalogue, and searches must use the same kernels.
-  Catalogue(MatrixView<const float> items, const Kernels& kernels)
-      : items_(items), kernels_(kernels) {}
+  Catalogue(MatrixView<const float> items, const Kernels& kernels);
 
-  // This and `ranks` throw std::invalid_argument where the kernels differ.
+  // This and `ranks` throw std::invalid_argument as all functions of the core do, and where the
+  // kernels differ.
   void search(MatrixView<const float> queries, const Excluded&, const Found&, const Execution&);
 
   // Writes the rank of every target, from 1 on, among the columns that are not excluded: its place
@@ -78,7 +78,10 @@ class Catalogue {
   };
   class Search;
 
-  void check_kernels(const Execution&) const;
+  // What excluded columns and targets name.
+  Side side() const { return {"the catalogue", items_.rows}; }
+
+  void check(MatrixView<const float> queries, const Excluded&, const Execution&) const;
   const Packed& packed(const Execution&);
 
   // Null where it is of no use.

@@ -1,4 +1,8 @@
 // The native functions on arrays: parallel, with the same bits for any number of threads.
+//
+// They throw std::invalid_argument where sizes do not fit, where an output overlaps another array,
+// and where an index is out of range. Whatever the arrays hold, also if another thread overwrites
+// them during the call, no memory but theirs is read or written.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +38,9 @@ struct Scores {
   View<float> values;
   View<const uint32_t> positions;
 
-  float& operator[](int64_t entry) const { return values[positions ? positions[entry] : entry]; }
+  // Copies the positions of these entries into `room`; returns an empty view without positions.
+  // Throws std::invalid_argument where one is not among the values.
+  View<const uint32_t> read_positions(const Entries&, View<uint32_t> room, const Kernels&) const;
 };
 
 // Solves every row for a block of coordinates, given the others, and updates factors and scores.

@@ -1,6 +1,7 @@
 // Gramians and rotations of whole factor matrices.
 #include <algorithm>
 
+#include "checks.hpp"
 #include "packed.hpp"
 
 namespace safecf {
@@ -33,8 +34,12 @@ int64_t tasks_of(int64_t rows) { return (rows + kTaskRows - 1) / kTaskRows; }
 
 void gram(MatrixView<const float> factors, View<const float> weight, MatrixView<float> gram,
           const Execution& execution) {
-  const Kernels& kernels = *execution.kernels;
   const int64_t d = factors.columns;
+  check_factors(d);
+  require(gram.rows == d && gram.columns == d, "gram is not factors x factors");
+  require(!weight || weight.size == factors.rows, "one weight per row is needed");
+  check_apart({gram}, {factors, weight});
+  const Kernels& kernels = *execution.kernels;
   const Parts parts(factors.rows, d * d);
   Buffer<float> sums(parts.count * d * d, 0.0f);
   const auto partial = [&](int64_t part) {
@@ -56,8 +61,13 @@ void gram(MatrixView<const float> factors, View<const float> weight, MatrixView<
 
 void gram_block(MatrixView<const float> factors, View<const float> weight, int64_t first,
                 MatrixView<float> gram, const Execution& execution) {
-  const Kernels& kernels = *execution.kernels;
   const int64_t d = factors.columns, size = gram.columns;
+  check_factors(d);
+  require(gram.rows == d && size >= 1, "gram is not factors x block");
+  check_block(first, size, d);
+  require(!weight || weight.size == factors.rows, "one weight per row is needed");
+  check_apart({gram}, {factors, weight});
+  const Kernels& kernels = *execution.kernels;
   const Parts parts(factors.rows, d * size);
   Buffer<float> sums(parts.count * d * size, 0.0f);
   const auto partial = [&](int64_t part) {
@@ -89,8 +99,17 @@ void gram_block(MatrixView<const float> factors, View<const float> weight, int64
 
 void rotate(MatrixView<const float> factors, int64_t first, MatrixView<const float> basis,
             MatrixView<float> rotated, const Execution& execution) {
-  const Kernels& kernels = *execution.kernels;
   const int64_t size = basis.rows, width = rotated.columns;
+  check_factors(size);
+  check_factors(width);
+  require(basis.columns == size, "basis is not square");
+  check_block(first, size, factors.columns);
+  require(rotated.rows == factors.rows && size <= width, "rotated has not the rows of the factors");
+  const bool in_place = rotated.data == factors.data;
+  require(!in_place || (size == factors.columns && width == size),
+          "a block is not rotated in place");
+  check_apart({rotated}, {basis, in_place ? MatrixView<const float>() : factors});
+  const Kernels& kernels = *execution.kernels;
   const Packed packed(basis, execution);
   const int64_t needed = scratch<float>(kTaskRows * width) + kernels.multiply_scratch;
   parallel_for(tasks_of(factors.rows), needed, execution, [&](int64_t task, Arena arena) {
@@ -105,7 +124,11 @@ void rotate(MatrixView<const float> factors, int64_t first, MatrixView<const flo
 
 void to_bfloat16(MatrixView<const float> factors, MatrixView<uint32_t> words,
                  const Execution& execution) {
+  check_factors(factors.columns);
   const int64_t width = 2 * words.columns;
+  require(words.rows == factors.rows && width == bfloat16_width(factors.columns),
+          "rows of words are not padded");
+  check_apart({words}, {factors});
   const auto convert = [&](int64_t task, Arena arena) {
     const auto padded = arena.take<float>(width);
     const int64_t last = std::min(factors.rows, (task + 1) * kTaskRows);

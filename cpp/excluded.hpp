@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "records.hpp"
@@ -18,15 +19,25 @@ struct Excluded {
   View<const int32_t> everywhere;
 };
 
-// Columns to leave out, in ascending order.
+// Columns to leave out, in ascending order, of which each is read once.
 struct ExcludedColumns {
   const int32_t* next = nullptr;
   const int32_t* end = nullptr;
 
-  // Takes those in [first, first + scores.size) out of the scores, and goes on behind them.
+  // Takes those in [first, first + scores.size) out of the scores, and goes on behind them. Throws
+  // std::invalid_argument at one that is before them.
   void mask(int64_t first, View<float> scores) {
-    for (; next != end && *next < first + scores.size; ++next)
-      if (*next >= first) scores[*next - first] = kNoScore;
+    for (; next != end; ++next) {
+      const int64_t column = read_once(*next);
+      if (column >= first + scores.size) return;
+      if (column < first)
+        damaged("the columns to exclude have " + std::to_string(column) + " out of order");
+      scores[column - first] = kNoScore;
+    }
+  }
+  // Throws std::invalid_argument where one is behind the last column.
+  void close(const Side& catalogue) const {
+    if (next != end) catalogue.lacks(read_once(*next));
   }
 };
 
@@ -38,6 +49,10 @@ struct QueryMask {
     own.mask(first, scores);
     everywhere.mask(first, scores);
   }
+  void close(const Side& catalogue) const {
+    own.close(catalogue);
+    everywhere.close(catalogue);
+  }
 };
 
 class QueryMasks {
@@ -48,8 +63,9 @@ class QueryMasks {
   }
 
   QueryMask of(int64_t row) const {
-    const auto own = rows_ ? rows_->row_columns(row) : View<const int32_t>();
-    return {{own.begin(), own.end()},
+    const Entries own = rows_ ? rows_->entries(row) : Entries{0, 0};
+    const int32_t* const first = rows_ ? rows_->columns.data + own.begin : nullptr;
+    return {{first, first + own.count},
             {everywhere_.data(), everywhere_.data() + everywhere_.size()}};
   }
 

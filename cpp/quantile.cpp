@@ -1,7 +1,9 @@
 // The quantile step's sums: blocks of users in parallel, their sums added in order.
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
+#include "checks.hpp"
 #include "core.hpp"
 
 namespace safecf {
@@ -17,6 +19,17 @@ Losses block_of(const Losses& losses, int64_t block) {
           losses.counts ? losses.counts.slice(first, count) : losses.counts};
 }
 
+void check(const Losses& losses) {
+  require(losses.values.size > 0, "there are no losses");
+  require(!losses.counts || losses.counts.size == losses.values.size,
+          "one count per loss is needed");
+}
+
+void check(const QuantilePoint& point) {
+  require(point.bandwidth > 0 && std::isfinite(point.bandwidth),
+          "the bandwidth is not positive and finite");
+}
+
 // One Sum per block, by sum_block(losses).
 template <class Sum, class SumBlock>
 std::vector<Sum> block_sums(const Losses& losses, const Execution& execution,
@@ -30,6 +43,7 @@ std::vector<Sum> block_sums(const Losses& losses, const Execution& execution,
 }  // namespace
 
 LossSummary loss_summary(const Losses& losses, const Execution& execution) {
+  check(losses);
   const auto sums = block_sums<LossSummary>(losses, execution, execution.kernels->loss_summary);
   LossSummary total = {0.0, 0.0, sums.front().low, sums.front().high};
   for (const LossSummary& block : sums) {
@@ -43,6 +57,8 @@ LossSummary loss_summary(const Losses& losses, const Execution& execution) {
 
 QuantileSums quantile_sums(const Losses& losses, const QuantilePoint& point,
                            const Execution& execution) {
+  check(losses);
+  check(point);
   const auto sums = block_sums<QuantileSums>(losses, execution, [&](const Losses& block) {
     return execution.kernels->quantile_sums(block, point);
   });
@@ -58,6 +74,9 @@ QuantileSums quantile_sums(const Losses& losses, const QuantilePoint& point,
 
 void kernel_weights(View<const double> losses, const QuantilePoint& point, View<double> weights,
                     const Execution& execution) {
+  check(point);
+  require(weights.size == losses.size, "one weight per loss is needed");
+  check_apart({weights}, {losses});
   parallel_for(blocks_of(losses.size), execution, [&](int64_t block) {
     const auto values = block_of({losses, {}}, block).values;
     execution.kernels->kernel_weights(values, point, weights.slice(block * kUsers, values.size));

@@ -1,35 +1,13 @@
-// What the core's functions take: a sparse matrix, the fixed side of a half-step, its rows.
+// What the core's functions take: the fixed side of a half-step, its rows.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "csr.hpp"
 #include "kernels/table.hpp"
 
 namespace safecf {
-
-// A sparse matrix by rows; without weights all entries are one. Offsets are 64-bit.
-struct Csr {
-  View<const int64_t> offsets;
-  View<const int32_t> columns;
-  View<const float> weights;
-
-  int64_t rows() const { return offsets.size - 1; }
-  int64_t begin(int64_t row) const { return offsets[row]; }
-  int64_t length(int64_t row) const { return offsets[row + 1] - offsets[row]; }
-  View<const int32_t> row_columns(int64_t row) const {
-    return columns.slice(begin(row), length(row));
-  }
-  View<const float> row_weights(int64_t row) const {
-    return weights ? weights.slice(begin(row), length(row)) : weights;
-  }
-  float weight(int64_t entry) const { return weights ? weights[entry] : 1.0f; }
-  int64_t longest_row() const {
-    int64_t longest = 0;
-    for (int64_t row = 0; row < rows(); ++row) longest = std::max(longest, length(row));
-    return longest;
-  }
-};
 
 // The fixed side of a half-step in the eigenbasis of G = basis diag(values) basis'.
 struct Fixed {
@@ -38,6 +16,8 @@ struct Fixed {
   MatrixView<const float> basis;  // eigenvectors in columns; without, both sides are rotated
 
   int64_t factors() const { return values.size; }
+  // What the columns of a matrix name.
+  Side side() const { return {"the fixed side", rotated.rows()}; }
 };
 
 // ( gram_weight_r G + sum_j p_rj y_j y_j' + ridge_r I ) x_r = sum_j p_rj y_j
@@ -48,9 +28,9 @@ struct Rows {
   View<const float> gram_weight;
   View<const float> ridge;
 
-  // p_rj of the matrix's entry `entry`, which is in row `row`
-  float pair(int64_t row, int64_t entry) const {
-    return row_weight[row] * col_weight[matrix.columns[entry]] * matrix.weight(entry);
+  // p_rj of the matrix's entry `entry`, which is in this row and column
+  float pair(int64_t row, int64_t column, int64_t entry) const {
+    return row_weight[row] * col_weight[column] * matrix.weight(entry);
   }
 };
 

@@ -2,9 +2,9 @@
 // there row by row, and rotated back.
 #include <algorithm>
 #include <optional>
-#include <vector>
 
 #include "blocks.hpp"
+#include "checks.hpp"
 #include "first_failure.hpp"
 #include "packed.hpp"
 
@@ -51,7 +51,7 @@ struct Pass {
   const Rows& rows;
   const Fixed& fixed;
   MatrixView<const float> start;  // what each row starts from; may be missing
-  int64_t longest_row;
+  const RowBlocks& blocks;
   int64_t solver_scratch;
   const Execution& execution;
 };
@@ -66,29 +66,29 @@ void for_rows(const Pass& pass, const Each& each, const Done& done) {
   const int64_t d = fixed.factors(), width = fixed.rotated.width();
   const Eigenbasis eigenbasis(fixed, pass.start ? Direction::kBoth : Direction::kBack,
                               pass.execution);
-  const std::vector<Block> blocks = row_blocks(rows.matrix);
-  const int64_t most = std::min(kBlockRows, rows.matrix.rows());
+  const int64_t most = std::min(kBlockRows, rows.matrix.rows()), longest = pass.blocks.longest_row;
   const int64_t needed = scratch<float>(most * width) + scratch<float>(most * d) +
-                         scratch<int32_t>(pass.longest_row) + scratch<float>(pass.longest_row) +
+                         scratch<int32_t>(longest) + scratch<float>(longest) +
                          scratch<float>(width) +
                          std::max(pass.solver_scratch, pass.execution.kernels->multiply_scratch);
 
   const auto solve_block = [&](int64_t task, Arena arena) {
-    const Block block = blocks[task];
+    const Block block = pass.blocks[task];
     const auto rotated = arena.take<float>(most, width).rows_from(0, block.rows());
     const auto found = arena.take<float>(most, d).rows_from(0, block.rows());
-    const auto columns = arena.take<int32_t>(pass.longest_row);
-    const auto pairs = arena.take<float>(pass.longest_row);
+    const auto columns = arena.take<int32_t>(longest);
+    const auto pairs = arena.take<float>(longest);
     const auto shared = arena.take<float>(width);
     fill(shared.from(d), 1.0f);
     if (pass.start)
       eigenbasis.rotate(pass.start.rows_from(block.first, block.rows()), rotated, arena);
     for (int64_t row = block.first; row < block.last; ++row) {
-      const int64_t begin = rows.matrix.begin(row);
+      const Entries entries = rows.matrix.entries(row);
+      rows.matrix.read_columns(entries, fixed.side(), columns, *pass.execution.kernels);
       int64_t count = 0;
-      for (int64_t entry = begin; entry < begin + rows.matrix.length(row); ++entry) {
-        columns[count] = rows.matrix.columns[entry];
-        pairs[count] = rows.pair(row, entry);
+      for (int64_t j = 0; j < entries.count; ++j) {
+        columns[count] = columns[j];
+        pairs[count] = rows.pair(row, columns[j], entries.begin + j);
         count += pairs[count] != 0.0f;
       }
       for (int64_t i = 0; i < d; ++i)
@@ -100,7 +100,7 @@ void for_rows(const Pass& pass, const Each& each, const Done& done) {
     eigenbasis.rotate_back(rotated, found, arena);
     done(block, found);
   };
-  parallel_for(static_cast<int64_t>(blocks.size()), needed, pass.execution, solve_block);
+  parallel_for(pass.blocks.size(), needed, pass.execution, solve_block);
 }
 
 }  // namespace
@@ -108,13 +108,19 @@ void for_rows(const Pass& pass, const Each& each, const Done& done) {
 int64_t solve_rows(const Rows& rows, const Fixed& fixed, const RowSolver& solver,
                    const SolverOptions& options, MatrixView<float> factors, const Report& report,
                    const Execution& execution) {
-  const int64_t longest = rows.matrix.longest_row();
+  check(rows, fixed, factors);
+  check(report, factors.rows);
+  check_apart({factors, report}, {rows, fixed});
+  require(solver.takes_bfloat16 || !fixed.rotated.bfloat16, "this solver needs rotated in float32");
+  require(options.max_iterations >= 0 && options.tolerance >= 0.0f,
+          "max_iterations or tolerance is negative");
+  const RowBlocks blocks(rows.matrix);
   const MatrixView<const float> start = solver.warm ? factors : MatrixView<float>();
   const Pass pass{rows,
                   fixed,
                   start,
-                  longest,
-                  solver.scratch(fixed.factors(), fixed.rotated.width(), longest),
+                  blocks,
+                  solver.scratch(fixed.factors(), fixed.rotated.width(), blocks.longest_row),
                   execution};
   FirstFailure failure;
   const auto each = [&](int64_t row, const RowSystem& system, View<float> x, Arena arena) {
@@ -144,9 +150,13 @@ int64_t solve_rows(const Rows& rows, const Fixed& fixed, const RowSolver& solver
 
 void gradients(const Rows& rows, const Fixed& fixed, MatrixView<const float> factors,
                MatrixView<float> gradients, const Execution& execution) {
+  check(rows, fixed, factors);
+  check(rows, fixed, gradients);
+  check_apart({gradients}, {rows, fixed, factors});
+  require(!fixed.rotated.bfloat16, "gradients need rotated in float32");
   const int64_t width = fixed.rotated.width();
-  const Pass pass{rows,     fixed, factors, rows.matrix.longest_row(), scratch<float>(width),
-                  execution};
+  const RowBlocks blocks(rows.matrix);
+  const Pass pass{rows, fixed, factors, blocks, scratch<float>(width), execution};
   const auto each = [&](int64_t, const RowSystem& system, View<float> x, Arena arena) {
     const auto gradient = arena.take<float>(width);
     execution.kernels->gradient(system, x, gradient);
@@ -161,30 +171,38 @@ void gradients(const Rows& rows, const Fixed& fixed, MatrixView<const float> fac
 void losses(const Csr& matrix, View<const float> pair_weight, View<const float> ridge,
             const Fixed& fixed, MatrixView<const float> factors, View<float> losses,
             const Execution& execution) {
+  check(matrix);
+  check(fixed);
+  check_losses(matrix.rows(), pair_weight, ridge, factors, losses);
+  require(factors.columns == fixed.factors(), "factors differ from the fixed side's");
+  check_apart({losses}, {matrix, pair_weight, ridge, fixed, factors});
   const Kernels& kernels = *execution.kernels;
   const int64_t width = fixed.rotated.width();
   const Eigenbasis eigenbasis(fixed, Direction::kForward, execution);
-  const std::vector<Block> blocks = row_blocks(matrix);
-  const int64_t needed =
-      scratch<float>(kBlockRows * width) + scratch<float>(2 * width) + kernels.multiply_scratch;
+  const RowBlocks blocks(matrix);
+  const int64_t needed = scratch<float>(kBlockRows * width) + 2 * scratch<float>(width) +
+                         scratch<int32_t>(blocks.longest_row) + kernels.multiply_scratch;
 
   const auto block_losses = [&](int64_t task, Arena arena) {
     const Block block = blocks[task];
     const auto rotated = arena.take<float>(kBlockRows, width).rows_from(0, block.rows());
     const auto values = arena.take<float>(width), with_ridge = arena.take<float>(width);
+    const auto room = arena.take<int32_t>(blocks.longest_row);
     copy_padded(fixed.values, values);
     eigenbasis.rotate(factors.rows_from(block.first, block.rows()), rotated, arena);
     for (int64_t row = block.first; row < block.last; ++row) {
       const View<const float> x = rotated.row(row - block.first);
+      const Entries entries = matrix.entries(row);
+      const auto columns = matrix.read_columns(entries, fixed.side(), room, kernels);
       const float error =
-          kernels.squared_error(fixed.rotated, matrix.row_columns(row), matrix.row_weights(row), x);
+          kernels.squared_error(fixed.rotated, columns, matrix.weights_of(entries), x);
       if (ridge)
         for (int64_t c = 0; c < width; ++c) with_ridge[c] = values[c] + ridge[row];
       const float unobserved = kernels.dot3(x, x, ridge ? with_ridge : values);
       losses[row] = 0.5f * (pair_weight[row] * error + unobserved);
     }
   };
-  parallel_for(static_cast<int64_t>(blocks.size()), needed, execution, block_losses);
+  parallel_for(blocks.size(), needed, execution, block_losses);
 }
 
 }  // namespace safecf

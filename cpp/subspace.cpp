@@ -1,9 +1,10 @@
 // Block coordinate descent: a block of every row's coordinates is solved given the others, with
 // the scores of the observed pairs kept up to date.
 #include <algorithm>
-#include <vector>
+#include <string>
 
 #include "blocks.hpp"
+#include "checks.hpp"
 #include "first_failure.hpp"
 #include "packed.hpp"
 
@@ -12,15 +13,19 @@ namespace {
 
 // The scratch memory of one row's update.
 struct RowScratch {
+  View<int32_t> columns;
+  View<uint32_t> positions;
   View<float> pairs, residuals, scores, shared;
 
   RowScratch(Arena& arena, int64_t longest, int64_t width)
-      : pairs(arena.take<float>(longest)),
+      : columns(arena.take<int32_t>(longest)),
+        positions(arena.take<uint32_t>(longest)),
+        pairs(arena.take<float>(longest)),
         residuals(arena.take<float>(longest)),
         scores(arena.take<float>(longest)),
         shared(arena.take<float>(width)) {}
   static int64_t bytes(int64_t longest, int64_t width) {
-    return 3 * scratch<float>(longest) + scratch<float>(width);
+    return 5 * scratch<float>(longest) + scratch<float>(width);
   }
 };
 
@@ -35,14 +40,19 @@ struct BlockStep {
   // row's scores. False: not positive definite.
   bool apply(int64_t row, View<float> x, View<const float> gram_x, const RowScratch& room,
              Arena arena) const {
-    const int64_t begin = rows.matrix.begin(row), count = rows.matrix.length(row);
-    const View<const int32_t> columns = rows.matrix.row_columns(row);
+    const Entries entries = rows.matrix.entries(row);
+    const int64_t count = entries.count;
+    const auto columns = rows.matrix.read_columns(entries, side.side(), room.columns, kernels);
+    const auto positions = scores.read_positions(entries, room.positions, kernels);
+    const auto score = [&](int64_t j) -> float& {
+      return scores.values[positions ? positions[j] : entries.begin + j];
+    };
     const auto pairs = room.pairs.slice(0, count), residuals = room.residuals.slice(0, count);
     bool empty = true, solved = true;
     for (int64_t j = 0; j < count; ++j) {
-      const float pair = rows.pair(row, begin + j);
+      const float pair = rows.pair(row, columns[j], entries.begin + j);
       pairs[j] = pair;
-      room.scores[j] = scores[begin + j];
+      room.scores[j] = score(j);
       residuals[j] = pair * (1.0f - room.scores[j]);
       empty = empty && pair == 0.0f;
     }
@@ -60,21 +70,42 @@ struct BlockStep {
     }
     const auto changes = residuals;  // of the scores; the residuals are used up
     kernels.gather_scores(side.rotated.float32, columns, x, changes);
-    for (int64_t j = 0; j < count; ++j) scores[begin + j] = room.scores[j] + changes[j];
+    for (int64_t j = 0; j < count; ++j) score(j) = room.scores[j] + changes[j];
     return solved;
   }
 };
 
 }  // namespace
 
+View<const uint32_t> Scores::read_positions(const Entries& entries, View<uint32_t> room,
+                                            const Kernels& kernels) const {
+  if (!positions) return {};
+  const auto found = room.slice(0, entries.count);
+  const auto limit = static_cast<uint32_t>(std::min<int64_t>(values.size, UINT32_MAX));
+  if (!kernels.read_indices(positions.slice(entries.begin, entries.count), limit, found))
+    damaged("a position is not among the " + std::to_string(values.size) + " scores");
+  return found;
+}
+
 int64_t update_block(const Rows& rows, const FixedBlock& fixed, MatrixView<float> factors,
                      const Report& report, const Scores& scores, const Execution& execution) {
+  const int64_t size = fixed.side.factors(), entries = rows.matrix.columns.size;
+  check_block(fixed.first, size, factors.columns);
+  check(rows, fixed.side, factors.columns_from(fixed.first, size));
+  check(report, factors.rows);
+  require(!fixed.side.rotated.bfloat16, "the subspace solver needs rotated in float32");
+  require(static_cast<bool>(fixed.side.basis), "the subspace solver needs a basis");
+  require(fixed.gram.rows == factors.columns && fixed.gram.columns == size,
+          "gram is not factors x block");
+  require(scores.values.size == entries && (!scores.positions || scores.positions.size == entries),
+          "one score and one position per entry are needed");
+  check_apart({factors, report, scores.values}, {rows, fixed.side, fixed.gram, scores.positions});
   const Kernels& kernels = *execution.kernels;
-  const int64_t size = fixed.side.factors(), width = fixed.side.rotated.width();
+  const int64_t width = fixed.side.rotated.width();
   const Packed forward(fixed.side.basis, execution), gram(fixed.gram, execution);
   const Packed back(Operand(fixed.side.basis).transposed(), execution);
-  const std::vector<Block> blocks = row_blocks(rows.matrix);
-  const int64_t longest = rows.matrix.longest_row();
+  const RowBlocks blocks(rows.matrix);
+  const int64_t longest = blocks.longest_row;
   const int64_t needed = 2 * scratch<float>(kBlockRows * width) +
                          scratch<float>(kBlockRows * size) + RowScratch::bytes(longest, width) +
                          std::max(kernels.multiply_scratch, kernels.exact_scratch(size, longest));
@@ -109,27 +140,47 @@ int64_t update_block(const Rows& rows, const FixedBlock& fixed, MatrixView<float
       report.norm[block.first + row] = norm;
     }
   };
-  parallel_for(static_cast<int64_t>(blocks.size()), needed, execution, update_rows);
+  parallel_for(blocks.size(), needed, execution, update_rows);
   return failure.row();
 }
 
 void scores(const Csr& matrix, MatrixView<const float> factors, MatrixView<const float> others,
             View<float> scores, const Execution& execution) {
-  const std::vector<Block> blocks = row_blocks(matrix);
-  parallel_for(static_cast<int64_t>(blocks.size()), execution, [&](int64_t task) {
-    for (int64_t row = blocks[task].first; row < blocks[task].last; ++row)
-      execution.kernels->gather_scores(others, matrix.row_columns(row), factors.row(row),
-                                       scores.slice(matrix.begin(row), matrix.length(row)));
-  });
+  check(matrix);
+  check_factors(factors.columns);
+  require(factors.rows == matrix.rows() && scores.size == matrix.columns.size,
+          "one row of factors per row and one score per entry of the matrix are needed");
+  require(others.columns == factors.columns && factors.columns == padded_width(factors.columns),
+          "rows are not padded");
+  check_apart({scores}, {matrix, factors, others});
+  const RowBlocks blocks(matrix);
+  const Side side{"the other side", others.rows};
+  const auto block_scores = [&](int64_t task, Arena arena) {
+    const auto room = arena.take<int32_t>(blocks.longest_row);
+    for (int64_t row = blocks[task].first; row < blocks[task].last; ++row) {
+      const Entries entries = matrix.entries(row);
+      const auto columns = matrix.read_columns(entries, side, room, *execution.kernels);
+      execution.kernels->gather_scores(others, columns, factors.row(row),
+                                       scores.slice(entries.begin, entries.count));
+    }
+  };
+  parallel_for(blocks.size(), scratch<int32_t>(blocks.longest_row), execution, block_scores);
 }
 
 void scored_losses(const Csr& matrix, View<const float> pair_weight, View<const float> ridge,
                    View<const float> scores, MatrixView<const float> factors,
                    MatrixView<const float> gram, View<float> losses, const Execution& execution) {
+  check(matrix);
+  check_losses(matrix.rows(), pair_weight, ridge, factors, losses);
+  check_factors(gram.rows);
+  require(scores.size == matrix.columns.size, "one score per entry of the matrix is needed");
+  require(gram.columns == gram.rows && factors.columns == padded_width(gram.rows),
+          "rows are not padded");
+  check_apart({losses}, {matrix, pair_weight, ridge, scores, factors, gram});
   const Kernels& kernels = *execution.kernels;
   const int64_t d = gram.rows, width = factors.columns;
   const Packed packed(gram, execution);
-  const std::vector<Block> blocks = row_blocks(matrix);
+  const RowBlocks blocks(matrix);
   const int64_t needed =
       scratch<float>(kBlockRows * width) + scratch<float>(width) + kernels.multiply_scratch;
 
@@ -142,8 +193,9 @@ void scored_losses(const Csr& matrix, View<const float> pair_weight, View<const 
     packed.multiply(x.columns_from(0, d), gram_x.columns_from(0, d), kernels, arena);
     pad(gram_x, d);
     for (int64_t row = block.first; row < block.last; ++row) {
+      const Entries entries = matrix.entries(row);
       double error = 0;
-      for (int64_t e = matrix.begin(row); e < matrix.begin(row + 1); ++e) {
+      for (int64_t e = entries.begin; e < entries.begin + entries.count; ++e) {
         const float gap = 1.0f - scores[e];
         error += matrix.weight(e) * gap * gap;
       }
@@ -153,7 +205,7 @@ void scored_losses(const Csr& matrix, View<const float> pair_weight, View<const 
       losses[row] = 0.5f * (pair_weight[row] * static_cast<float>(error) + unobserved);
     }
   };
-  parallel_for(static_cast<int64_t>(blocks.size()), needed, execution, block_losses);
+  parallel_for(blocks.size(), needed, execution, block_losses);
 }
 
 }  // namespace safecf

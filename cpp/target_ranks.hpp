@@ -28,8 +28,8 @@ class TargetRanks {
   static int64_t bytes(int64_t targets) {
     return 2 * scratch<float>(targets) + 2 * scratch<int32_t>(targets);
   }
-  // `targets` ascend, and `scores` are theirs, summed as the tiles' are. The queries of a task
-  // share `keys`, as long as the most targets, and `spare`, as long as a tile.
+  // `targets` ascend and are the core's own, and `scores` are theirs, summed as the tiles' are. The
+  // queries of a task share `keys`, as long as the most targets, and `spare`, as long as a tile.
   TargetRanks(View<const int32_t> targets, View<const float> scores, View<uint64_t> keys,
               View<float> spare, Arena& arena, const Kernels& kernels)
       : columns_(targets),

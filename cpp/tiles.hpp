@@ -26,6 +26,7 @@ template <class Bytes, class Open, class Close>
 void scan_tiles(const Packed& packed, MatrixView<const float> queries, int64_t columns,
                 const Execution& execution, const Bytes& bytes, const Open& open,
                 const Close& close) {
+  if (queries.rows == 0) return;
   const Kernels& kernels = *execution.kernels;
   const int64_t share = (queries.rows + execution.num_threads() - 1) / execution.num_threads();
   const int64_t rows = std::min(round_up(share, kTileRows), kMostRows);

@@ -80,7 +80,7 @@ struct MatrixView {
   }
   SAFECF_INLINE MatrixView columns_from(int64_t first, int64_t count) const {
     SAFECF_ASSERT(0 <= first && 0 <= count && first + count <= columns);
-    return {data + first, rows, count, stride};
+    return {rows == 0 ? data : data + first, rows, count, stride};
   }
 };
 

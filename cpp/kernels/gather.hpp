@@ -196,6 +196,37 @@ SAFECF_NOINLINE void first_pass(const safecf::RowSystem& a, View<const float> x,
              });
 }
 
+// Every index is read once, which `volatile` sees to, and compared as it was read. The last vector
+// overlaps the one before it: what is read twice is compared and written twice.
+inline bool read_indices(View<const uint32_t> from, uint32_t limit, View<uint32_t> to) {
+  SAFECF_ASSERT(from.size == to.size);
+  const int64_t size = from.size;
+  if (size < kLanes) {
+    uint32_t beyond = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      const uint32_t index = *static_cast<const volatile uint32_t*>(from.data + i);
+      to[i] = index;
+      beyond |= index >= limit;
+    }
+    return !beyond;
+  }
+  union {
+    Words all;
+    QuadPlaces quads[kLanes / 4];
+  } beyond = {};
+  for (int64_t i = 0; i < size; i += kLanes) {
+    const int64_t at = min_of(i, size - kLanes);
+    __builtin_prefetch(from.data + size + i);  // where the next row's indices are, mostly
+    const Words indices = *reinterpret_cast<const volatile UnalignedWords*>(from.data + at);
+    *reinterpret_cast<UnalignedWords*>(to.data + at) = indices;
+    beyond.all |= reinterpret_cast<Words>(indices >= limit);
+  }
+  QuadPlaces any = beyond.quads[0];
+  SAFECF_UNROLL
+  for (int i = 1; i < kLanes / 4; ++i) any |= beyond.quads[i];
+  return !(any[0] | any[1] | any[2] | any[3]);
+}
+
 // sum += sum_j weights_j y_j
 inline void add_rows(MatrixView<const float> fixed, View<const int32_t> columns,
                      View<const float> weights, View<float> sum) {

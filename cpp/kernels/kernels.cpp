@@ -50,6 +50,7 @@ constinit const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
     .solve_general = solve_general,
     .exact_scratch = exact_scratch,
     .gradient = gradient,
+    .read_indices = read_indices,
     .add_rows = add_rows,
     .gather_scores = gather_scores,
     .squared_error = squared_error,

@@ -22,6 +22,7 @@ struct FixedRows {
 
   // Numbers per row, padding included.
   SAFECF_INLINE int64_t width() const { return bfloat16 ? 2 * bfloat16.columns : float32.columns; }
+  SAFECF_INLINE int64_t rows() const { return bfloat16 ? bfloat16.rows : float32.rows; }
 };
 
 // One row in the eigenbasis of G, where the shared part is diagonal:
@@ -101,6 +102,10 @@ struct Kernels {
 
   // out = A x - b, float32 only
   void (*gradient)(const RowSystem&, View<const float> x, View<float> out);
+
+  // Copies indices, whose memory may change meanwhile, into `to`, which is as long. Returns whether
+  // all that were copied are below the limit.
+  bool (*read_indices)(View<const uint32_t> from, uint32_t limit, View<uint32_t> to);
 
   // sum += sum_j weights_j y_j
   void (*add_rows)(MatrixView<const float> fixed, View<const int32_t> columns,

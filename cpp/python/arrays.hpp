@@ -5,9 +5,10 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include <cstdint>
 #include <optional>
-#include <stdexcept>
 
+#include "checks.hpp"
 #include "core.hpp"
 
 namespace nb = nanobind;
@@ -24,9 +25,18 @@ using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
+// The array's data, which NumPy does not always align.
+template <class T, class Array>
+T* aligned(const Array& array) {
+  T* const data = static_cast<T*>(array.data());
+  require(reinterpret_cast<uintptr_t>(data) % alignof(T) == 0,
+          "an array is not aligned to its numbers; pass a copy of it");
+  return data;
+}
+
 template <class T>
 View<const T> view(const In1<T>& array) {
-  return {array.data(), static_cast<int64_t>(array.size())};
+  return {aligned<const T>(array), static_cast<int64_t>(array.size())};
 }
 template <class T>
 View<const T> view(const std::optional<In1<T>>& array) {
@@ -34,31 +44,48 @@ View<const T> view(const std::optional<In1<T>>& array) {
 }
 template <class T>
 View<T> out_view(const Out1<T>& array) {
-  return {array.data(), static_cast<int64_t>(array.size())};
+  return {aligned<T>(array), static_cast<int64_t>(array.size())};
+}
+template <class T, class Array>
+MatrixView<T> matrix_view(const Array& array) {
+  return {aligned<T>(array), static_cast<int64_t>(array.shape(0)),
+          static_cast<int64_t>(array.shape(1))};
 }
 template <class T>
 MatrixView<const T> view(const In2<T>& array) {
-  return {array.data(), static_cast<int64_t>(array.shape(0)), static_cast<int64_t>(array.shape(1))};
+  return matrix_view<const T>(array);
 }
 template <class T>
 MatrixView<T> out_view(const Out2<T>& array) {
-  return {array.data(), static_cast<int64_t>(array.shape(0)), static_cast<int64_t>(array.shape(1))};
+  return matrix_view<T>(array);
 }
 
-inline void require(bool condition, const char* message) {
-  if (!condition) throw std::invalid_argument(message);
-}
+// Gives up the GIL while it lives. Python before 3.14 ends a daemon thread that wants the GIL back
+// while the interpreter finalises by unwinding its stack, which may not pass through C++; such a
+// thread sleeps until the process ends, as it does since 3.14.
+class WithoutGil {
+ public:
+  WithoutGil() : state_(PyEval_SaveThread()) {}
+  WithoutGil(const WithoutGil&) = delete;
+  ~WithoutGil();
+
+ private:
+  PyThreadState* const state_;
+};
 
 // Runs `function` without the GIL; an interrupt comes back as the Python error that is set already.
 template <class Function>
 auto without_gil(const Function& function) {
   try {
-    const nb::gil_scoped_release release;
+    const WithoutGil released;
     return function();
   } catch (const Interrupted&) {
     throw nb::python_error();
   }
 }
+
+// Whether Ctrl-C was pressed; asked in other threads than the main one it finds nothing.
+bool interrupted();
 
 void bind_records(nb::module_& m);
 void bind_rows(nb::module_& m);

@@ -8,56 +8,35 @@ namespace {
 
 void gram(const In2<float>& factors, const std::optional<In1<float>>& weight,
           const Out2<float>& gram, const Execution& execution) {
-  require(gram.shape(0) == factors.shape(1) && gram.shape(1) == factors.shape(1),
-          "gram is not factors x factors");
-  require(!weight || weight->size() == factors.shape(0), "one weight per row is needed");
   without_gil([&] { safecf::gram(view(factors), view(weight), out_view(gram), execution); });
 }
 
 void gram_block(const In2<float>& factors, const std::optional<In1<float>>& weight, int64_t first,
                 const Out2<float>& gram, const Execution& execution) {
-  const MatrixView<float> out = out_view(gram);
-  require(gram.shape(0) == factors.shape(1) && 0 <= first && first + out.columns <= out.rows,
-          "gram is not factors x block");
-  require(!weight || weight->size() == factors.shape(0), "one weight per row is needed");
-  without_gil([&] { safecf::gram_block(view(factors), view(weight), first, out, execution); });
+  without_gil(
+      [&] { safecf::gram_block(view(factors), view(weight), first, out_view(gram), execution); });
 }
 
 void rotate(const In2<float>& factors, int64_t first, const In2<float>& basis,
             const Out2<float>& rotated, const Execution& execution) {
-  const MatrixView<const float> from = view(factors), rotation = view(basis);
-  const MatrixView<float> to = out_view(rotated);
-  require(rotation.columns == rotation.rows, "basis is not square");
-  require(0 <= first && first + rotation.rows <= from.columns,
-          "the block is not among the factors");
-  require(to.rows == from.rows && rotation.rows <= to.columns,
-          "rotated has not the rows of the factors");
-  require(to.data != from.data || (rotation.rows == from.columns && to.columns == from.columns),
-          "a block is not rotated in place");
-  without_gil([&] { safecf::rotate(from, first, rotation, to, execution); });
+  without_gil(
+      [&] { safecf::rotate(view(factors), first, view(basis), out_view(rotated), execution); });
 }
 
 void to_bfloat16(const In2<float>& factors, const Out2<uint32_t>& words,
                  const Execution& execution) {
-  require(words.shape(0) == factors.shape(0) &&
-              out_view(words).columns == bfloat16_width(view(factors).columns) / 2,
-          "rows of words are not padded");
   without_gil([&] { safecf::to_bfloat16(view(factors), out_view(words), execution); });
 }
 
 void transpose(const PyMatrix& matrix, const Out1<int64_t>& indptr, const Out1<int32_t>& indices,
                const std::optional<Out1<float>>& weights) {
-  require(indptr.size() >= 1 && indices.size() == matrix.indices.size() &&
-              weights.has_value() == matrix.weights.has_value() &&
-              (!weights || weights->size() == indices.size()),
-          "the transpose needs arrays of the same length");
-  const MutableCsr transposed{out_view(indptr), out_view(indices),
-                              weights ? out_view(*weights) : View<float>()};
-  without_gil([&] { safecf::transpose(matrix.csr(), transposed); });
+  without_gil([&] {
+    safecf::transpose(matrix.csr(), {out_view(indptr), out_view(indices),
+                                     weights ? out_view(*weights) : View<float>()});
+  });
 }
 
 void positions(const PyMatrix& matrix, int64_t num_columns, const Out1<uint32_t>& positions) {
-  require(positions.size() == matrix.indices.size(), "one position per entry is needed");
   without_gil([&] { safecf::positions(matrix.csr(), num_columns, out_view(positions)); });
 }
 

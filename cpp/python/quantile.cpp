@@ -2,7 +2,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include <cmath>
 #include <iterator>
 #include <string>
 #include <tuple>
@@ -27,13 +26,10 @@ Smoothing smoothing_named(const std::string& name) {
 }
 
 QuantilePoint point_at(const std::string& kernel, double bandwidth, double tail, double xi) {
-  require(bandwidth > 0 && std::isfinite(bandwidth), "the bandwidth is not positive and finite");
   return {smoothing_named(kernel), bandwidth, tail, xi};
 }
 
 Losses losses_of(const In1<double>& losses, const std::optional<In1<double>>& counts) {
-  require(losses.size() > 0, "there are no losses");
-  require(!counts || counts->size() == losses.size(), "one count per loss is needed");
   return {view(losses), view(counts)};
 }
 
@@ -60,7 +56,6 @@ Four quantile_sums(const In1<double>& losses, const std::optional<In1<double>>& 
 void kernel_weights(const In1<double>& losses, const std::string& kernel, double bandwidth,
                     double xi, const Out1<double>& out, const Execution& execution) {
   const QuantilePoint point = point_at(kernel, bandwidth, 0.0, xi);
-  require(out.size() == losses.size(), "one weight per loss is needed");
   without_gil([&] { safecf::kernel_weights(view(losses), point, out_view(out), execution); });
 }
 

@@ -14,45 +14,26 @@ namespace safecf::python {
 
 PyMatrix::PyMatrix(In1<int64_t> indptr_, In1<int32_t> indices_, std::optional<In1<float>> weights_)
     : indptr(std::move(indptr_)), indices(std::move(indices_)), weights(std::move(weights_)) {
-  const View<const int64_t> offsets = view(indptr);
-  require(offsets.size >= 1, "indptr is empty");
-  require(!weights || weights->size() == indices.size(), "weights and indices differ in length");
-  require(offsets[0] == 0, "indptr does not start at 0");
-  for (int64_t row = 1; row < offsets.size; ++row)
-    require(offsets[row - 1] <= offsets[row], "indptr decreases");
-  require(offsets[offsets.size - 1] == static_cast<int64_t>(indices.size()),
-          "indptr does not end at the number of indices");
+  check(csr());
+  check_offsets(csr());
 }
 
 PyFixed::PyFixed(Rotated rotated_, In1<float> values_, std::optional<In2<float>> basis_)
     : rotated(std::move(rotated_)), values(std::move(values_)), basis(std::move(basis_)) {
-  const auto d = static_cast<int64_t>(values.size());
-  const auto columns = static_cast<int64_t>(rotated.shape(1));
-  const bool words = rotated.dtype() == nb::dtype<uint32_t>();
-  if (!words && rotated.dtype() != nb::dtype<float>())
+  if (!is_words() && rotated.dtype() != nb::dtype<float>())
     throw nb::type_error("rotated is neither float32 nor uint32");
-  require(columns == (words ? bfloat16_width(d) / 2 : padded_width(d)),
-          "rotated rows are not padded");
-  require(!basis || (basis->shape(0) == values.size() && basis->shape(1) == values.size()),
-          "basis is not factors x factors");
+  check(fixed());
 }
 
 Fixed PyFixed::fixed() const {
-  const auto count = static_cast<int64_t>(rotated.shape(0));
-  const auto columns = static_cast<int64_t>(rotated.shape(1));
   Fixed found;
   found.values = view(values);
   if (basis) found.basis = view(*basis);
-  if (rotated.dtype() == nb::dtype<uint32_t>())
-    found.rotated.bfloat16 = {static_cast<const uint32_t*>(rotated.data()), count, columns};
+  if (is_words())
+    found.rotated.bfloat16 = matrix_view<const uint32_t>(rotated);
   else
-    found.rotated.float32 = {static_cast<const float*>(rotated.data()), count, columns};
+    found.rotated.float32 = matrix_view<const float>(rotated);
   return found;
-}
-
-Fixed PyFixed::float32(const char* message) const {
-  if (rotated.dtype() != nb::dtype<float>()) throw nb::type_error(message);
-  return fixed();
 }
 
 PyRows::PyRows(PyMatrix matrix_, In1<float> row_weight_, In1<float> col_weight_,
@@ -62,9 +43,7 @@ PyRows::PyRows(PyMatrix matrix_, In1<float> row_weight_, In1<float> col_weight_,
       col_weight(std::move(col_weight_)),
       gram_weight(std::move(gram_weight_)),
       ridge(std::move(ridge_)) {
-  const size_t count = matrix.indptr.size() - 1;
-  require(row_weight.size() == count && gram_weight.size() == count && ridge.size() == count,
-          "one weight and one ridge per row are needed");
+  check(rows());
 }
 
 Rows PyRows::rows() const {
@@ -73,12 +52,7 @@ Rows PyRows::rows() const {
 
 PyReport::PyReport(Out1<float> change_, Out1<float> norm_)
     : change(std::move(change_)), norm(std::move(norm_)) {
-  require(change.size() == norm.size(), "change and norm differ in length");
-}
-
-Report PyReport::report(int64_t rows) const {
-  require(static_cast<int64_t>(change.size()) == rows, "one change and norm per row are needed");
-  return {out_view(change), out_view(norm)};
+  check(report());
 }
 
 void bind_records(nb::module_& m) {
@@ -96,11 +70,7 @@ void bind_records(nb::module_& m) {
       .def(
           "__init__",
           [](Execution* self, int threads, const std::string& isa) {
-            // Ctrl-C reaches the main thread only; elsewhere the check finds nothing.
-            const auto interrupted = [] {
-              const nb::gil_scoped_acquire hold;
-              return PyErr_CheckSignals() != 0;
-            };
+            require(threads >= 0, "the number of threads is negative");
             new (self) Execution{&kernels_named(isa), threads, interrupted};
           },
           "threads"_a = 0, "isa"_a = "auto");

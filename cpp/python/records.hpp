@@ -27,8 +27,9 @@ struct PyFixed {
 
   PyFixed(Rotated rotated, In1<float> values, std::optional<In2<float>> basis);
   Fixed fixed() const;
-  // The same, if it is in float32.
-  Fixed float32(const char* message) const;
+
+ private:
+  bool is_words() const { return rotated.dtype() == nb::dtype<uint32_t>(); }
 };
 
 // The systems of a half-step.
@@ -46,8 +47,7 @@ struct PyReport {
   Out1<float> change, norm;
 
   PyReport(Out1<float> change, Out1<float> norm);
-  // Throws where there is not one value per row.
-  Report report(int64_t rows) const;
+  Report report() const { return {out_view(change), out_view(norm)}; }
 };
 
 }  // namespace safecf::python

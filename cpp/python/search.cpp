@@ -15,46 +15,26 @@ class PyCatalogue {
   void search(const In2<float>& queries, const PyMatrix* exclude,
               const std::optional<In1<int32_t>>& exclude_all, const Out2<int32_t>& ids,
               const Out2<float>& scores, const Execution& execution) {
-    const Found found{out_view(ids), out_view(scores)};
-    const auto count = static_cast<int64_t>(queries.shape(0));
-    check_queries(queries);
-    require(found.ids.rows == count && found.scores.rows == count &&
-                found.scores.columns == found.ids.columns,
-            "ids and scores are not queries x k");
-    require(found.ids.columns >= 1, "k is less than 1");
-    const Csr own = rows_of(exclude, count);
+    const Csr own = exclude ? exclude->csr() : Csr();
     const Excluded excluded{exclude ? &own : nullptr, view(exclude_all)};
-    without_gil([&] { catalogue_.search(view(queries), excluded, found, execution); });
+    without_gil([&] {
+      catalogue_.search(view(queries), excluded, {out_view(ids), out_view(scores)}, execution);
+    });
   }
 
   void ranks(const In2<float>& queries, const PyMatrix& targets, const PyMatrix* exclude,
              const std::optional<In1<int32_t>>& exclude_all, const Out1<int32_t>& ranks,
              const Execution& execution) {
-    check_queries(queries);
-    const auto count = static_cast<int64_t>(queries.shape(0));
-    const Csr wanted = targets.csr(), own = rows_of(exclude, count);
-    require(wanted.rows() == count, "targets needs one row per query");
-    require(ranks.size() == targets.indices.size(), "one rank per target is needed");
-    for (const int32_t column : wanted.columns)
-      require(0 <= column && column < static_cast<int64_t>(factors_.shape(0)),
-              "a target is not among the factors");
+    const Csr own = exclude ? exclude->csr() : Csr();
     const Excluded excluded{exclude ? &own : nullptr, view(exclude_all)};
-    without_gil(
-        [&] { catalogue_.ranks(view(queries), wanted, excluded, out_view(ranks), execution); });
+    without_gil([&] {
+      catalogue_.ranks(view(queries), targets.csr(), excluded, out_view(ranks), execution);
+    });
   }
 
   int64_t bytes() const { return catalogue_.bytes(); }
 
  private:
-  void check_queries(const In2<float>& queries) const {
-    require(queries.shape(1) == factors_.shape(1), "queries and factors differ in width");
-  }
-  static Csr rows_of(const PyMatrix* exclude, int64_t count) {
-    const Csr own = exclude ? exclude->csr() : Csr();
-    require(!exclude || own.rows() == count, "exclude needs one row per query");
-    return own;
-  }
-
   const In2<float> factors_;
   Catalogue catalogue_;
 };

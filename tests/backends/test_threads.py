@@ -23,10 +23,8 @@ def trained(seed=0, num_threads=2):
     return model.item_factors
 
 
-@FORKS
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_trains():
-    expected = trained()
+def child_that_trains(expected):
+    """Fork; the child ends with 0 if it finds what is expected."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -34,7 +32,18 @@ def test_a_forked_child_trains():
             code = 0 if np.array_equal(trained(), expected) else 2
         finally:
             os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return child
+
+
+def exit_code(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@FORKS
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_trains():
+    expected = trained()
+    assert exit_code(child_that_trains(expected)) == 0
     np.testing.assert_array_equal(trained(), expected)
 
 
@@ -115,3 +124,88 @@ sys.exit(0 if set(calls) == {64} and (gram == 400_000).all() else 1)
 def test_an_unknown_instruction_set_is_named():
     with pytest.raises(ValueError, match="no kernels 'mmx'; it has 'auto', '"):
         _core.Execution(isa="mmx")
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_daemon_threads_in_the_core_do_not_disturb_the_end(num_threads):
+    """Python ends daemon threads that want the GIL back during its finalisation."""
+    program = f"""
+import threading, time, numpy as np
+from safecf import _core
+inside = threading.Barrier(4)
+def work():
+    rows, execution = np.ones((50_000, 64), np.float32), _core.Execution({num_threads})
+    inside.wait()
+    while True:
+        _core.gram(rows, None, np.empty((64, 64), np.float32), execution)
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+inside.wait()
+time.sleep(0.2)
+"""
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", program], timeout=60, check=False, capture_output=True
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+@FORKS
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_callback_may_fork():
+    expected, children = trained(), []
+    model = SAFER2(8, iterations=3, random_state=0, num_threads=2)
+    model.fit(
+        MATRIX,
+        show_progress=False,
+        callback=lambda *_: children.append(child_that_trains(expected)),
+    )
+    assert [exit_code(child) for child in children] == [0, 0, 0]
+    np.testing.assert_array_equal(model.item_factors, expected)
+
+
+@FORKS
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_while_another_thread_is_in_the_core():
+    stop = threading.Event()
+    expected = trained()
+
+    def work():
+        while not stop.is_set():
+            trained(seed=1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(5):
+            assert exit_code(child_that_trains(expected)) == 0
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_ctrl_c_is_for_the_main_thread():
+    """It ends a loop of the main thread, and does not disturb one of another thread."""
+    program = """
+import signal, sys, threading, numpy as np
+from safecf import _core
+rows, execution = np.ones((400_000, 64), np.float32), _core.Execution(2)
+gram = np.empty((64, 64), np.float32)
+def work():
+    for _ in range(20):
+        _core.gram(rows, None, np.empty((64, 64), np.float32), execution)
+    finished.append(True)
+finished = []
+other = threading.Thread(target=work)
+other.start()
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+try:
+    while True:
+        _core.gram(rows, None, gram, execution)
+except KeyboardInterrupt:
+    other.join()
+    sys.exit(0 if finished else 1)
+"""
+    done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
+    assert done.returncode == 0
