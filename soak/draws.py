@@ -17,6 +17,7 @@ LARGEST_INTEGER = options.LARGEST_INTEGER
 # What numbers without a bound are drawn from, log-uniformly.
 TINY, HUGE = 1e-30, 1e30
 MODERATE = 1e-4, 1e1
+TOO_MANY = 100_000  # factors: d x d numbers are beyond the memory
 # The whole range would only cost time or memory: what these options are drawn from, mostly.
 FEASIBLE = {"factors": 24, "iterations": 6, "batch_size": 16, "block_size": 24, "num_threads": 4}
 
@@ -81,8 +82,10 @@ def _drawn(rng: np.random.Generator, name: str, rule: Any, default: Any, *, whol
         case options.Name():
             return rng.choice(list(rule.table)).item()
         case options.Integer():
-            high = LARGEST_INTEGER if whole and rng.random() < 0.1 else FEASIBLE.get(name, 8)
-            return max(rule.low, int(log_uniform(rng, 1, high + 1)) - (rule.low == 0))
+            low, high = 1, FEASIBLE.get(name, 8)
+            if whole and rng.random() < 0.1:
+                low, high = (TOO_MANY if name == "factors" else 1), LARGEST_INTEGER
+            return max(rule.low, int(log_uniform(rng, low, high + 1)) - (rule.low == 0))
         case options.Number():
             return _number(rng, rule, whole=whole)
     assert rule is options.check_flag, f"how to draw {name}?"

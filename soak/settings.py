@@ -27,7 +27,7 @@ REFUSALS = (ValueError, TypeError, NotFittedError, NotImplementedError, MemoryEr
 PADDING = -np.finfo(np.float32).max
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The library has refused, in its own words."""
 
 
@@ -58,7 +58,7 @@ def attempt(rng: np.random.Generator, model: Recommender) -> str:
         try:
             with refusing():
                 fit(rng, model, data, arguments)
-        except Refused as problem:
+        except RefusedError as problem:
             return str(problem)
     with judged(f"{told}\n  then") as warned_later:
         check(model, data, warned=bool(warned))
@@ -135,7 +135,7 @@ def used(rng: np.random.Generator, model: Recommender, data: sp.csr_matrix) -> s
         try:
             with refusing():
                 finite(what())
-        except Refused as problem:
+        except RefusedError as problem:
             refused.append(str(problem))
 
     ask(lambda: model.recommend(everybody, data, N=items))
@@ -166,7 +166,7 @@ def finite(found: Any) -> None:
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turn the library's own errors into `Refused`, and let others pass."""
+    """Turn the library's own errors into `RefusedError`, and let others pass."""
     try:
         yield
     except (ModelFitError, *REFUSALS) as problem:
@@ -174,7 +174,7 @@ def refusing() -> Iterator[None]:
         ours = "/safecf/" in where and type(problem).__module__.split(".")[0] != "numpy"
         if not ours or len(str(problem)) < 30:
             raise
-        raise Refused(f"{type(problem).__name__}: {str(problem)[:24]}") from problem
+        raise RefusedError(f"{type(problem).__name__}: {str(problem)[:24]}") from problem
 
 
 @contextmanager
@@ -185,14 +185,16 @@ def judged(told: str) -> Iterator[list[str]]:
         warnings.simplefilter("always")
         try:
             yield warned
-        except Refused:
+        except RefusedError:
             raise
         except BaseException as problem:
             raise AssertionError(f"{told}: {type(problem).__name__}: {problem}") from problem
         finally:
             warned += [str(each.message) for each in caught if issubclass(each.category, OURS)]
     others = [each for each in caught if not issubclass(each.category, OURS)]
-    assert not others, f"{told}: {others[0].category.__name__}: {others[0].message} at {others[0].filename}:{others[0].lineno}"
+    for each in others:
+        where = f"{each.filename}:{each.lineno}"
+        raise AssertionError(f"{told}: {each.category.__name__}: {each.message} at {where}")
 
 
 def shown(data: sp.csr_matrix) -> str:

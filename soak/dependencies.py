@@ -1,0 +1,62 @@
+"""`python -m soak.dependencies`: the suite with the oldest and the newest base dependencies.
+
+Each gets an environment of its own under build/dependencies/, with the library's wheel and the
+test tools, but none of the extras: tests that need those are skipped, and pytest says which.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "build" / "dependencies"
+OLDEST = Path(__file__).with_name("oldest.txt")
+TOOLS = ["pytest>=8", "pytest-xdist>=3.6", "hypothesis>=6.100"]
+# What needs nothing of a checkout, nor an extra.
+CORE = ["als", "agreement", "backends", "cli", "contract", "data", "evaluation", "measures",
+        "models", "reporting"]  # fmt: skip
+
+
+def main(
+    python: Annotated[list[str] | None, typer.Option(help="Interpreters.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes of pytest.")] = 2,
+) -> None:
+    """Run the core of the suite with the oldest, then with the newest dependencies."""
+    oldest, *_, newest = [*(python or ["python3.11"])] * 2
+    failed = [
+        name
+        for name, interpreter, options in (
+            ("oldest", oldest, ["--constraint", str(OLDEST)]),
+            ("newest", newest, ["--upgrade", "--upgrade-strategy", "eager"]),
+        )
+        if not passes(environment(name, interpreter, options), jobs)
+    ]
+    if failed:
+        typer.echo(f"the suite fails with the {' and the '.join(failed)} dependencies", err=True)
+    raise typer.Exit(bool(failed))
+
+
+def environment(name: str, interpreter: str, options: list[str]) -> Path:
+    """Make a virtual environment with the library and the test tools; return its python."""
+    folder = FOLDER / name
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([interpreter, "-m", "venv", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+    subprocess.run([*pip, *options, str(ROOT), *TOOLS], check=True)
+    subprocess.run([str(python), "-m", "pip", "--disable-pip-version-check", "list"], check=True)
+    return python
+
+
+def passes(python: Path, jobs: int) -> bool:
+    """Whether the core of the suite passes."""
+    folders = [str(ROOT / "tests" / each) for each in CORE]
+    command = [str(python), "-m", "pytest", "-q", "-n", str(jobs), "--dist", "loadfile", *folders]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    typer.run(main)
