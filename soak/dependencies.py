@@ -21,19 +21,16 @@ CORE = ["als", "agreement", "backends", "cli", "contract", "data", "evaluation",
 
 
 def main(
-    python: Annotated[list[str] | None, typer.Option(help="Interpreters.")] = None,
+    oldest: Annotated[str, typer.Option(help="Python for the oldest ones.")] = "python3.11",
+    newest: Annotated[str, typer.Option(help="Python for the newest ones.")] = "python3",
     jobs: Annotated[int, typer.Option(help="Processes of pytest.")] = 2,
 ) -> None:
     """Run the core of the suite with the oldest, then with the newest dependencies."""
-    oldest, *_, newest = [*(python or ["python3.11"])] * 2
-    failed = [
-        name
-        for name, interpreter, options in (
-            ("oldest", oldest, ["--constraint", str(OLDEST)]),
-            ("newest", newest, ["--upgrade", "--upgrade-strategy", "eager"]),
-        )
-        if not passes(environment(name, interpreter, options), jobs)
-    ]
+    environments = {
+        "oldest": environment("oldest", oldest, ["--constraint", str(OLDEST)]),
+        "newest": environment("newest", newest, ["--upgrade", "--upgrade-strategy", "eager"]),
+    }
+    failed = [name for name, python in environments.items() if not passes(python, jobs)]
     if failed:
         typer.echo(f"the suite fails with the {' and the '.join(failed)} dependencies", err=True)
     raise typer.Exit(bool(failed))
