@@ -1,7 +1,7 @@
 """`python -m soak.dependencies`: the suite with the oldest and the newest base dependencies.
 
 Each gets an environment of its own under build/dependencies/, with the library's wheel and the
-test tools, but none of the extras: tests that need those are skipped, and pytest says which.
+test tools, but without torch: tests that need it are skipped, and pytest says which.
 """
 
 import shutil
@@ -14,8 +14,10 @@ import typer
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "dependencies"
 OLDEST = Path(__file__).with_name("oldest.txt")
-TOOLS = ["pytest>=8", "pytest-xdist>=3.6", "hypothesis>=6.100"]
-# What needs nothing of a checkout, nor an extra.
+# What the tests need, but for torch.
+TOOLS = ["hypothesis", "nanobind", "optuna>=5.0", "pandas", "polars", "pytest", "pytest-xdist",
+         "scikit-learn"]  # fmt: skip
+# What tests the library, and not the checkout.
 CORE = ["als", "agreement", "backends", "cli", "contract", "data", "evaluation", "measures",
         "models", "reporting"]  # fmt: skip
 
