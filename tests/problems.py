@@ -3,13 +3,26 @@
 from functools import partial
 
 import numpy as np
+import scipy
 
 from safecf.als.loss import Loss, Ridge
 from safecf.als.rows import Problem
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
 
-__all__ = ["LOSSES", "dense", "gradient", "matrix_of", "objective", "problem_of", "user_losses"]
+__all__ = [
+    "LOSSES",
+    "N_DIMENSIONAL",
+    "dense",
+    "gradient",
+    "matrix_of",
+    "objective",
+    "problem_of",
+    "user_losses",
+]
+
+# Whether scipy has sparse arrays with one dimension and with more than two.
+N_DIMENSIONAL = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 15)
 
 # By name: the loss with a weight of the unobserved pairs.
 LOSSES = {

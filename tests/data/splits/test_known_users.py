@@ -157,7 +157,8 @@ def test_a_cutoff_separates_before_from_after():
     assert test <= set(zip(users[late].tolist(), items[late].tolist(), strict=True))
     assert len(test) + split.dropped == late.sum()
     dates = np.datetime64("2024-01-01") + times.astype("timedelta64[D]")
-    for cutoff in (np.datetime64("2024-01-01") + 700, str(np.datetime64("2024-01-01") + 700)):
+    day = np.datetime64("2024-01-01") + np.timedelta64(700, "D")
+    for cutoff in (day, str(day)):
         again = temporal(users, items, dates, cutoff=cutoff, validation_share=0)
         assert parts_of(again) == parts_of(split)
 
