@@ -63,6 +63,18 @@ def choose(kind: str, name: object, table: Mapping[str, T]) -> T:
     raise ValueError(f"unknown {kind} {name!r}: {hint}known are {known}")
 
 
+def shown(value: object, longest: int = 60) -> str:
+    """Return repr(value), shortened: a name or a message from a file may be of any length.
+
+    >>> shown("abcdef", longest=4)
+    "'abcd…'"
+    """
+    if isinstance(value, str):
+        return repr(value if len(value) <= longest else value[:longest] + "…")
+    text = repr(value)
+    return text if len(text) <= longest else text[:longest] + "…"
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn, with the location of the first caller outside the library."""
     frame, level = sys._getframe(1), 2

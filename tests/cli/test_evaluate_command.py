@@ -101,7 +101,7 @@ def test_a_saved_model_is_evaluated_by_item_ids(run, clicks, tmp_path):
         (["ml-1m", "-m", "ials", "--user", "foo"], "--user does not apply to the data set ml-1m"),
         (["x.csv", "-m", "ials", "--path", "x"], "--path is for ml-1m, ml-20m, msd; give"),
         (["x.csv", "-m", "ials", "--min-rating", "4"], "try --rating 'rating'"),
-        (["demo", "-m", "ials", "--heldout", "0"], "heldout is 0; hold out at least 1"),
+        (["demo", "-m", "ials", "--heldout", "0"], "heldout 0; hold out at least 1"),
         (["demo", "-m", "ials", "--split", "time"], "known are 'strong', 'holdout', 'temporal'"),
         (["demo", "-m", "ials", "--split", "temporal"], "no times; read it with --timestamp"),
         (["demo", "-m", "ials", "--cutoff", "5"], "--cutoff does not apply to --split strong"),

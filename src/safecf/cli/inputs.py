@@ -181,5 +181,5 @@ def _value(text: str) -> Any:
         return float(text)
     try:
         return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return text

@@ -21,6 +21,7 @@ from safecf.data.splits.strong_generalization import (
     repeated_strong_generalization,
     strong_generalization,
 )
+from safecf.errors import shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -242,7 +243,7 @@ def _label_per_user(
     if other.size:
         user = user_ids[users[other[:1]]].tolist()[0]
         raise ValueError(
-            f"user {user!r} has more than one group; give every user one label, the same in all "
-            "rows"
+            f"user {shown(user)} has more than one group; give every user one label, the same in "
+            "all rows"
         )
     return label
