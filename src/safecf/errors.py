@@ -60,7 +60,7 @@ def choose(kind: str, name: object, table: Mapping[str, T]) -> T:
     known = ", ".join(repr(key) for key in table)
     near = difflib.get_close_matches(str(name).lower(), list(table), n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise ValueError(f"unknown {kind} {name!r}: {hint}known are {known}")
+    raise ValueError(f"unknown {kind} {shown(name)}: {hint}known are {known}")
 
 
 def shown(value: object, longest: int = 60) -> str:

@@ -216,6 +216,14 @@ def test_models_are_made_from_text():
     assert model.get_params() == wanted.get_params()
 
 
+@pytest.mark.parametrize(
+    "value", ["{[]}", "-" * 5000 + "1", "1" + "+1" * 5000, "(" * 300, "9" * 5000, "\0"]
+)
+def test_what_is_no_value_of_python_is_a_text(value):
+    with pytest.raises(TypeError, match=r"^factors='.*' has to be an integer; try factors=256"):
+        make_model(f"safer2:factors={value}")
+
+
 def test_models_of_one_class_have_different_names():
     names = name_models(["ials:factors=8", "ials:factors=9", "safer2", "ials:factors=9"], 0)
     assert list(names) == [

@@ -23,9 +23,6 @@ FEW = {
 OPEN = {
     "commands-on-a-full-disk",
     "commands-that-nobody-hears",
-    "bombs",
-    "damaged-bytes",
-    "damaged-csv",
     "damaged-evaluations",
     "damaged-studies",
     "killed-training",

@@ -107,7 +107,7 @@ def test_texts_of_files_are_shortened_in_messages(tmp_path):
             archive.writestr(f"{LONG}{number}", "")
     cases = [
         ("a.parquet", {}, "no column 'user'"),
-        ("b.csv", {"group": "group"}, "user 'x+…' has more than one group"),
+        ("b.csv", {"group": "group"}, r"b\.csv: user 'x+…' has more than one group"),
         ("b.csv", {"timestamp": "time"}, "line 2: 'x+…' is no time"),
         ("c.csv", {"weight": "w"}, "column 'w' holds 'x+…', not a number"),
         ("d.csv.zip", {}, r"it holds 3 files \('x+…'"),

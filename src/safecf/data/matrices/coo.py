@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from safecf.data.limits import MOST_IDS, MOST_ROWS
 from safecf.data.reading.columns import read_columns
-from safecf.data.reading.layout import Layout, Source
+from safecf.data.reading.layout import Layout, Source, name_all
 from safecf.data.reading.times import UNIT
 
 # Large, because strings are hashed anew for every block, together with all ids so far.
@@ -74,12 +74,12 @@ def read_coo(
             for role, part in parts.items():
                 part.append(arrays[role].to_numpy().astype(VALUE_TYPES[role], copy=False))
     if num_rows == 0:
-        shown = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        where = name_all(names)
         if num_batches and layout.min_rating is not None:
             raise ValueError(
-                f"{shown}: no row has a rating of {layout.min_rating:g} or more; lower min_rating"
+                f"{where}: no row has a rating of {layout.min_rating:g} or more; lower min_rating"
             )
-        raise ValueError(f"{shown}: there are no rows; check how the data was written")
+        raise ValueError(f"{where}: there are no rows; check how the data was written")
     codes: dict[str, Any] = {role: column.codes() for role, column in ids.items()}
     # pop frees the parts of one column before the next is concatenated
     kept = {role: np.concatenate(parts.pop(role)) for role in list(parts)}

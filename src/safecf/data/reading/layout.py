@@ -76,6 +76,15 @@ class Source:
     place: Callable[[int], str] = "row {} (counted from 0)".format
 
 
+def name_all(names: Sequence[str]) -> str:
+    """Name the first source, and say how many more there are.
+
+    >>> name_all(["a.csv", "b.csv"])
+    'a.csv and 1 more'
+    """
+    return names[0] + (f" and {len(names) - 1} more" if names[1:] else "")
+
+
 def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) -> dict[str, int]:
     """Return the position of every role's column among `names`; raise if one is missing."""
     positions = {}
