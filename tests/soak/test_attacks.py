@@ -21,7 +21,6 @@ FEW = {
 }
 # attacks that still find something
 OPEN = {
-    "commands-on-a-full-disk",
     "commands-that-nobody-hears",
     "damaged-evaluations",
     "damaged-studies",
