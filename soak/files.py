@@ -287,7 +287,7 @@ def damaged_parquet(rng: Generator) -> str:
         path = place / "log.parquet"
         path.write_bytes(content)
         try:
-            log = refused_or(lambda: datasets.read(path, **chosen))
+            log = refused_or(lambda: datasets.read(path, **chosen), path.name)
             check_log(log)
         except Refused as problem:
             return REFUSED.format(problem)
@@ -335,9 +335,9 @@ def damaged_csv(rng: Generator) -> str:
         try:
             if rng.random() < 0.3:
                 kept = {name: chosen[name] for name in chosen if name in ("rating", "weight")}
-                refused_or(lambda: Interactions.from_csv(path, **kept, **options))
+                refused_or(lambda: Interactions.from_csv(path, **kept, **options), path.name)
                 return "read"
-            log = refused_or(lambda: datasets.read(path, **chosen, **options))
+            log = refused_or(lambda: datasets.read(path, **chosen, **options), path.name)
             check_log(log)
         except Refused as problem:
             return REFUSED.format(problem)

@@ -61,7 +61,7 @@ def damaged_splits(rng: Generator) -> str:
         for name, content in contents.items():
             (place / name).write_bytes(content)
         try:
-            check_split(refused_or(lambda: read_split(place)))
+            check_split(refused_or(lambda: read_split(place), str(place)))
         except Refused as problem:
             return REFUSED.format(problem)
     return "read"

@@ -65,7 +65,19 @@ def choose(kind: str, name: object, table: Mapping[str, T]) -> T:
     known = ", ".join(repr(key) for key in table)
     near = difflib.get_close_matches(str(name).lower(), list(table), n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise ValueError(f"unknown {kind} {name!r}: {hint}known are {known}")
+    raise ValueError(f"unknown {kind} {shown(name)}: {hint}known are {known}")
+
+
+def shown(value: object, longest: int = 60) -> str:
+    """Return repr(value), shortened: a name or a message from a file may be of any length.
+
+    >>> shown("abcdef", longest=4)
+    "'abcd…'"
+    """
+    if isinstance(value, str):
+        return repr(value if len(value) <= longest else value[:longest] + "…")
+    text = repr(value)
+    return text if len(text) <= longest else text[:longest] + "…"
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -101,7 +101,7 @@ def test_a_saved_model_is_evaluated_by_item_ids(run, clicks, tmp_path):
         (["ml-1m", "-m", "ials", "--user", "foo"], "--user does not apply to the data set ml-1m"),
         (["x.csv", "-m", "ials", "--path", "x"], "--path is for ml-1m, ml-20m, msd; give"),
         (["x.csv", "-m", "ials", "--min-rating", "4"], "try --rating 'rating'"),
-        (["demo", "-m", "ials", "--heldout", "0"], "heldout is 0; hold out at least 1"),
+        (["demo", "-m", "ials", "--heldout", "0"], "heldout 0; hold out at least 1"),
         (["demo", "-m", "ials", "--split", "time"], "known are 'strong', 'holdout', 'temporal'"),
         (["demo", "-m", "ials", "--split", "temporal"], "no times; read it with --timestamp"),
         (["demo", "-m", "ials", "--cutoff", "5"], "--cutoff does not apply to --split strong"),
@@ -214,6 +214,14 @@ def test_models_are_made_from_text():
     assert name == "SAFER2"
     wanted = SAFER2(8, kernel="logistic", bandwidth=np.inf, random_state=3)
     assert model.get_params() == wanted.get_params()
+
+
+@pytest.mark.parametrize(
+    "value", ["{[]}", "-" * 5000 + "1", "1" + "+1" * 5000, "(" * 300, "9" * 5000, "\0"]
+)
+def test_what_is_no_value_of_python_is_a_text(value):
+    with pytest.raises(TypeError, match=r"^factors='.*' has to be an integer; try factors=256"):
+        make_model(f"safer2:factors={value}")
 
 
 def test_models_of_one_class_have_different_names():

@@ -21,11 +21,7 @@ FEW = {
 }
 # attacks that still find something
 OPEN = {
-    "commands-on-a-full-disk",
     "commands-that-nobody-hears",
-    "bombs",
-    "damaged-bytes",
-    "damaged-csv",
     "damaged-evaluations",
     "damaged-studies",
     "killed-training",

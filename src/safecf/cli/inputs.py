@@ -17,7 +17,7 @@ from safecf.data.datasets.synthetic import SHAPES, synthetic
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
 from safecf.data.splits.split_files import is_split, read
-from safecf.errors import choose
+from safecf.errors import choose, shown
 from safecf.models import MODELS, Recommender
 from safecf.models.options import check_options
 
@@ -144,7 +144,9 @@ def make_model(spec: str, random_state: int | None = 0) -> tuple[str, Recommende
     for setting in filter(None, text.split(",")):
         key, sign, value = setting.partition("=")
         if not sign:
-            raise ValueError(f"{spec!r}: {setting!r} is no option=value; try {name}:factors=32")
+            raise ValueError(
+                f"{shown(spec)}: {shown(setting)} is no option=value; try {name}:factors=32"
+            )
         options[key.strip()] = _value(value.strip())
     for key in options:
         choose(f"option of {kind.__name__}", key, known)
@@ -181,5 +183,5 @@ def _value(text: str) -> Any:
         return float(text)
     try:
         return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return text

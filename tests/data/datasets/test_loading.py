@@ -195,7 +195,7 @@ def test_compressed_files_of_a_data_set(tmp_path):
 
 def test_songs_have_no_ratings(tmp_path):
     path = archive(tmp_path, "msd")
-    with pytest.raises(ValueError, match=r"min_rating is 3, but the Million Song .* has no rat"):
+    with pytest.raises(ValueError, match=r"min_rating=3, but the Million Song .* has no rat"):
         datasets.load("msd", path, min_rating=3)
 
 

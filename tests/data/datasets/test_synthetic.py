@@ -140,14 +140,15 @@ def test_a_shape_takes_options():
     [
         (("demos",), {}, "unknown shape 'demos': did you mean 'demo'"),
         (("demo",), {"taste": 4}, "unknown option 'taste': did you mean 'tastes'"),
-        ((0, 10, 50), {}, "users is 0; it has to be a whole number >= 1"),
-        ((10.5, 10, 50), {}, "users is 10.5; it has to be a whole number"),
+        ((0, 10, 50), {}, "users=0; it has to be a whole number >= 1"),
+        ((10.5, 10, 50), {}, "users=10.5; it has to be a whole number"),
         ((10, 20, 49), {}, r"49, but 10 users with 5 to 10 of the 20 items .* 50 to 100; change"),
-        ((10, 20, 101), {}, "interactions is 101, but 10 users"),
-        ((10, 20, 60), {"hits": 1.5}, "hits is 1.5; it has to be between 0 and 1"),
-        ((10, 20, 60), {"hits": 0.7, "roaming": 0.4}, "roaming is 0.4; it has to be at most 1 - h"),
-        ((10, 20, 60), {"shift": 0}, "shift is 0; it has to be above 0"),
-        ((10, 20, 60), {"spread": float("nan")}, "spread is nan; it has to be at least 0"),
+        ((10, 20, 101), {}, "interactions=101, but 10 users"),
+        ((10, 20, 60), {"hits": 1.5}, "hits=1.5; it has to be between 0 and 1"),
+        ((10, 20, 60), {"hits": 0.7, "roaming": 0.4}, "roaming=0.4; it has to be at most 1 - h"),
+        ((10, 20, 60), {"seed": -1}, "seed=-1 has to be at least 0; try seed=0"),
+        ((10, 20, 60), {"shift": 0}, "shift=0; it has to be above 0"),
+        ((10, 20, 60), {"spread": float("nan")}, "spread=nan; it has to be at least 0"),
     ],
 )
 def test_bad_recipes_are_refused(arguments, options, message):
@@ -161,5 +162,11 @@ def test_items_and_interactions_are_required():
 
 
 def test_too_few_items_for_a_user():
-    with pytest.raises(ValueError, match=r"items is 1: .* at least 5; give 10 items or more, or"):
+    with pytest.raises(ValueError, match=r"items=1: .* at least 5; give 10 items or more, or"):
         synthetic(1, 1, 1)
+
+
+@pytest.mark.parametrize("options", [{"seed": 1.5}, {"seed": None}, {"hits": "much"}])
+def test_options_of_a_recipe_are_numbers(options):
+    with pytest.raises(TypeError, match=r"(seed|hits)=.* has to be a (whole )?number; try"):
+        synthetic(10, 20, 60, **options)

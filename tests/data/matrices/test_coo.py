@@ -1,5 +1,7 @@
 """Ids are numbered by first appearance."""
 
+import tracemalloc
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -49,3 +51,23 @@ def test_strings_of_integers_become_integers_if_nothing_is_lost(texts, expected)
     found = to_numpy(encoder.ids(integers_in_text=True))
     assert found.tolist() == expected
     assert found.dtype == (np.int64 if isinstance(expected[0], int) else object)
+
+
+def test_a_table_is_in_proportion_to_the_rows():
+    for rows in (2, 100_000):
+        ids = np.zeros(rows, dtype=np.int64)
+        ids[-1] = 10**8
+        tracemalloc.start()
+        codes = IdEncoder().codes(pa.array(ids))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert codes.tolist() == [0] * (rows - 1) + [1]
+        assert peak < 4 * coo.SMALLEST_TABLE + 4 * (coo.TABLE_PER_ROW + 32) * rows
+
+
+def test_ids_that_leave_the_table_keep_their_codes():
+    encoder = IdEncoder()
+    assert encoder.codes(pa.array([5, 7, 5])).tolist() == [0, 1, 0]
+    assert encoder.codes(pa.array([2**40, 7, -(2**40), 5])).tolist() == [2, 1, 3, 0]
+    assert encoder.codes(pa.array([6, 2**40])).tolist() == [4, 2]
+    assert encoder.ids().to_pylist() == [5, 7, 2**40, -(2**40), 6]

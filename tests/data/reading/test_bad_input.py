@@ -243,7 +243,7 @@ def test_files_that_are_no_text(tmp_path):
 def test_no_close_column_name_and_min_rating_of_another_type():
     with pytest.raises(ValueError, match=r"no column 'rating' .*; choose another one by rating=$"):
         Interactions.from_frame({"user": [1], "item": [1]}, rating="rating", min_rating=4)
-    with pytest.raises(TypeError, match="min_rating is '2'; it has to be a number"):
+    with pytest.raises(TypeError, match="min_rating='2'; it has to be a number"):
         Interactions.from_frame({"user": [1], "item": [1]}, rating="rating", min_rating="2")
 
 

@@ -142,9 +142,13 @@ def test_damaged_arrow_arrays_are_refused():
     offsets = pa.py_buffer(np.array([0, 1], dtype=np.int32))
     wrong = pa.StringArray.from_buffers(1, offsets, pa.py_buffer(b"\xff"))
     beyond = pa.DictionaryArray.from_arrays(pa.array([7]), pa.array(["a"]), safe=False)
-    for ids in (wrong, beyond):
+    coded = pa.DictionaryArray.from_arrays(pa.array([0]), wrong)
+    for ids in (beyond, coded):
         with pytest.raises(ValueError, match=r"column 'user' is damaged \(.*\); write it anew"):
             Interactions.from_frame(pa.table({"user": ids, "item": [1]}))
+    ids = pa.chunked_array([["a", "b"], wrong])
+    with pytest.raises(ValueError, match=r"column 'user', row 2 .*: it is not UTF-8; write it"):
+        Interactions.from_frame(pa.table({"user": ids, "item": [1, 2, 3]}))
 
 
 @pytest.mark.parametrize("paths", [b"log.csv", 3, None, [3], [b"log.csv"]])
@@ -167,7 +171,7 @@ def test_an_empty_path_is_not_this_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("column", [None, True, 1.5, ["user"], ("user",)])
 def test_columns_are_names_or_positions(column):
-    with pytest.raises(TypeError, match=r"user is .*; give the name of a column, or its position"):
+    with pytest.raises(TypeError, match=r"user=.*; give the name of a column, or its position"):
         Interactions.from_frame({"user": [1], "item": [2]}, user=column)
 
 

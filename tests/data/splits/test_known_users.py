@@ -206,10 +206,10 @@ def test_labels_follow_their_users_in_temporal_splits():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"share": 0}, "share is 0; it has to lie between 0 and 1"),
-        ({"share": float("nan")}, "share is nan; it has to lie"),
-        ({"share": 0.5, "validation_share": 0.5}, "validation_share is 0.5; .* 0.5 of the test be"),
-        ({"validation_share": -0.1}, "validation_share is -0.1; it has to be at least 0"),
+        ({"share": 0}, "share=0; it has to lie between 0 and 1"),
+        ({"share": float("nan")}, "share=nan; it has to lie"),
+        ({"share": 0.5, "validation_share": 0.5}, "validation_share=0.5; .* 0.5 of the test be"),
+        ({"validation_share": -0.1}, "validation_share=-0.1; it has to be at least 0"),
         ({"groups": ["a", "b"]}, r"groups has shape \(2,\), while there are .* users; give one"),
     ],
 )
@@ -240,7 +240,7 @@ def test_bad_times_are_refused():
     with pytest.raises(ValueError, match="timestamps, entry 0: there is no time"):
         temporal(users[:2], items[:2], np.array(["NaT", "2024-01-01"], dtype="datetime64[D]"))
     for cutoff in (-1, 5000):
-        with pytest.raises(ValueError, match=f"cutoff is {cutoff}, but all .* choose a time in be"):
+        with pytest.raises(ValueError, match=f"cutoff={cutoff}, but all .* choose a time in be"):
             temporal(users, items, times, cutoff=cutoff)
     with pytest.raises(ValueError, match=r"0 are left to train on, .* change cutoff, share or"):
         temporal(users, items, np.zeros_like(times))
@@ -257,7 +257,7 @@ def test_every_format_of_a_cutoff():
         for cutoff in ("1990-01-01", moment, moment.item(), "1990-01-01T01:00:00+01:00"):
             assert parts_of(temporal(users, items, written, cutoff=cutoff)) == expected
     numbers = np.arange(times.size) * 1000
-    with pytest.raises(ValueError, match="cutoff is 2024-05-01, but all interactions are between"):
+    with pytest.raises(ValueError, match="cutoff=2024-05-01, but all interactions are between"):
         temporal(users, items, numbers, cutoff="2024-05-01")
     with pytest.raises(ValueError, match="cutoff, entry 0: 'noon' is no time"):
         temporal(users, items, times, cutoff="noon")

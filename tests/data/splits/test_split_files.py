@@ -1,6 +1,7 @@
 """The six files of a split: what is written is read back, and everything else is refused."""
 
 import os
+import resource
 import tempfile
 from pathlib import Path
 
@@ -86,6 +87,19 @@ def test_line_breaks_in_ids_are_refused_before_writing(tmp_path, line_break):
     split = log.strong_generalization(heldout=4, min_interactions=1)
     with pytest.raises(ValueError, match=r"item 'last.*item' \(column \d\) holds a line break"):
         write_split(split, log, tmp_path / "split")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_is_named_with_the_file(tmp_path):
+    log = log_of(8, 0, None)
+    split = log.strong_generalization(heldout=4, min_interactions=1)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"cannot write the file: File too large.*train\.csv"):
+            write_split(split, log, tmp_path / "split")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert os.listdir(tmp_path) == []
 
 

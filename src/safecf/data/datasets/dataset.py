@@ -89,7 +89,7 @@ class DataSet:
             return layout
         if layout.rating is None:
             raise ValueError(
-                f"min_rating is {min_rating}, but {self.title} has no ratings; leave it out"
+                f"min_rating={min_rating}, but {self.title} has no ratings; leave it out"
             )
         return replace(layout, min_rating=min_rating)
 

@@ -8,7 +8,7 @@ from safecf.data.datasets.download import cache_folder, fetch
 from safecf.data.datasets.movielens import ML_1M, ML_20M
 from safecf.data.datasets.msd import MSD
 from safecf.data.reading.layout import Column, Layout
-from safecf.data.reading.paths import PARQUET, TEXT, Paths, find_files
+from safecf.data.reading.paths import PARQUET, TEXT, Paths, check_plain, find_files
 from safecf.data.reading.sources import file_source
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
@@ -107,6 +107,7 @@ def locate(
 ) -> Path:
     """Return the file to read; download it if it is not found."""
     if path is not None:
+        check_plain(Path(path))
         file = dataset.find(path)
         if file is None:
             names = " or ".join((*dataset.files, dataset.archive))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from safecf.checks import check_integer, check_number
 from safecf.errors import choose
 
 # Balls per item of an urn: enough for rare items to have one.
@@ -21,7 +22,7 @@ MAX_ROUNDS = 12
 
 def _check(holds: bool, name: str, value: object, wanted: str) -> None:
     if not holds:
-        raise ValueError(f"{name} is {value}; it has to be {wanted}")
+        raise ValueError(f"{name}={value!r}; it has to be {wanted}")
 
 
 @dataclass(frozen=True)
@@ -60,25 +61,29 @@ class Recipe:
             value: Any = getattr(self, name)
             whole = isinstance(value, int | np.integer)
             _check(whole and bool(value >= 1), name, value, "a whole number >= 1")
-        for name in ("skew", "exponent", "spread", "seed"):
-            _check(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
+        check_integer("seed", self.seed, 0, default=0)
+        for name in ("skew", "exponent", "spread"):
+            _check(self._number(name) >= 0, name, getattr(self, name), "at least 0")
         for name in ("shift", "variety"):
-            _check(getattr(self, name) > 0, name, getattr(self, name), "above 0")
+            _check(self._number(name) > 0, name, getattr(self, name), "above 0")
         for name in ("overlap", "hits", "roaming"):
-            _check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
+            _check(0 <= self._number(name) <= 1, name, getattr(self, name), "between 0 and 1")
         _check(self.hits + self.roaming <= 1, "roaming", self.roaming, "at most 1 - hits")
         if self.longest < self.shortest:
             raise ValueError(
-                f"items is {self.items:,}: a user likes at most half of them, but at least "
+                f"items={self.items}: a user likes at most half of them, but at least "
                 f"{self.shortest}; give {2 * self.shortest:,} items or more, or lower shortest"
             )
         fewest, most = self.users * self.shortest, self.users * self.longest
         if not fewest <= self.interactions <= most:
             raise ValueError(
-                f"interactions is {self.interactions:,}, but {self.users:,} users with "
+                f"interactions={self.interactions}, but {self.users:,} users with "
                 f"{self.shortest} to {self.longest} of the {self.items:,} items each have "
                 f"{fewest:,} to {most:,}; change interactions, users or items"
             )
+
+    def _number(self, name: str) -> float:
+        return check_number(name, getattr(self, name), default=getattr(Recipe, name))
 
     @property
     def longest(self) -> int:

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from safecf.data.limits import MOST_IDS, MOST_ROWS
 from safecf.data.reading.columns import read_columns
-from safecf.data.reading.layout import Layout, Source
+from safecf.data.reading.layout import Layout, Source, name_all
 from safecf.data.reading.times import UNIT
 
 # Large, because strings are hashed anew for every block, together with all ids so far.
 ROWS_PER_BLOCK = 2**22
-# Integer ids in a range up to this size are looked up in a table, others are hashed.
+# Integer ids in a range up to these sizes are looked up in a table, others are hashed.
 LARGEST_TABLE = 2**27
+SMALLEST_TABLE, TABLE_PER_ROW = 2**20, 32
 ID_ROLES = ("user", "item", "group")
 VALUE_TYPES = {"rating": np.float32, "weight": np.float32, "timestamp": UNIT}
 
@@ -73,12 +74,12 @@ def read_coo(
             for role, part in parts.items():
                 part.append(arrays[role].to_numpy().astype(VALUE_TYPES[role], copy=False))
     if num_rows == 0:
-        shown = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        where = name_all(names)
         if num_batches and layout.min_rating is not None:
             raise ValueError(
-                f"{shown}: no row has a rating of {layout.min_rating:g} or more; lower min_rating"
+                f"{where}: no row has a rating of {layout.min_rating:g} or more; lower min_rating"
             )
-        raise ValueError(f"{shown}: there are no rows; check how the data was written")
+        raise ValueError(f"{where}: there are no rows; check how the data was written")
     codes: dict[str, Any] = {role: column.codes() for role, column in ids.items()}
     # pop frees the parts of one column before the next is concatenated
     kept = {role: np.concatenate(parts.pop(role)) for role in list(parts)}
@@ -150,6 +151,7 @@ class IdEncoder:
         # _table[v - _low] is the code of the integer v, -1 if v is new; None: ids are hashed
         self._table: NDArray[np.int32] | None = np.empty(0, dtype=np.int32)
         self._low = 0
+        self._rows = 0
 
     def codes(self, values: Any) -> NDArray[np.int32]:
         """Return the codes of a block of values; new values get the next codes."""
@@ -193,16 +195,18 @@ class IdEncoder:
         """Extend the table to hold these numbers; return False if it would be too large."""
         if self._table is None:
             return False
+        self._rows += numbers.size
+        largest = min(SMALLEST_TABLE + TABLE_PER_ROW * self._rows, LARGEST_TABLE)
         low, high = int(numbers.min()), int(numbers.max()) + 1
         if self._table.size:
             if self._low <= low and high <= self._low + self._table.size:
                 return True
             low, high = min(low, self._low), max(high, self._low + self._table.size)
-        if high - low > LARGEST_TABLE:
+        if high - low > largest:
             self._table = None
             return False
         # Twice the size that is needed, so that slowly growing ids do not copy it every time.
-        table = np.full(min(2 * (high - low), LARGEST_TABLE), -1, dtype=np.int32)
+        table = np.full(min(2 * (high - low), largest), -1, dtype=np.int32)
         at = self._low - low if self._table.size else 0
         table[at : at + self._table.size] = self._table
         self._table, self._low = table, low

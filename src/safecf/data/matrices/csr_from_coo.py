@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from safecf.data.limits import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from safecf.data.matrices.csr import Csr
-from safecf.errors import choose
+from safecf.errors import choose, shown
 
 Codes = NDArray[np.int32]
 Floats = NDArray[Any]
@@ -55,7 +55,7 @@ class PairError(ValueError):
 
     def named(self, user: object, item: object) -> ValueError:
         """Return the error with the ids of user and item."""
-        return ValueError(self.text.format(pair=f"user {user!r} with item {item!r}"))
+        return ValueError(self.text.format(pair=f"user {shown(user)} with item {shown(item)}"))
 
 
 def csr_from_coo(

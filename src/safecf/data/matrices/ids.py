@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from safecf.data.matrices.csr import Csr
 from safecf.data.reading.arrow import load_pandas
+from safecf.errors import shown
 
 # int64 numbers, or str objects; position n is the id of row or column n
 IdArray = NDArray[np.int64] | NDArray[np.object_]
@@ -39,7 +40,9 @@ def check_ids(ids: ArrayLike | None, size: int, name: str) -> IdArray | None:
         )
     repeated = find_repeated(found)
     if repeated is not None:
-        raise ValueError(f"{name} holds {repeated!r} more than once; give every row its own id")
+        raise ValueError(
+            f"{name} holds {shown(repeated)} more than once; give every row its own id"
+        )
     return found
 
 
@@ -58,7 +61,7 @@ def _check_text(ids: IdArray, name: str) -> None:
         lone = problem.object[problem.start]
         at = next(at for at, text in enumerate(ids) if lone in text)
         raise ValueError(
-            f"{name} holds {ids[at][:50]!r} at {at}, which is no valid text; replace the "
+            f"{name} holds {shown(ids[at])} at {at}, which is no valid text; replace the "
             "surrogates, as in text.encode(errors='replace').decode()"
         ) from None
 
@@ -126,7 +129,8 @@ class Index:
         rows = self.find(asked)
         if (rows < 0).any():
             unknown = np.atleast_1d(np.asarray(asked)).tolist()[int(np.argmin(rows))]
-            example = self._ids[:1].tolist()
-            known = f"{self._ids.size:,} are known, the first is {example[0]!r}" if example else ""
-            raise KeyError(f"unknown {name} {unknown!r}: {known or 'none are known'}")
+            known = "none are known"
+            for example in self._ids[:1].tolist():
+                known = f"{self._ids.size:,} are known, the first is {shown(example)}"
+            raise KeyError(f"unknown {name} {shown(unknown)}: {known}")
         return rows

@@ -1,5 +1,6 @@
 """The columns of a `Source`, checked and converted to the types of the library."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,9 @@ def _valid(array: Any, place: Place) -> Any:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as problem:
+        row = re.search(r"Invalid UTF8 sequence at string index (\d+)", str(problem))
+        if row and not pa.types.is_dictionary(array.type):
+            raise ValueError(f"{place.at(int(row[1]))}: it is not UTF-8; write it anew") from None
         raise ValueError(
             f"{place.column} is damaged ({one_line(problem)}); write it anew"
         ) from None

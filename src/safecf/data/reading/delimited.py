@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.csv
 
 from safecf.data.reading.layout import Layout, Source, find_columns, name_by_role
-from safecf.data.reading.paths import name_damaged_file
+from safecf.data.reading.paths import name_damaged_file, one_line
+from safecf.errors import shown
 
 BYTES_PER_BATCH = 2**23
 LONGEST_LINE = 2**20
-LONGEST_SHOWN = 60
 SEPARATORS = (",", ";", "\t", "|", "::")
 NUMERIC = ("rating", "weight")
 
@@ -182,10 +182,9 @@ class _Text:
         count = {each: line.count(each) for each in (*SEPARATORS, self.layout.separator)}
         likely = max(count, key=lambda each: (count[each], len(each)))
         if count[likely] > count[self.layout.separator]:
-            shown = line if len(line) <= LONGEST_SHOWN else line[:LONGEST_SHOWN] + "…"
             raise ValueError(
-                f"{self.name}: line 1, {shown!r}, is not separated by {self.layout.separator!r}; "
-                f"try separator={likely!r}"
+                f"{self.name}: line 1, {shown(line)}, is not separated by "
+                f"{self.layout.separator!r}; try separator={likely!r}"
             ) from None
 
     def line_of(self, row: int) -> str:
@@ -206,11 +205,19 @@ class _Text:
     def _translate(self, problem: Exception, positions: dict[str, int]) -> str:
         """Translate pyarrow's CSV errors."""
         if isinstance(problem, UnicodeError):
-            return f"{self.name}: {self._wrong_encoding()}"
+            return f"{self.name}: {self._undecodable_line()}{self._wrong_encoding()}"
         text = str(problem)
         record = re.search(r"Row #(\d+)", text)
         line = f"{self.line_of(int(record[1]) - 1 - self.header_lines)}: " if record else ""
         return f"{self.name}: {line}{self._explain(text, positions)}"
+
+    def _undecodable_line(self) -> str:
+        """Name the first line with bytes that the encoding does not have."""
+        with self._decoded() as text:
+            for number, line in enumerate(text, 1):
+                if "\ufffd" in line:
+                    return f"line {number}: "
+        return ""
 
     def _explain(self, problem: str, positions: dict[str, int]) -> str:
         lengths = re.search(r"Expected (\d+) columns, got (\d+)", problem)
@@ -233,10 +240,10 @@ class _Text:
             at = int(wrong[1])
             column = self.layout.columns[roles[at]] if at in roles else at
             return (
-                f"column {column!r} holds {wrong[3][:50]!r}, not a number; correct it, or check "
+                f"column {column!r} holds {shown(wrong[3])}, not a number; correct it, or check "
                 "header= and separator="
             )
-        return f"{problem}; check separator= and the quotes in the file"
+        return f"{one_line(problem)}; check separator= and the quotes in the file"
 
     def _wrong_encoding(self) -> str:
         known = "UTF-8" if self.encoding.startswith("utf-8") else self.encoding

@@ -8,11 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from safecf.errors import shown
+
 # a name, or a position counted from 0
 Column = str | int
-
-# the longest column name that error messages show whole
-LONGEST_SHOWN = 60
 
 # what a column can hold
 ROLES = ("user", "item", "rating", "weight", "timestamp", "group")
@@ -46,16 +45,16 @@ class Layout:
             wrong = isinstance(column, bool) or not isinstance(column, str | int)
             if wrong and (column is not None or role in ("user", "item")):
                 raise TypeError(
-                    f"{role} is {column!r}; give the name of a column, or its position from 0"
+                    f"{role}={column!r}; give the name of a column, or its position from 0"
                 )
         lowest: Any = self.min_rating
         if lowest is None:
             return
         if isinstance(lowest, bool) or not isinstance(lowest, numbers.Real):
-            raise TypeError(f"min_rating is {lowest!r}; it has to be a number, try min_rating=4")
+            raise TypeError(f"min_rating={lowest!r}; it has to be a number, try min_rating=4")
         if self.rating is None:
             raise ValueError(
-                f"min_rating is {lowest}, but no column holds the ratings; try rating='rating'"
+                f"min_rating={lowest}, but no column holds the ratings; try rating='rating'"
             )
 
     @property
@@ -77,6 +76,15 @@ class Source:
     place: Callable[[int], str] = "row {} (counted from 0)".format
 
 
+def name_all(names: Sequence[str]) -> str:
+    """Name the first source, and say how many more there are.
+
+    >>> name_all(["a.csv", "b.csv"])
+    'a.csv and 1 more'
+    """
+    return names[0] + (f" and {len(names) - 1} more" if names[1:] else "")
+
+
 def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) -> dict[str, int]:
     """Return the position of every role's column among `names`; raise if one is missing."""
     positions = {}
@@ -91,19 +99,15 @@ def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) 
         elif isinstance(column, int) and 0 <= column < len(names):
             positions[role] = column
         else:
-            shown = ", ".join(map(_short, names[:20])) + (", …" if names[20:] else "")
+            known = ", ".join(map(shown, names[:20])) + (", …" if names[20:] else "")
             near = difflib.get_close_matches(str(column).lower(), names, n=1, cutoff=0.5)
             near += [name for name in names if name.lower().startswith(str(column).lower())]
-            remedy = f"try {role}={_short(near[0])}" if near else f"choose another one by {role}="
+            remedy = f"try {role}={shown(near[0])}" if near else f"choose another one by {role}="
             raise ValueError(
                 f"{source}: there is no column {column!r} for the {role}; it has "
-                f"{shown or 'no columns at all'}; {remedy}"
+                f"{known or 'no columns at all'}; {remedy}"
             )
     return positions
-
-
-def _short(name: str) -> str:
-    return repr(name) if len(name) <= LONGEST_SHOWN else repr(name[:LONGEST_SHOWN]) + "…"
 
 
 def name_by_role(batch: Any, columns: Mapping[str, int | str]) -> Any:

@@ -1,8 +1,11 @@
 """The files that a path, a folder or a pattern stands for, opened and decompressed."""
 
+import errno
 import glob
 import lzma
 import os
+import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -12,8 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from safecf.errors import shown
+
 PathLike = str | os.PathLike[str]
 Paths = PathLike | Iterable[PathLike]
+
+LONGEST_REASON = 300  # characters of another library's message in ours
 
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".xz", ".zip")
 PARQUET = (".parquet", ".pq")
@@ -45,6 +52,7 @@ def find_files(paths: Paths, suffixes: tuple[str, ...]) -> list[Path]:
             files = [file for file in sorted(path.rglob("*")) if _matches(file, path, suffixes)]
             problem = f"the folder has no file that ends in {', '.join(suffixes)}"
         elif path.exists():
+            check_plain(path)
             files, problem = [path], ""
         else:
             pattern = os.fspath(entry)
@@ -61,6 +69,14 @@ def find_files(paths: Paths, suffixes: tuple[str, ...]) -> list[Path]:
     if not found:
         raise FileNotFoundError("the list of paths is empty; give at least one file")
     return found
+
+
+def check_plain(path: Path) -> None:
+    """Raise if the path is a pipe, a socket or a device: reading it might never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        mode = path.stat().st_mode
+        kind = "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
+        raise OSError(f"{path}: it is a {kind}, not a file; copy the data into a file")
 
 
 def _matches(file: Path, folder: Path, suffixes: tuple[str, ...]) -> bool:
@@ -80,22 +96,22 @@ def open_file(path: Path) -> Any:
 
 def open_member(archive: Path, member: str) -> Any:
     """Open a file within a zip archive, without extracting it."""
-    with zipfile.ZipFile(archive) as opened:
+    with name_damaged_zip(archive), zipfile.ZipFile(archive) as opened:
         return opened.open(member)
 
 
 def list_members(archive: Path) -> list[str]:
     """Return the names of the files within a zip archive."""
-    with name_damaged_file(str(archive)), zipfile.ZipFile(archive) as opened:
+    with name_damaged_zip(archive), zipfile.ZipFile(archive) as opened:
         return [info.filename for info in opened.infolist() if not info.is_dir()]
 
 
 def _only_member(path: Path) -> str:
     members = list_members(path)
     if len(members) != 1:
-        shown = ", ".join(members[:5]) + (", …" if members[5:] else "")
+        first = ", ".join(map(shown, members[:5])) + (", …" if members[5:] else "")
         raise ValueError(
-            f"{path}: it holds {len(members)} files ({shown}), where one is expected; extract the "
+            f"{path}: it holds {len(members)} files ({first}), where one is expected; extract the "
             "one with the interactions"
         )
     return members[0]
@@ -115,16 +131,34 @@ def name_damaged_file(name: str) -> Iterator[None]:
     except (EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as problem:
         raise ValueError(_damaged(name, problem)) from problem
     except OSError as problem:
-        # Arrow's own errors have no errno; those of the operating system name the file already.
-        if problem.errno is not None:
-            raise
-        raise ValueError(_damaged(name, problem)) from problem
+        # Arrow's own errors have no errno; with another one, the operating system has failed.
+        if problem.errno in (None, errno.EINVAL):
+            raise ValueError(_damaged(name, problem)) from problem
+        if problem.filename is None:
+            raise OSError(problem.errno, os.strerror(problem.errno), name) from problem
+        raise
+
+
+@contextmanager
+def name_damaged_zip(archive: Path) -> Iterator[None]:
+    """Turn zipfile's errors into a ValueError that names the archive."""
+    with name_damaged_file(str(archive)):
+        try:
+            yield
+        except (NotImplementedError, RuntimeError) as problem:
+            raise ValueError(
+                f"{archive}: it is encrypted, or compressed in a way that is not supported "
+                f"({one_line(problem)}); extract it"
+            ) from problem
+        except (struct.error, ValueError) as problem:
+            raise ValueError(_damaged(str(archive), problem)) from problem
 
 
 def _damaged(name: str, problem: Exception) -> str:
     return f"{name}: it is cut off or damaged ({one_line(problem)}); copy or download it again"
 
 
-def one_line(problem: Exception) -> str:
-    """Return the message of an error without line breaks."""
-    return " ".join(str(problem).split())
+def one_line(problem: object) -> str:
+    """Return the message of another library without line breaks, shortened."""
+    text = " ".join(str(problem).split())
+    return text if len(text) <= LONGEST_REASON else text[:LONGEST_REASON] + "…"

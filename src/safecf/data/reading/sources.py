@@ -11,6 +11,7 @@ from safecf.data.reading.arrow import load_pandas
 from safecf.data.reading.delimited import delimited_source
 from safecf.data.reading.layout import Layout, Source, find_columns, name_by_role
 from safecf.data.reading.paths import PARQUET, name_damaged_file, one_line, open_file
+from safecf.errors import shown
 
 FRAME = "frame"  # its name in error messages
 ROWS_PER_BATCH = 2**20
@@ -117,21 +118,21 @@ def _table(labels: list[Any], wanted: list[int], column: Callable[[int], Any]) -
         values = column(at)
         if isinstance(values, str | bytes | Set | Mapping):
             raise TypeError(
-                f"{FRAME}: column {labels[at]!r} is a {type(values).__name__}; give an array or a "
-                "list with one value per row"
+                f"{FRAME}: column {shown(labels[at])} is a {type(values).__name__}; give an array "
+                "or a list with one value per row"
             )
         try:
             known = isinstance(values, pa.Array | pa.ChunkedArray)
             arrays.append(values if known else pa.array(values, from_pandas=True))
         except UnicodeEncodeError as problem:
             raise ValueError(
-                f"{FRAME}: column {labels[at]!r} holds {problem.object[:50]!r}, which is no valid "
-                "text; replace the surrogates, as in text.encode(errors='replace').decode()"
+                f"{FRAME}: column {shown(labels[at])} holds {shown(problem.object)}, which is no "
+                "valid text; replace the surrogates, as in text.encode(errors='replace').decode()"
             ) from problem
         except (OverflowError, TypeError, pa.ArrowException) as problem:
-            reason = "; ".join(str(part) for part in problem.args)
+            reason = one_line("; ".join(str(part) for part in problem.args))
             raise TypeError(
-                f"{FRAME}: column {labels[at]!r}: {reason}; cast it to numbers or to strings"
+                f"{FRAME}: column {shown(labels[at])}: {reason}; cast it to numbers or to strings"
             ) from problem
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from safecf.data.reading.arrow import load_pandas
+from safecf.errors import shown
 
 UNIT = "datetime64[us]"
 MICROSECONDS = pa.timestamp("us")
@@ -104,7 +105,7 @@ def _parse(strings: Any) -> Any:
     row = max(_first_misfit(strings, kind) for kind in STRING_FORMATS)
     raise BadTimeError(
         row,
-        f"{strings[row].as_py()[:50]!r} is no time, or written in another way than those before; "
+        f"{shown(strings[row].as_py())} is no time, or written in another way than those before; "
         "write all of them as 2024-05-01T13:00:00, all with a zone or none, or as seconds since "
         "1970",
     )

@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from safecf.checks import check_integer
 from safecf.data.limits import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.matrices.read_only import ReadOnly
+from safecf.data.splits.protocol import SEED
 from safecf.errors import ParameterWarning, warn
 
 Integers = NDArray[np.integer[Any]]
@@ -54,6 +56,12 @@ class Split(ReadOnly):
         return Interactions.from_csr(
             self.train, user_ids=self.user_ids[: self.train.shape[0]], item_ids=self.item_ids
         )
+
+
+def check_seed(seed: object) -> None:
+    """Raise unless numpy takes the seed: a whole number from 0 to 2^32 - 1."""
+    if check_integer("seed", seed, 0, default=SEED) >= 2**32:
+        raise ValueError(f"seed={seed} has to be below 2**32; try seed={SEED}")
 
 
 def first_of_pairs(users: Integers, items: Integers) -> NDArray[np.bool_]:

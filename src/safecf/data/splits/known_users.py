@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from safecf.checks import check_number
 from safecf.data.matrices.csr import check_fits
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.data.matrices.interactions import Interactions
@@ -18,6 +19,7 @@ from safecf.data.splits.held_out import (
     Labels,
     Split,
     check_labels,
+    check_seed,
     check_weights,
     first_of_pairs,
     number_items,
@@ -53,6 +55,7 @@ def per_user_holdout(
     >>> split = per_user_holdout(user_items, share=0.2, validation_share=0)
     """
     _check_shares(share, validation_share)
+    check_seed(seed)
     given = matrix if isinstance(matrix, Interactions) else None
     csr = check_matrix(matrix, name="matrix") if given is None else given.users
     check_fits(csr.num_columns, csr.num_rows, csr.nnz, "matrix by column")
@@ -195,7 +198,7 @@ def _find_cutoff(times: NDArray[Any], cutoff: Any) -> int:
     start = int(np.searchsorted(times, moment))
     if not 0 < start < times.size:
         raise ValueError(
-            f"cutoff is {cutoff}, but all interactions are between {times[0]} and {times[-1]}, "
+            f"cutoff={cutoff}, but all interactions are between {times[0]} and {times[-1]}, "
             "with none on one side of it; choose a time in between"
         )
     return start
@@ -215,10 +218,11 @@ def _checked_times(timestamps: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _check_shares(share: float, validation_share: float) -> None:
-    if not 0 < share < 1:
-        raise ValueError(f"share is {share}; it has to lie between 0 and 1")
-    if not 0 <= validation_share < 1 - share:
+    if not 0 < check_number("share", share, default=HIDDEN_SHARE) < 1:
+        raise ValueError(f"share={share}; it has to lie between 0 and 1")
+    wanted = check_number("validation_share", validation_share, default=VALIDATION_SHARE)
+    if not 0 <= wanted < 1 - share:
         raise ValueError(
-            f"validation_share is {validation_share}; it has to be at least 0, and with the share "
+            f"validation_share={validation_share}; it has to be at least 0, and with the share "
             f"{share} of the test below 1"
         )

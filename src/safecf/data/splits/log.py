@@ -13,7 +13,7 @@ from safecf.data.matrices.csr_from_coo import Cleaning, PairError, csr_from_coo,
 from safecf.data.matrices.ids import IdArray, sort_by_appearance, sort_by_id, to_numpy
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.matrices.read_only import ReadOnly
-from safecf.data.reading.layout import Layout, Source
+from safecf.data.reading.layout import Layout, Source, name_all
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.known_users import per_user_holdout, temporal
 from safecf.data.splits.protocol import HELDOUT_SHARE, MIN_INTERACTIONS
@@ -21,6 +21,7 @@ from safecf.data.splits.strong_generalization import (
     repeated_strong_generalization,
     strong_generalization,
 )
+from safecf.errors import shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,12 +50,15 @@ class Log(ReadOnly):
     @classmethod
     def from_sources(cls, sources: Iterable[Source], layout: Layout) -> "Log":
         """Read files, one after the other; ids become integers if all of them are."""
+        sources = list(sources)
         coo = read_coo(sources, layout, integers_in_text=True)
         users, user_ids = sort_by_id(coo.users, coo.user_ids)
         items, item_ids = sort_by_id(coo.items, coo.item_ids)
         groups = None
         if coo.group is not None:
-            groups = to_numpy(coo.group_ids)[_label_per_user(users, coo.group, user_ids)]
+            where = name_all([each.name for each in sources])
+            labels = _label_per_user(users, coo.group, user_ids, where)
+            groups = to_numpy(coo.group_ids)[labels]
         return cls(users, items, user_ids, item_ids, coo.rating, coo.weight, coo.timestamp, groups)
 
     @classmethod
@@ -233,7 +237,7 @@ class Log(ReadOnly):
 
 
 def _label_per_user(
-    users: NDArray[np.int32], labels: NDArray[np.int32], user_ids: IdArray
+    users: NDArray[np.int32], labels: NDArray[np.int32], user_ids: IdArray, where: str
 ) -> NDArray[np.int32]:
     """Return one label per user; raise if a user's rows have different labels."""
     label = np.empty(user_ids.size, dtype=np.int32)
@@ -242,7 +246,7 @@ def _label_per_user(
     if other.size:
         user = user_ids[users[other[:1]]].tolist()[0]
         raise ValueError(
-            f"user {user!r} has more than one group; give every user one label, the same in all "
-            "rows"
+            f"{where}: user {shown(user)} has more than one group; give every user one label, the "
+            "same in all rows"
         )
     return label

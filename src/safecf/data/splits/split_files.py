@@ -9,8 +9,9 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from safecf.data.reading.layout import Layout
 from safecf.data.reading.sources import text_source
 from safecf.data.splits.held_out import HeldOut, Ids, Integers, Split, sparse
 from safecf.data.splits.log import Log
+from safecf.errors import shown
 
 NAMES = (
     "train.csv",
@@ -53,12 +55,14 @@ def write_split(split: Split, log: Log, folder: Path) -> None:
     work.mkdir()
     try:
         for name, (uid, sid) in zip(NAMES, _parts(split, log), strict=False):
-            _write_pairs(work / name, uid, sid)
-        ids = "".join(f"{item}\n" for item in split.item_ids.tolist())
-        (work / NAMES[-1]).write_text(ids, encoding="utf8", newline="\n")
+            with _naming(folder / name), (work / name).open("wb") as file:
+                _write_pairs(file, uid, sid)
+        with _naming(folder / NAMES[-1]), (work / NAMES[-1]).open("wb") as file:
+            file.writelines(f"{item}\n".encode() for item in split.item_ids.tolist())
         folder.mkdir(exist_ok=True)
         for name in NAMES:
-            (work / name).replace(folder / name)
+            with _naming(folder / name):
+                (work / name).replace(folder / name)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -126,7 +130,7 @@ def _check_lines(ids: Ids) -> None:
     for number, each in enumerate(ids.tolist()):
         if isinstance(each, str) and len(f"{each}.".splitlines()) > 1:
             raise ValueError(
-                f"item {each[:50]!r} (column {number}) holds a line break, while a line of "
+                f"item {shown(each)} (column {number}) holds a line break, while a line of "
                 f"{NAMES[-1]} is one item; replace the line breaks in the item ids"
             )
 
@@ -147,7 +151,7 @@ def _read_items(path: Path) -> IdArray:
     again = np.flatnonzero(codes != np.arange(codes.size))
     if again.size:
         raise ValueError(
-            f"{path}: line {again[0] + 1}: {lines[again[0]][:50]!r} is in an earlier line, too; "
+            f"{path}: line {again[0] + 1}: {shown(lines[again[0]])} is in an earlier line, too; "
             "give every item one line"
         )
     return to_numpy(encoder.ids(integers_in_text=True))
@@ -224,8 +228,17 @@ def _contains(matrix: Any, rows: NDArray[np.int64], columns: NDArray[np.int64]) 
     return np.isin(rows * width + columns, entries)
 
 
-def _write_pairs(path: Path, uid: NDArray[np.int64], sid: NDArray[np.int64]) -> None:
+def _write_pairs(file: BinaryIO, uid: NDArray[np.int64], sid: NDArray[np.int64]) -> None:
     options = pyarrow.csv.WriteOptions(include_header=False)
-    with path.open("wb") as file:
-        file.write(b"uid,sid\n")
-        pyarrow.csv.write_csv(pa.table({"uid": uid, "sid": sid}), file, options)
+    file.write(b"uid,sid\n")
+    pyarrow.csv.write_csv(pa.table({"uid": uid, "sid": sid}), file, options)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file, and not its temporary copy, if it cannot be written."""
+    try:
+        yield
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        raise OSError(problem.errno, f"cannot write the file: {reason}", str(path)) from problem

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from safecf.checks import check_integer, check_number
 from safecf.data.splits.held_out import (
     HeldOut,
     Integers,
     Split,
     check_labels,
+    check_seed,
     check_weights,
     first_of_pairs,
     number_items,
@@ -53,6 +55,7 @@ def strong_generalization(
     Reference: Liang et al., Variational Autoencoders for Collaborative Filtering, WWW 2018.
     """
     _check_options(heldout, holdout_share)
+    check_seed(seed)
     users, items, values = _unique_pairs(users, items, weights)
     active, row, count = np.unique(users, return_inverse=True, return_counts=True)
     labels = check_labels(groups, active.size)
@@ -64,7 +67,7 @@ def strong_generalization(
     first_validation = first_test - heldout
     if first_validation < 1:
         raise ValueError(
-            f"heldout is {heldout} for validation and again for the test, but only {active.size} "
+            f"heldout={heldout} for validation and again for the test, but only {active.size} "
             f"users have at least {min_interactions} interactions; lower heldout or "
             "min_interactions"
         )
@@ -154,19 +157,19 @@ def repeated_seeds(repeats: int = REPEATS, seed: int = SEED) -> list[int]:
     >>> repeated_seeds(2) == repeated_seeds(50)[:2]
     True
     """
-    if repeats < 1:
-        raise ValueError(f"repeats is {repeats}; ask for at least 1 split")
+    check_integer("repeats", repeats, 1, default=REPEATS)
+    check_seed(seed)
     drawn = np.random.RandomState(seed).randint(0, SEED_BOUND, size=repeats)
     return [int(each) for each in drawn]
 
 
 def _check_options(heldout: Any, holdout_share: float) -> None:
     if isinstance(heldout, bool) or not isinstance(heldout, numbers.Integral):
-        raise TypeError(f"heldout is {heldout!r}; it has to be a whole number of users")
+        raise TypeError(f"heldout={heldout!r}; it has to be a whole number of users")
     if heldout < 1:
-        raise ValueError(f"heldout is {heldout}; hold out at least 1 user per set")
-    if not 0 < holdout_share < 1:
-        raise ValueError(f"holdout_share is {holdout_share}; it has to lie between 0 and 1")
+        raise ValueError(f"heldout={heldout}; hold out at least 1 user per set")
+    if not 0 < check_number("holdout_share", holdout_share, default=HIDDEN_SHARE) < 1:
+        raise ValueError(f"holdout_share={holdout_share}; it has to lie between 0 and 1")
 
 
 def _unique_pairs(
