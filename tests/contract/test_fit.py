@@ -351,7 +351,11 @@ def test_near_misses_get_a_hint(make, data):
 
 
 def test_numpy_numbers_are_numbers(name, make, data):
-    numbers = {"factors": np.int64(4), "regularization": np.float32(0.01), "num_threads": np.int8(1)}
+    numbers = {
+        "factors": np.int64(4),
+        "regularization": np.float32(0.01),
+        "num_threads": np.int8(1),
+    }
     options = {key: value for key, value in numbers.items() if key in options_of(name)}
     plain = {key: value.item() for key, value in options.items()}
     assert_same(fitted(make(**options), data), fitted(make(**plain), data))

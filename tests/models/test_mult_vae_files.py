@@ -30,6 +30,7 @@ def by_hand():
     model.item_factors = rng.normal(size=(ITEMS, FACTORS)).astype(np.float32)
     model.user_factors = np.zeros((USERS, FACTORS), dtype=np.float32)
     model.user_factors[:] = model.fold_in(DATA)
+    model.item_popularity = rng.random(ITEMS, dtype=np.float32)
     model.history = [
         VAEEpoch(1, 3.5, 3.0, 5.0, 0.1, seconds={"training": 0.25}),
         VAEEpoch(2, 2.5, 2.0, 2.5, 0.2, score=0.5, seconds={"training": 0.25, "validation": 1.0}),
