@@ -160,7 +160,7 @@ def test_hostile_files(case):
 
 def test_missing_arrays():
     arrays, header = taken_apart(GOOD)
-    for name in arrays:
+    for name in arrays.keys() - {"item_popularity"}:  # which version 0.1 did not have
         rest = {key: value for key, value in arrays.items() if key != name}
         with pytest.raises(FileFormatError, match="missing"):
             safecf.load(io.BytesIO(put_together(rest, header)))
