@@ -105,6 +105,26 @@ def test_long_names_are_shortened_in_errors(evaluation, place):
     assert len(str(caught.value)) < 500
 
 
+def test_labels_are_read_exactly_and_take_their_own_space(evaluation):
+    """As numpy's strings, the longest label would be stored 80 times, and lose its NUL."""
+    record = evaluation.to_dict()
+    labels = ["a", "a\0", "x" * 10**6] + ["b"] * 77
+    record["users"]["group"] = labels
+    del record["checksum"]
+    found = Evaluation.from_dict(record)
+    assert found.users.group.tolist() == labels
+    assert found.users.group.nbytes < 10**6
+    assert [each.users for each in found.groups(METRIC).scores if each.label == "a"] == [1]
+
+
+@pytest.mark.parametrize("labels", [np.arange(80) % 2 == 0, np.arange(80) % 3, ["a", "b"] * 40])
+def test_groups_come_back_from_json(made_up, labels):
+    before = made_up("m", np.linspace(0, 1, 80), group=np.array(labels))
+    after = Evaluation.from_dict(json.loads(json.dumps(before.to_dict())))
+    assert after.groups(METRIC).scores == before.groups(METRIC).scores
+    assert after.users.group.tolist() == before.users.group.tolist()
+
+
 def test_user_ids_of_64_bits_are_read_exactly(evaluation):
     ids = [2**63 + each for each in range(80)]
     record = evaluation.to_dict()

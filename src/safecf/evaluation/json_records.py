@@ -214,14 +214,16 @@ def _users(record: Record) -> dict[str, Any]:
 
 
 def _labels(record: Record, key: str, size: int) -> NDArray[Any] | None:
-    """Read one label per user, all integers or all strings; or null."""
+    """Read one label per user: all integers, all strings or all booleans; or null."""
     values = record.get(key, list, type(None))
     if values is None:
         return None
     if len(values) != size:
         raise record.error(f"{key!r} has {len(values)} entries for {size} users")
     if not (values and isinstance(values[0], int)):
-        return np.array(record.list(key, str))
+        return np.array(record.list(key, str), dtype=object)
+    if isinstance(values[0], bool):
+        return np.array(record.list(key, bool))
     labels = np.array(record.list(key, int), dtype=object)
     for kind in (np.int64, np.uint64):
         if np.iinfo(kind).min <= labels.min() and labels.max() <= np.iinfo(kind).max:
