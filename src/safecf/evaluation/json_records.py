@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -82,6 +82,13 @@ def options_to_json(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def shortened(message: str) -> str:
+    """Leave out the middle of a message with long values from a file."""
+    if len(message) <= LONGEST:
+        return message
+    return f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
+
+
 class Record:
     """A JSON object that has not been checked, read key by key.
 
@@ -100,10 +107,7 @@ class Record:
 
     def error(self, problem: str) -> FileFormatError:
         """Return an error that says where the problem is and what to try."""
-        text = f"{self.where}: {problem}"
-        if len(text) > LONGEST:
-            text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
-        return FileFormatError(f"{text}; {self.remedy}")
+        return FileFormatError(f"{shortened(f'{self.where}: {problem}')}; {self.remedy}")
 
     def get(self, key: str, *kinds: type) -> Any:
         """Return a value of one of these types; a bool is not an int."""
@@ -149,7 +153,7 @@ class Record:
             raise self.error(f"{key!r} holds a value that is no count")
         return found.astype(np.int64)
 
-    def _finite(self, key: str, values: "list[Any]") -> Floats:
+    def _finite(self, key: str, values: Sequence[Any]) -> Floats:
         """Return numbers as an array, NaN for None; JSON has integers beyond any float, too."""
         try:
             found = np.array([math.nan if v is None else v for v in values], dtype=np.float64)

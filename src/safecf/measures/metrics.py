@@ -98,4 +98,5 @@ def _total(hits: Hits, gains: Floats) -> Floats:
     `hits @ gains` are not: a matrix product adds up in an order that depends on the row.
     """
     users, _ = np.nonzero(hits)
-    return np.bincount(users, np.broadcast_to(gains, hits.shape)[hits], len(hits))
+    gained = np.broadcast_to(gains, hits.shape)[hits]
+    return np.bincount(users, gained, len(hits)).astype(np.float64)
