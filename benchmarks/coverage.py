@@ -15,19 +15,19 @@ Population = Callable[[np.random.Generator, int], Floats]
 
 LARGE = 400_000  # users, by whom the true value is computed
 USERS = (4, 15, 30, 60)  # of whom the worst-off share LEVEL is measured
-INSIDE = (ENOUGH // 2, ENOUGH, 5 * ENOUGH)  # users in the tail
+INSIDE = (ENOUGH // 2, ENOUGH, 5 * ENOUGH // 2)  # users in the tail
 LEVELS = (0.1, LEVEL, 1.0)
 
 
 def like_recall(rng: np.random.Generator, size: int) -> Floats:
-    """Hits among at most 20 held-out items: a few values, of which 0 is the most frequent."""
-    held_out = np.minimum(rng.geometric(0.15, size), 20)
-    return np.asarray(rng.binomial(held_out, rng.beta(1.2, 3.0, size)) / held_out)
+    """Hits among 5 to 20 held-out items: few values, and 0 for 10 % of the users."""
+    held_out = np.minimum(4 + rng.geometric(0.1, size), 20)
+    return np.asarray(rng.binomial(held_out, rng.beta(1.5, 2.5, size)) / held_out)
 
 
 def like_ndcg(rng: np.random.Generator, size: int) -> Floats:
-    """Any value, but 0 for 15 % of the users."""
-    return np.where(rng.random(size) < 0.15, 0.0, rng.beta(1.3, 2.4, size))
+    """Any value, but 0 for 5 % of the users."""
+    return np.where(rng.random(size) < 0.05, 0.0, rng.beta(1.3, 2.4, size))
 
 
 def like_auc(rng: np.random.Generator, size: int) -> Floats:
@@ -51,7 +51,7 @@ def covered(
     for sample in range(samples):
         scores = population(np.random.default_rng([1, sample]), users)
         (low,), (high,) = percentile_interval(resample(scores, [level], resamples, seed=sample))
-        inside += low <= truth <= high
+        inside += bool(low <= truth <= high)
     return inside / samples
 
 
