@@ -46,6 +46,7 @@ def test_places_are_shares_of_the_range():
         LogUniform(1, 10**30),
         LogInteger(1, 2**31 - 1),
         Uniform(-8e307, 8e307),
+        Uniform(0, 10**30),
     ],
 )
 def test_ranges_over_all_floats_have_finite_grids_and_places(each):

@@ -67,6 +67,11 @@ class _Interval:
     def __str__(self) -> str:
         return f"{self.low:.{SHOWN}g} to {self.high:.{SHOWN}g}"
 
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The ends for numpy, which takes no integers beyond 64 bits."""
+        return float(self.low), float(self.high)
+
     def contains(self, value: Any) -> bool:
         """Whether low <= value <= high."""
         return isinstance(value, int | float) and self.low <= value <= self.high
@@ -97,8 +102,7 @@ class LogUniform(_Interval):
 
     def grid(self) -> list[float]:
         """Return `points` values at equal ratios."""
-        ends = float(self.low), float(self.high)
-        return [self.rounded(value) for value in np.geomspace(*ends, self.points)]
+        return [self.rounded(value) for value in np.geomspace(*self._ends, self.points)]
 
     def place(self, value: float) -> float:
         """Return log(value / low) / log(high / low), of any floats."""
@@ -165,7 +169,7 @@ class Uniform(_Interval):
 
     def grid(self) -> list[float]:
         """Return `points` values at equal distances."""
-        return [self.rounded(value) for value in np.linspace(self.low, self.high, self.points)]
+        return [self.rounded(value) for value in np.linspace(*self._ends, self.points)]
 
     def place(self, value: float) -> float:
         """Return (value - low) / (high - low)."""
