@@ -8,6 +8,7 @@ RUNS ?= 1000000
 
 VENV := .venv
 PEERS := build/peers
+FUZZING := build/fuzzing
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 NATIVE := CMakeLists.txt $(shell find cpp -type f)
@@ -29,7 +30,7 @@ help:
 	@echo 'make bench      run a benchmark: NAME=cpu, demo, evaluation, memory, parquet, solvers, synthetic'
 	@echo 'make reproduce  run experiments of the paper: NAME=table-1 ARGS="--seeds 1"; ARGS=--list'
 	@echo 'make sanitize-address, sanitize-thread  run the C++ and the core of the Python tests with a sanitizer'
-	@echo 'make fuzz       fuzz the native core: RUNS=1000000 of each target; needs Clang'
+	@echo 'make fuzz       fuzz the native entries (with Clang) and the parsers (with Atheris): RUNS=1000000 of each'
 	@echo 'make soak       attack the promises for hours, then fuzz and sanitize: NAME=models ARGS="--cases 100"'
 	@echo 'make clean      remove .venv and everything that was built'
 
@@ -70,8 +71,9 @@ sanitize-address sanitize-thread: sanitize-%: $(VENV)/.installed
 	@$(sanitizer_environment_$*) SAFECF_CORE=$(CURDIR)/build/$@/python PYTHONPATH=tests/sanitized \
 	  $(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) $(SANITIZED_TESTS)
 
-fuzz: $(VENV)/.tools
-	@tests/cpp/fuzz/run.sh $(RUNS) $(JOBS)
+fuzz: $(FUZZING)/.installed $(VENV)/.tools
+	@tests/cpp/fuzz/build.sh $(JOBS)
+	@$(FUZZING)/bin/python -m soak.fuzzing --runs $(RUNS) --jobs $(JOBS) $(ARGS)
 
 soak: $(VENV)/.installed
 	@$(BIN)/python -m soak $(NAME) $(ARGS)
@@ -124,4 +126,15 @@ $(PEERS)/.installed: benchmarks/requirements.txt pyproject.toml $(NATIVE) $(shel
 	@echo 'making $(PEERS) with safecf and its peers'
 	@$(PYTHON) -m venv $(PEERS)
 	@$(PEERS)/bin/python -m pip --disable-pip-version-check -qq install -c constraints.txt -r benchmarks/requirements.txt .
+	@touch $@
+
+# Atheris counts the branches of modules that are installed as users install them, not of an
+# editable installation.
+$(FUZZING)/.installed: pyproject.toml $(NATIVE) $(shell find src -name '*.py')
+	@echo 'making $(FUZZING) with safecf and Atheris'
+	@$(PYTHON) -m venv $(FUZZING)
+	@$(FUZZING)/bin/python -m pip --disable-pip-version-check -qq install --upgrade 'pip>=25.1'
+	@$(FUZZING)/bin/python -m pip --disable-pip-version-check -qq install -c constraints.txt .
+	@$(FUZZING)/bin/python -m pip --disable-pip-version-check -qq install -c constraints.txt --group fuzz || \
+	  echo 'there is no Atheris for this Python'
 	@touch $@
