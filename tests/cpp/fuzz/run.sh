@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.sh RUNS JOBS: builds the fuzz targets with Clang and runs each RUNS times, then RUNS times
-# more while a second thread overwrites the index arrays. Inputs that lead to new code are kept in
+# run.sh RUNS JOBS: builds the fuzz targets with Clang and runs each RUNS times, and those that take
+# indices RUNS times more while a second thread overwrites them. Inputs that lead to new code are kept in
 # build/fuzz/corpus, those that fail in build/fuzz/failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
@@ -38,5 +38,5 @@ run_target() { # run_target RUNS BUILD TARGET [scribble]
 }
 export -f run_target
 find $build -maxdepth 1 -name 'fuzz_*' -type f -printf '%f\n' | sed s/^fuzz_// | sort |
-  awk '{ print $1; print $1, "scribble" }' |
+  awk '{ print $1 } !/^(gram|rotate|to_bfloat16|quantile|kernel)/ { print $1, "scribble" }' |
   xargs -P "$jobs" -L 1 bash -c 'run_target "$0" "$@"' "$runs" $build
