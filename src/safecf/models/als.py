@@ -25,12 +25,12 @@ from safecf.models.factor_arrays import Factors32, grown
 from safecf.models.factorization import MatrixFactorization
 from safecf.models.files import Arrays
 from safecf.models.options import (
+    INIT_STD,
     NONNEGATIVE,
     POSITIVE_INTEGER,
     Auto,
     Integer,
     Name,
-    Number,
     check_random_state,
     option,
 )
@@ -110,7 +110,7 @@ class ALSModel(MatrixFactorization):
     iterations: int = option(12, POSITIVE_INTEGER)
     regularization: float | str = option(AUTO, Auto(NONNEGATIVE))
     unobserved_weight: float | str = option(AUTO, Auto(NONNEGATIVE))
-    init_std: float = option(0.1, Number(1e-6, 1e6, "[]"))
+    init_std: float = option(0.1, INIT_STD)
     random_state: Any = option(None, check_random_state)
     num_threads: int = option(0, Integer(0))
     backend: str = option("auto", Name(BACKENDS))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from safecf.als.risk import SMALLEST_BANDWIDTH
 from safecf.defaults import AUTO
 from safecf.errors import choose
 
@@ -116,12 +117,15 @@ def check_device(name: str, value: object, default: object) -> None:
         )
 
 
+# The ends are far beyond what is of use, and such that no product of options overflows in float64.
 POSITIVE_INTEGER = Integer(1)
-NONNEGATIVE = Number(0, math.inf, "[)")
-POSITIVE = Number(0, math.inf, "()")
-SHARE = Number(0, 1, "(]")
+NONNEGATIVE = Number(0, 1e30, "[]")
+EXPONENT = Number(0, 10, "[]")
+SHARE = Number(1e-6, 1, "[]")
+BANDWIDTH = Number(SMALLEST_BANDWIDTH, math.inf, "[]")
 TOLERANCE = Number(0, 1, "()")
 STEP_SIZE = Number(1e-6, 1e6, "[]")  # below, float32 does not change; above, nothing converges
+INIT_STD = Number(1e-6, 1e3, "[]")  # below, squares of factors vanish; above, losses overflow
 
 
 def option(default: Any, rule: Rule) -> Any:

@@ -3,6 +3,7 @@
 import numbers
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,11 +64,13 @@ class Plan:
 
         The watchers see every epoch's record, which is the last one of `history` by then.
         """
+        epochs = self.training.epochs(self.state, iterations)
         try:
-            for record in self.training.epochs(self.state, iterations):
+            for record in epochs:
                 self.history.append(record)
                 if stop_requested([watch(record) for watch in watchers]):
-                    break
+                    with suppress(StopIteration):
+                        epochs.send(True)
         except KeyboardInterrupt as interrupt:
             if not self.history:
                 raise
