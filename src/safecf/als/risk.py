@@ -11,7 +11,6 @@ from safecf.als.kernels import Floats, Kernel
 from safecf.als.population import Population, Smoothing
 from safecf.als.quantile import Psi, smoothed_quantile
 
-
 # Below, a standard deviation of losses is rounding.
 SMALLEST_BANDWIDTH = 1e-30
 

@@ -22,6 +22,7 @@ from safecf.models.options import (
     POSITIVE_INTEGER,
     SHARE,
     STEP_SIZE,
+    STEPS,
     TOLERANCE,
     Auto,
     Name,
@@ -109,7 +110,7 @@ class SmoothedTail(ALSModel):
     tail: float = option(LEVEL, SHARE)
     kernel: str = option("gaussian", Name(KERNELS))
     bandwidth: float | str = option(AUTO, Auto(BANDWIDTH))
-    quantile_steps: int = option(5, POSITIVE_INTEGER)
+    quantile_steps: int = option(5, STEPS)
     quantile_sample: float = option(1.0, SHARE)
 
     def make_risk(self) -> SmoothedCVaR:
