@@ -12,8 +12,6 @@ from safecf.defaults import AUTO
 from safecf.models import MODELS, Recommender, options
 from safecf.models.mult_vae import MultVAE
 
-LARGEST_INTEGER = options.LARGEST_INTEGER
-
 # What numbers without a bound are drawn from, log-uniformly.
 TINY, HUGE = 1e-30, 1e30
 MODERATE = 1e-4, 1e1
@@ -84,7 +82,7 @@ def _drawn(rng: np.random.Generator, name: str, rule: Any, default: Any, *, whol
         case options.Integer():
             low, high = 1, FEASIBLE.get(name, 8)
             if whole and rng.random() < 0.1:
-                low, high = (TOO_MANY if name == "factors" else 1), LARGEST_INTEGER
+                low, high = (TOO_MANY if name == "factors" else 1), rule.high
             return max(rule.low, int(log_uniform(rng, low, high + 1)) - (rule.low == 0))
         case options.Number():
             return _number(rng, rule, whole=whole)
@@ -102,7 +100,8 @@ def _number(rng: np.random.Generator, rule: options.Number, *, whole: bool) -> f
     if rule.high == 1 and rng.random() < 0.7:
         return float(rng.uniform(max(rule.low, 1e-3), 1 - 1e-3))
     low, high = (TINY, HUGE) if whole else MODERATE
-    return min(log_uniform(rng, low, high), float(np.nextafter(rule.high, -math.inf)))
+    drawn = log_uniform(rng, max(low, rule.low), min(high, rule.high))
+    return float(np.clip(drawn, rule.low, np.nextafter(rule.high, -math.inf)))
 
 
 def random_model(

@@ -1,5 +1,6 @@
 """float32 against float64: half-steps, scores and whole trainings of ill-conditioned problems."""
 
+import math
 import warnings
 from typing import Any
 
@@ -21,15 +22,16 @@ Floats = NDArray[Any]
 
 EPS = float(np.finfo(np.float32).eps)
 TINY = float(np.finfo(np.float32).tiny)
-SMALLEST = 1e-30  # of a right-hand side: products of its numbers are still above TINY
-HOPELESS = 1e8  # a condition of which float32 resolves nothing
 MANY = 100_000  # items of a user
+EPOCHS = 3
+NO_PROMISE = "beyond float32"
 
 
 @attack(
-    "A row solved in float32 is as good as that in float64 up to the condition of its system: "
-    "(x - x*)' A (x - x*) <= (1e-4 + (16 eps cond A)^2) b'x*, with A x* = b and eps = 2^-23. So "
-    "it is better than factors of zero up to a condition of 5e5.",
+    "A row of n items and d factors, solved in float32, is as close to the solution x* of A x = b "
+    "as the conditions of A and of b = sum_j p_j y_j allow: |x - x*| <= D / (1 - D) |x*| in the "
+    "norm of A, with D = 2 (d + n) eps (cond A + sqrt(cond A) sum_j p_j |y_j| / |b|), eps = 2^-23, "
+    "plus what underflows. From D = 1 on, nothing is promised.",
     cases=20_000,
 )
 def half_steps(rng: np.random.Generator) -> str:
@@ -46,21 +48,46 @@ def half_steps(rng: np.random.Generator) -> str:
         return "refused"
     others = fixed.astype(np.float64)
     gram = unobserved * others.T @ others
-    worst = 0.0
+    promised = beyond = 0
     for row, x in enumerate(factors.astype(np.float64)):
         system, right = dense_system(rows, row, others, gram)
-        condition = np.linalg.cond(system) if right.any() else np.inf
-        if np.linalg.norm(right) < SMALLEST or condition > HOPELESS:
-            continue  # beyond float32, or beyond the reference
-        best = np.linalg.solve(system, right)
-        error = (x - best) @ system @ (x - best) / (right @ best)
-        bound = 1e-4 + (16 * EPS * condition) ** 2
-        assert error <= bound, (
+        if not right.any():
+            assert not x.any(), f"row {row} by {backend}: not zero"
+            continue
+        best, bound = solved_with_bound(rows, row, others, system, right)
+        if bound >= 1:
+            beyond += 1
+            continue
+        promised += 1
+        error = np.sqrt((x - best) @ system @ (x - best) / (right @ best))
+        assert error <= bound / (1 - bound), (
             f"row {row} by {backend}, {len(rows.matrix.row(row)[0])} items, {len(x)} factors: "
-            f"error {error:.2g} at condition {condition:.2g}"
+            f"error {error:.2g}, where {bound / (1 - bound):.2g} is allowed"
         )
-        worst = max(worst, error / bound)
-    return "within a tenth of the bound" if worst < 0.1 else "within the bound"
+    if not beyond:
+        return "all rows within the bound"
+    return f"some rows within the bound, some {NO_PROMISE}" if promised else f"all {NO_PROMISE}"
+
+
+def solved_with_bound(
+    rows: Rows, row: int, others: Floats, system: Floats, right: Floats
+) -> tuple[Floats, float]:
+    """Return the solution in float64, and the bound D of the relative error in float32.
+
+    The factor 2 (d + n) eps is that of sums of n products and of the elimination of d unknowns,
+    whose backward error is at most that times A. Errors of b count relative to the sum of the
+    lengths of its terms. A product below the smallest normal number may be lost.
+    """
+    values, basis = np.linalg.eigh(system)
+    if values[0] <= EPS**2 * values[-1]:  # singular, also for float64
+        return np.zeros_like(right), np.inf
+    columns, confidence = rows.matrix.row(row)
+    condition, size = values[-1] / values[0], len(right) + len(columns)
+    terms = rows.row_weight[row] * confidence @ np.linalg.norm(others[columns], axis=1)
+    cancelled = terms / np.linalg.norm(right)
+    best = basis @ (basis.T @ right / values)
+    lost = size * TINY * np.sqrt(len(right) / values[0] / (right @ best))
+    return best, 2 * size * EPS * (condition + np.sqrt(condition) * cancelled) + lost
 
 
 @attack(
@@ -91,8 +118,11 @@ def scores(rng: np.random.Generator) -> str:
 
 
 @attack(
-    "Three exact ALS epochs in float32 have the objectives of float64 up to 1e-3, with repeated "
-    "items, users of one item, and regularization down to 1e-4; up to 5e-2 down to 1e-6.",
+    "Three exact ALS epochs in float32 have the objectives of float64 up to 12 D times that of "
+    "factors of zero, with D = 2 (d + n) eps cond, which bounds the error of each of the 6 "
+    "half-steps; cond is the largest condition of a system, and n the longest row. For SAFER2, "
+    "whose weights change with the losses by up to 1 / h, it is 12 (1 + 1 / h) D. Items are "
+    "repeated, and there are users of one item. From D = 1 on, nothing is promised.",
     cases=1_000,
 )
 def objectives(rng: np.random.Generator) -> str:
@@ -106,28 +136,68 @@ def objectives(rng: np.random.Generator) -> str:
     kind: Any = MODELS[str(rng.choice(["IALS", "ERMMF", "SAFER2"]))]
     options: dict[str, Any] = {
         "factors": int(rng.choice([2, 8, 20])),
-        "iterations": 3,
+        "iterations": EPOCHS,
         "regularization": log_uniform(rng, 1e-6, 0.1),
         "unobserved_weight": log_uniform(rng, 1e-4, 1),
         "solver": "exact",
         "random_state": int(rng.integers(1000)),
     }
+    steepness = 0.0
+    if kind is MODELS["SAFER2"]:
+        options["bandwidth"] = log_uniform(rng, 0.03, 3)
+        steepness = 1 / options["bandwidth"]
+    conditions = [1.0]
+    histories = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            single, double = (
-                kind(**options, backend=backend).fit(data, show_progress=False).history
-                for backend in ("cpu", "numpy")
-            )
-        except ModelFitError:
-            return "refused"
-    for ours, exact in zip(single, double, strict=True):
-        error = abs(ours.objective - exact.objective) / abs(exact.objective)
-        bound = 1e-3 if options["regularization"] >= 1e-4 else 5e-2
-        assert error <= bound, (
-            f"{kind.__name__}, {options}: off by {error:.2g} at epoch {ours.epoch}"
+        for backend in ("cpu", "numpy"):
+            model = kind(**options, backend=backend)
+
+            def watch(*_: Any, model: Any = model) -> None:
+                conditions.append(largest_condition(model, data))
+
+            try:
+                histories.append(model.fit(data, False, watch).history)
+            except ModelFitError:
+                return "refused"
+    size = options["factors"] + max(np.diff(data.indptr).max(), data.getnnz(axis=0).max())
+    bound = 2 * size * EPS * max(conditions)
+    if bound >= 1:
+        return NO_PROMISE
+    mass = np.asarray(data.sum(axis=1))[:, 0]
+    zero = float((model.compose().loss.pair_weight(mass) * mass / 2)[mass > 0].mean())
+    allowed = 4 * EPOCHS * (1 + steepness) * bound
+    worst = EPS
+    for ours, exact in zip(*histories, strict=True):
+        error = abs(ours.objective - exact.objective) / zero
+        assert error <= allowed, (
+            f"{kind.__name__}, {options}: off by {error:.2g} at epoch {ours.epoch}, where "
+            f"{allowed:.2g} is allowed"
         )
-    return f"{kind.__name__}"
+        worst = max(worst, error)
+    return f"{kind.__name__}, off by up to 1e{math.ceil(math.log10(worst))}"
+
+
+def largest_condition(model: Any, data: sp.csr_matrix) -> float:
+    """Return the largest condition of the systems of users and items, given the other side."""
+    loss, ridge, risk, _ = model.compose()
+    users, items = (np.asarray(side, np.float64) for side in model.both_factors())
+    mass, b = np.asarray(data.sum(axis=1))[:, 0], loss.unobserved_weight
+    pairs = loss.pair_weight(mass)[:, None] * data.toarray()
+    weights = model.user_weights[:, None]
+    ridges = (
+        ridge.weights(pairs.sum(axis=1), b * model.num_items),
+        ridge.weights(pairs.sum(axis=0), b * risk.tail * model.num_users),
+    )
+    found = 1.0
+    for weight, fixed, own in (
+        (pairs + b, items, ridges[0]),
+        ((weights * (pairs + b)).T, users, ridges[1]),
+    ):
+        systems = np.einsum("rj,jk,jl->rkl", weight, fixed, fixed, optimize=True)
+        systems += own[:, None, None] * np.eye(fixed.shape[1])
+        found = max(found, float(np.linalg.cond(systems).max()))
+    return found
 
 
 def random_rows(rng: np.random.Generator) -> tuple[Floats, Rows, float]:

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 import safecf
 from safecf.errors import ConvergenceWarning, ModelFitError, NotFittedError, ParameterWarning
-from safecf.models import Recommender
+from safecf.models import EASE, Recommender
 from safecf.models.als import ALSModel
 from safecf.models.catalogue import SmoothedTail
 from safecf.models.factorization import MatrixFactorization
@@ -24,7 +25,8 @@ from soak.draws import log_uniform, random_matrix, random_model, random_options
 
 OURS = (ParameterWarning, ConvergenceWarning)
 REFUSALS = (ValueError, TypeError, NotFittedError, NotImplementedError, MemoryError)
-PADDING = -np.finfo(np.float32).max
+WORSE = 1.01  # of the loss of zero: rounding
+Scores = NDArray[np.float32]
 
 
 class RefusedError(Exception):
@@ -32,8 +34,9 @@ class RefusedError(Exception):
 
 
 @attack(
-    "A fit with any allowed options gives finite factors and scores that are not all zero, or a "
-    "warning or an error of the library's own; so do fold-ins, partial fits and resumed fits.",
+    "A fit with any allowed options gives finite factors, users that are better than factors of "
+    "zero, and scores that are not all equal, or a warning or an error of the library's own; "
+    "fold-ins, partial fits and resumed fits give finite results, or an error.",
     cases=10_000,
     seconds=20,
     memory=2 << 30,
@@ -113,11 +116,53 @@ def check(model: Recommender, data: sp.csr_matrix, *, warned: bool) -> None:
         for name, value in vars(record).items():
             if isinstance(value, float) and not (name == "bandwidth" and value == np.inf):
                 assert np.isfinite(value), f"{name} of epoch {record.epoch} is {value}"
-    if isinstance(model, MatrixFactorization) and not warned:
+    if warned:
+        return
+    if isinstance(model, EASE):
+        check_weights(model, data)
+    if isinstance(model, MatrixFactorization):
         users, items = (np.asarray(side, np.float64) for side in model.both_factors())
-        active = (users @ items.T)[np.diff(data.indptr) > 0]
-        assert active.any(), "all scores are zero, and nothing tells"
-        assert np.float32(active).any(), "all scores vanish in float32, and nothing tells"
+        with np.errstate(over="ignore"):
+            scores = np.float32(users @ items.T)
+        counting = getattr(model, "user_counts", np.ones(len(users))) > 0
+        check_scores(scores[counting], data[counting])
+    if isinstance(model, ALSModel):
+        check_users(model, data)
+
+
+def check_scores(scores: Scores, data: sp.csr_matrix) -> None:
+    """Raise if all scores are zero, or equal for every user who has some of the items."""
+    lengths, liked = np.diff(data.indptr), data.getnnz(axis=0) > 0
+    assert scores[lengths > 0].any(), "all scores are zero, and nothing tells"
+    some = (lengths > 0) & (lengths < np.count_nonzero(liked))
+    if some.any():
+        found = scores[some][:, liked]
+        assert np.ptp(found, axis=1).any(), "all scores are equal, and nothing tells"
+
+
+def check_weights(model: EASE, data: sp.csr_matrix) -> None:
+    """Raise if the weights say nothing, where some items are seen together and some are not."""
+    likes = (data > 0).astype(np.float64)
+    others = ~np.eye(data.shape[1], dtype=bool)
+    together = (likes.T @ likes).toarray()[others] > 0
+    weights = model.item_weights[others]
+    if together.any():
+        assert weights.any(), "all weights are zero, and nothing tells"
+        assert together.all() or np.ptp(weights) > 0, "all weights are equal, and nothing tells"
+
+
+def check_users(model: ALSModel, data: sp.csr_matrix) -> None:
+    """Raise if loss_u + ridge_u/2 |x_u|^2, in float64, is above that of x_u = 0, a_u m_u / 2."""
+    loss, ridge, _, _ = model.compose()
+    users, items = (np.asarray(side, np.float64) for side in model.both_factors())
+    likes = data.toarray().astype(np.float64)
+    mass = likes.sum(axis=1)
+    pair_weight, b = loss.pair_weight(mass), loss.unobserved_weight
+    scores, penalty = users @ items.T, ridge.weights(pair_weight * mass, b * model.num_items)
+    found = pair_weight * (likes * (1 - scores) ** 2).sum(axis=1) + b * (scores**2).sum(axis=1)
+    found += penalty * (users**2).sum(axis=1)
+    worse = found > WORSE * pair_weight * mass
+    assert not worse.any(), f"users {np.flatnonzero(worse)} are worse than none, and nothing tells"
 
 
 def used(rng: np.random.Generator, model: Recommender, data: sp.csr_matrix) -> str:

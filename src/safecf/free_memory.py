@@ -1,16 +1,21 @@
 """Free memory, and what training needs, to refuse work that would not fit before it begins."""
 
+import sys
 from pathlib import Path
+
+if sys.platform != "win32":
+    import resource
 
 MEMINFO = Path("/proc/meminfo")
 CONTAINER = Path("/sys/fs/cgroup")
+STATM = Path("/proc/self/statm")
 # What is smaller is not worth the time to look.
 ALWAYS_FREE = 2**26
 
 
 def available_bytes() -> int | None:
-    """Return the free memory of the system or the container, None if it is not known."""
-    found = [each for each in (_system(), _container()) if each is not None]
+    """Return the free memory of system, container and process, None if it is not known."""
+    found = [each for each in (_system(), _container(), _process()) if each is not None]
     return min(found, default=None)
 
 
@@ -37,14 +42,14 @@ def training_bytes(
     By `blocks`, for SAFER2++, where scores and places come on top:
 
     factors + the rotated fixed side or the folded-in users + the items of the last epoch + vectors
-    + partial Gramians + scratch of the threads
+    + partial Gramians, or one with its eigenvectors + scratch of the threads
     """
     width = -(-factors // 32) * 32
     both_sides = 4 * factors * (users + items)
     rotated = max(2 * width * max(users, items), 4 * factors * users + 4 * width * items)
     kept = 4 * factors * items
     vectors = 160 * (users + items)
-    gramians = 4 * factors**2 * min(32, max(2, 2**26 // factors**2))
+    gramians = factors**2 * max(40, 4 * min(32, 2**26 // factors**2))
     scratch = threads * 4 * (192 * width + users)
     places = 8 * interactions if blocks else 0
     return both_sides + rotated + kept + vectors + gramians + scratch + places
@@ -72,6 +77,20 @@ def _container() -> int | None:
     except (OSError, ValueError):  # without a limit, the file holds the word "max"
         return None
     return max(0, limit - max(0, used - _file_cache()))
+
+
+def _process() -> int | None:
+    """Return the address space that is left below the limit of the process, if it has one."""
+    if sys.platform == "win32":
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return None
+    try:
+        used = int(STATM.read_text().split()[0]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return None
+    return max(0, limit - used)
 
 
 def _file_cache() -> int:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,7 @@ from safecf.als.rows import Problem
 from safecf.als.solvers import Solver
 from safecf.als.state import State
 from safecf.als.sweeps import Sweep, make_sweep
-from safecf.errors import ConvergenceWarning, DivergenceError, warn
+from safecf.errors import ConvergenceWarning, DivergenceError, SolveError, warn
 
 # A user has vanished when its squared norm is below this share of the largest one.
 VANISHED = 1e-4
@@ -53,6 +53,16 @@ class Epoch:
     seconds: dict[str, float] = field(compare=False)
     bandwidth: float | None = None
 
+    def check_finite(self) -> None:
+        """Raise if a number is not finite; an infinite bandwidth means equal weights."""
+        for name, value in vars(self).items():
+            if isinstance(value, float) and not math.isfinite(value) and name != "bandwidth":
+                raise SolveError(
+                    f"{name} of epoch {self.epoch} is {value}: losses or factors are beyond "
+                    "float32; lower init_std, unobserved_weight or regularization, or scale the "
+                    "weights of the interactions"
+                )
+
 
 @dataclass(frozen=True)
 class Training:
@@ -76,8 +86,11 @@ class Training:
         weights = self.risk.tail * self.problem.active_users.astype(np.float64)
         return State(users=sides[0], items=sides[1], weights=weights)
 
-    def epochs(self, state: State, iterations: int) -> Iterator[Epoch]:
+    def epochs(self, state: State, iterations: int) -> Generator[Epoch, bool | None, None]:
         """Train up to epoch `iterations`, changing `state` in place, one record per epoch.
+
+        Send True to end training with the epoch of the last record. At its end, it warns if
+        nothing was learned. A record whose numbers are not finite is an error.
 
         An epoch that does not end (an error, Ctrl-C) leaves `state.items` and `state.epoch` as
         they were before it, to which `state.users` need not belong. One that diverges ends
@@ -120,13 +133,15 @@ class Training:
                             **self._measures(users, xi, solved),
                         }
                     record = Epoch(state.epoch + 1, xi=xi, seconds=clock.lap(), **measured)
+                    record.check_finite()
                     below = solved[0].below(VANISHED * solved[0].largest(), problem.counts)
                     collapse.watch(record, below / users.size)
             except DivergenceError as problem_found:
                 _end_diverging(state.epoch, problem_found)
                 return
             state.weights, state.xi, state.epoch = kept, xi, record.epoch
-            yield record
+            if (yield record):
+                break
         if sweep.solves and not collapse.reported:
             self._judge(users, unmoved if problem.ridge.in_risk else 0.0)
 

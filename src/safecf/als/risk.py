@@ -11,6 +11,9 @@ from safecf.als.kernels import Floats, Kernel
 from safecf.als.population import Population, Smoothing
 from safecf.als.quantile import Psi, smoothed_quantile
 
+# Below, a standard deviation of losses is rounding.
+SMALLEST_BANDWIDTH = 1e-30
+
 
 class Risk(Protocol):
     """A function of the losses and of xi, minimised over both; its slope in loss_u is w_u.
@@ -125,10 +128,10 @@ class SmoothedCVaR:
     def __post_init__(self) -> None:
         if not 0 < self.tail <= 1:
             raise ValueError(f"tail={self.tail!r} must be above 0 and at most 1: try 0.3")
-        if not (0 < self.bandwidth <= 1e300 or self.bandwidth == math.inf):
+        if not (SMALLEST_BANDWIDTH <= self.bandwidth <= 1e300 or self.bandwidth == math.inf):
             raise ValueError(
-                f"bandwidth={self.bandwidth!r} must be above 0 and at most 1e300: try 0.15, "
-                "or inf for equal weights"
+                f"bandwidth={self.bandwidth!r} must be from {SMALLEST_BANDWIDTH:g} to 1e300: try "
+                "0.15, or inf for equal weights"
             )
         if self.steps < 1:
             raise ValueError(f"steps={self.steps!r} must be at least 1: try 5")
@@ -145,7 +148,9 @@ class SmoothedCVaR:
             return self
         spread = 0.0 if population is None else population.spread
         bandwidth = self.bandwidth * spread / self.kernel.deviation
-        return replace(self, bandwidth=bandwidth or math.inf, relative=False)
+        if bandwidth < SMALLEST_BANDWIDTH:
+            bandwidth = math.inf
+        return replace(self, bandwidth=bandwidth, relative=False)
 
     def start(self, population: Population) -> float:
         """Return xi = 1/n sum_u loss_u."""

@@ -1,5 +1,6 @@
 """Backends: providers of `safecf.als.capabilities`. A new one is a folder and a line."""
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
@@ -7,6 +8,9 @@ from typing import Any
 
 from safecf.als.capabilities import CAPABILITIES
 from safecf.errors import choose
+
+# More threads than cores gain nothing, and thousands of them end the process.
+MOST_THREADS = 16
 
 # By name: what makes a backend, given the number of threads; or where that is, as "module:name",
 # imported when it is asked for, so that a backend may need what is not always installed.
@@ -25,15 +29,28 @@ def make_backend(
 ) -> Any:
     """Return the backend called `name`; `num_threads` = 0 means all cores.
 
+    It has at most `thread_count` of them.
     `needs` are the capabilities, and `solvers` the row solvers, that it has to have, each with who
     needs it. An error says which backends have it.
     """
-    backend = find_backend(name)(num_threads)
+    backend = find_backend(name)(thread_count(num_threads))
     for capability, who in (needs or {}).items():
         _require(backend, who, CAPABILITIES[capability], partial(_has_capability, capability))
     for solver, who in (solvers or {}).items():
         _require(backend, who, f"the row solver {solver!r}", partial(_has_solver, solver))
     return backend
+
+
+def thread_count(num_threads: int) -> int:
+    """Return the number of threads that an option means: 0 is all cores, and no more than 16.
+
+    Where there are more cores, no more than these.
+
+    >>> thread_count(10**9)
+    16
+    """
+    cores = os.cpu_count() or 1
+    return min(num_threads or cores, max(cores, MOST_THREADS))
 
 
 def _has_capability(capability: type, backend: Any) -> bool:

@@ -55,9 +55,13 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def eigenbasis(gram: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the eigenvalues of G, none of them negative, and its eigenvectors in columns."""
+    """Return the eigenvalues of G, and its eigenvectors in columns.
+
+    Eigenvalues below eps max(values) are rounding, and may be negative: they are raised to it.
+    """
     if not np.isfinite(gram).all():
         raise SolveError.of_gramian()
     with single_threaded_blas():
         values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
-    return np.maximum(values, 0), basis
+    noise = np.finfo(gram.dtype).eps * values[-1]
+    return np.maximum(values, max(noise, 0)), basis

@@ -21,16 +21,17 @@ from safecf.defaults import AUTO
 from safecf.errors import NotFittedError
 from safecf.models import stored
 from safecf.models.callbacks import Callback, check_callback
-from safecf.models.factor_arrays import Factors32, grown
+from safecf.models.conditioning import check_users, condition_bound
+from safecf.models.factor_arrays import Factors32, grown, squared_norms
 from safecf.models.factorization import MatrixFactorization
 from safecf.models.files import Arrays
 from safecf.models.options import (
+    INIT_STD,
     NONNEGATIVE,
     POSITIVE_INTEGER,
     Auto,
     Integer,
     Name,
-    Number,
     check_random_state,
     option,
 )
@@ -110,7 +111,7 @@ class ALSModel(MatrixFactorization):
     iterations: int = option(12, POSITIVE_INTEGER)
     regularization: float | str = option(AUTO, Auto(NONNEGATIVE))
     unobserved_weight: float | str = option(AUTO, Auto(NONNEGATIVE))
-    init_std: float = option(0.1, Number(1e-6, 1e6, "[]"))
+    init_std: float = option(0.1, INIT_STD)
     random_state: Any = option(None, check_random_state)
     num_threads: int = option(0, Integer(0))
     backend: str = option("auto", Name(BACKENDS))
@@ -212,9 +213,10 @@ class ALSModel(MatrixFactorization):
             self._publish(plan)
             try:
                 with naming("user", self.user_ids):
-                    rows = plan.training.problem.unit_user_rows
-                    backend = plan.training.backend
-                    self.user_factors = self._solve(backend, rows, "items", self.shape[0])
+                    problem, backend = plan.training.problem, plan.training.backend
+                    self.user_factors = self._solve_users(
+                        backend, problem.unit_user_rows, problem.user_mass
+                    )
             except KeyboardInterrupt as another:
                 self.user_factors = np.zeros_like(self.user_factors)
                 interrupt = another
@@ -297,7 +299,8 @@ class ALSModel(MatrixFactorization):
     def _fold_in_users(self, history: Csr) -> Factors32:
         """x_u = argmin loss_u + ridge_u/2 |x_u|^2, each row by itself and exactly."""
         backend = self._half_steps()
-        return self._solve(backend, self._user_rows(backend, history), "items", history.num_rows)
+        with naming("user"):
+            return self._solve_users(backend, self._user_rows(backend, history), history.row_mass())
 
     def _user_rows(self, backend: HalfSteps, history: Csr) -> Rows:
         """Return the users' half-step with w = 1."""
@@ -319,11 +322,23 @@ class ALSModel(MatrixFactorization):
         matrix, mass = backend.place_matrix(audience), audience.row_mass(pair_weight)
         total, col_weight = risk.tail * self.num_users, self.user_weights * pair_weight
         rows = item_rows(matrix, mass, col_weight, loss, ridge, total)
-        return self._solve(backend, rows, "users", audience.num_rows)
+        with naming("item"):
+            return self._solve(backend, rows, "users", audience.num_rows)
 
     def _popularity_of(self, audience: Csr) -> Factors32:
         shares = replace(audience, weights=None).row_mass(self.user_counts) / self.num_users
         return shares.astype(np.float32)
+
+    def _solve_users(self, backend: HalfSteps, rows: Rows, mass: Vector) -> Factors32:
+        """Solve users exactly, and warn of those where float32 does not suffice."""
+        factors = self._solve(backend, rows, "items", mass.size)
+        loss, ridge, _, _ = self.compose()
+        _, items = self.both_factors()
+        longest = self.derived.get("longest", items, lambda: float(squared_norms(items).max()))
+        bound = condition_bound(rows, mass, loss.unobserved_weight * self.num_items, longest)
+        fixed = self._fixed(backend, "items")
+        check_users(backend, rows, mass, fixed, factors, bound, ridge.regularization)
+        return factors
 
     def _solve(self, backend: HalfSteps, rows: Rows, side: str, count: int) -> Factors32:
         """Solve rows exactly, given the factors of the other side."""

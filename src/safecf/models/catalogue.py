@@ -5,7 +5,6 @@ NormalisedLoss)`: each of them brings its options and makes its part. Defaults t
 `ALSModel`'s stand in the named model.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,10 +17,12 @@ from safecf.als.solvers import CG, SOLVERS, Gradient, RowSolver, Subspace
 from safecf.defaults import AUTO, LEVEL
 from safecf.models.als import ALSModel
 from safecf.models.options import (
-    NONNEGATIVE,
+    BANDWIDTH,
+    EXPONENT,
     POSITIVE_INTEGER,
     SHARE,
     STEP_SIZE,
+    STEPS,
     TOLERANCE,
     Auto,
     Name,
@@ -39,7 +40,7 @@ __all__ = ["ERMMF", "IALS", "IALSPP", "SAFER2", "SAFER2CG", "SAFER2PP", "CVaRMF"
 class PlainLoss(ALSModel):
     """A user's loss is a sum over the history."""
 
-    ridge_exponent: float = option(1.0, NONNEGATIVE)
+    ridge_exponent: float = option(1.0, EXPONENT)
 
     def make_loss(self) -> Loss:
         """a_u = 1."""
@@ -108,8 +109,8 @@ class SmoothedTail(ALSModel):
 
     tail: float = option(LEVEL, SHARE)
     kernel: str = option("gaussian", Name(KERNELS))
-    bandwidth: float | str = option(AUTO, Auto(Number(0, math.inf, "(]")))
-    quantile_steps: int = option(5, POSITIVE_INTEGER)
+    bandwidth: float | str = option(AUTO, Auto(BANDWIDTH))
+    quantile_steps: int = option(5, STEPS)
     quantile_sample: float = option(1.0, SHARE)
 
     def make_risk(self) -> SmoothedCVaR:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
 from safecf.errors import ConvergenceWarning, NotFittedError, SolveError, warn
-from safecf.free_memory import available_bytes
+from safecf.free_memory import check_free
 from safecf.models import files
 from safecf.models.callbacks import Callback, check_callback
 from safecf.models.factor_arrays import check_array
@@ -30,6 +30,9 @@ from safecf.models.ranking import Ids, Scores, dense_ranks, named, search, shape
 from safecf.models.recommender import Recommender, register
 from safecf.progress import epoch_bar
 
+# Largest A_ii P_ii = 1 / (1 - R_i^2), the variance inflation of item i: the weights B, computed in
+# float64, are exact to about n eps of it.
+MOST_COLLINEAR = 1e10
 BYTES_PER_PAIR = 8 + 4  # P in float64 and B in float32
 
 
@@ -311,6 +314,7 @@ def solve(
         inverse[part] = (items[part] @ users).toarray()
     ridge = regularization + dropout / (1 - dropout) * inverse.diagonal()
     inverse[np.diag_indices(size)] += ridge
+    before = inverse.diagonal().copy()
     try:
         invert(inverse, num_threads, report)
     except np.linalg.LinAlgError:
@@ -319,6 +323,12 @@ def solve(
             "regularization, and look for huge weights"
         ) from None
     diagonal = inverse.diagonal().copy()
+    if not (before * diagonal).max() <= MOST_COLLINEAR:
+        warn(
+            "some items are nearly linear combinations of others, and their weights are rounding: "
+            f"regularization={regularization:g} is too small; raise it",
+            ConvergenceWarning,
+        )
     weights = np.empty((size, size), dtype=np.float32)
     with np.errstate(over="ignore"):
         for part in blocks(size):
@@ -340,10 +350,9 @@ def solve(
 
 def _check_memory(num_items: int) -> None:
     """Raise before the work begins if the memory cannot suffice."""
-    needed, free = BYTES_PER_PAIR * num_items**2, available_bytes()
-    if free is not None and needed > free:
-        raise MemoryError(
-            f"EASE needs {needed / 2**30:.1f} GiB for {num_items:,} items, while "
-            f"{free / 2**30:.1f} GiB are free; try fewer items (min_item_interactions=), or "
-            "SAFER2, whose memory does not grow with their square"
-        )
+    check_free(
+        BYTES_PER_PAIR * num_items**2,
+        f"EASE of {num_items:,} items",
+        "try fewer items (min_item_interactions=), or SAFER2, whose memory does not grow with "
+        "their square",
+    )

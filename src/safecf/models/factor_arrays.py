@@ -23,9 +23,14 @@ def check_array(name: str, factors: Factors32) -> None:
         )
 
 
+def squared_norms(factors: Factors32) -> NDArray[np.float64]:
+    """|x|^2 of every row x."""
+    return np.asarray(np.einsum("ij,ij->i", factors, factors, dtype=np.float64))
+
+
 def directions(factors: Factors32) -> tuple[Factors32, Indices]:
     """Return x / |x| for every row x; zero for rows without a direction, and their indices."""
-    squares = np.einsum("ij,ij->i", factors, factors, dtype=np.float64)
+    squares = squared_norms(factors)
     usable = (squares > 0) & np.isfinite(squares)
     length = np.sqrt(squares, where=usable, out=np.ones_like(squares))
     unit = np.zeros_like(factors)

@@ -1,6 +1,5 @@
 """The inverse of a large symmetric matrix, in place and on all cores."""
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,6 +7,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from safecf.backends import thread_count
 from safecf.backends.blas import single_threaded_blas
 
 Matrix = NDArray[np.float64]
@@ -30,16 +30,17 @@ def invert(matrix: Matrix, num_threads: int, report: Callable[[int], None]) -> N
     and after all sweeps there is -A^-1. That is n^3 operations, as for Cholesky's inverse, nearly
     all of them in large products that run side by side. Only the lower triangle is computed.
     `report` is told the number of blocks done. Raises numpy's `LinAlgError` where some A_kk is
-    not positive definite.
+    not positive definite, or its inverse not finite.
     Reference: Goodnight, A Tutorial on the SWEEP Operator, The American Statistician 1979.
     """
     parts = blocks(len(matrix))
-    threads = num_threads or os.cpu_count() or 1
-    with single_threaded_blas(), ThreadPoolExecutor(threads) as pool:
+    with single_threaded_blas(), ThreadPoolExecutor(thread_count(num_threads)) as pool:
         for done, pivot in enumerate(parts, start=1):
             left, below = slice(0, pivot.start), slice(pivot.stop, None)
             factor = scipy.linalg.cho_factor(matrix[pivot, pivot], lower=True)
             inverse = scipy.linalg.cho_solve(factor, np.eye(pivot.stop - pivot.start))
+            if not np.isfinite(inverse).all():
+                raise np.linalg.LinAlgError("the inverse is beyond float64")
             row = np.hstack([matrix[pivot, : pivot.stop], matrix[below, pivot].T])
             scaled = inverse @ row
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from safecf.als.risk import SMALLEST_BANDWIDTH
 from safecf.defaults import AUTO
 from safecf.errors import choose
 
@@ -21,19 +22,18 @@ Rule = Callable[[str, object, object], None]
 
 @dataclass(frozen=True)
 class Integer:
-    """A whole number from `low` on."""
+    """A whole number from `low` to `high`."""
 
     low: int
+    high: int = LARGEST_INTEGER
 
     def __call__(self, name: str, value: object, default: object) -> None:
         """Refuse anything else; True and False are not numbers."""
         remedy = f"try {name}={default!r}"
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             raise TypeError(f"{name}={value!r} has to be an integer; {remedy}")
-        if not self.low <= int(value) <= LARGEST_INTEGER:
-            raise ValueError(
-                f"{name}={value!r} has to be from {self.low} to {LARGEST_INTEGER}; {remedy}"
-            )
+        if not self.low <= int(value) <= self.high:
+            raise ValueError(f"{name}={value!r} has to be from {self.low} to {self.high}; {remedy}")
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,16 @@ def check_device(name: str, value: object, default: object) -> None:
         )
 
 
+# The ends are far beyond what is of use, and such that no product of options overflows in float64.
 POSITIVE_INTEGER = Integer(1)
-NONNEGATIVE = Number(0, math.inf, "[)")
-POSITIVE = Number(0, math.inf, "()")
-SHARE = Number(0, 1, "(]")
+STEPS = Integer(1, 1000)
+NONNEGATIVE = Number(0, 1e30, "[]")
+EXPONENT = Number(0, 10, "[]")
+SHARE = Number(1e-6, 1, "[]")
+BANDWIDTH = Number(SMALLEST_BANDWIDTH, math.inf, "[]")
 TOLERANCE = Number(0, 1, "()")
 STEP_SIZE = Number(1e-6, 1e6, "[]")  # below, float32 does not change; above, nothing converges
+INIT_STD = Number(1e-6, 1e3, "[]")  # below, squares of factors vanish; above, losses overflow
 
 
 def option(default: Any, rule: Rule) -> Any:

@@ -3,12 +3,13 @@
 import numbers
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from safecf.als.capabilities import Search
+from safecf.als.capabilities import HalfSteps, Search
 from safecf.als.loop import Epoch, Training
 from safecf.als.loss import Loss, Ridge
 from safecf.als.risk import GroupCVaR, Risk
@@ -16,7 +17,7 @@ from safecf.als.rows import Problem
 from safecf.als.solvers import Exact, Solver
 from safecf.als.state import State
 from safecf.als.sweeps import capability_for, row_solvers_for
-from safecf.backends import make_backend
+from safecf.backends import make_backend, thread_count
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.defaults import AUTO
@@ -63,11 +64,13 @@ class Plan:
 
         The watchers see every epoch's record, which is the last one of `history` by then.
         """
+        epochs = self.training.epochs(self.state, iterations)
         try:
-            for record in self.training.epochs(self.state, iterations):
+            for record in epochs:
                 self.history.append(record)
                 if stop_requested([watch(record) for watch in watchers]):
-                    break
+                    with suppress(StopIteration):
+                        epochs.send(True)
         except KeyboardInterrupt as interrupt:
             if not self.history:
                 raise
@@ -135,7 +138,7 @@ def make_plan(
         groups = _group_risk(name, risk, labels[problem.active_users])
     data = {} if checkpoint is None and resume is None else fingerprints(problem, labels)
     run = Run(name, options, data, seed)
-    _check_memory(model, user_items)
+    _check_memory(model, user_items, backend)
     training = Training(problem.place(backend), groups or risk, solver, backend, seed)
     _check_ridges(training.problem)
     if earlier is None:
@@ -147,10 +150,12 @@ def make_plan(
     return Plan(run, training, groups, state.map(backend.place), history, resolved)
 
 
-def _check_memory(model: "ALSModel", data: Interactions) -> None:
+def _check_memory(model: "ALSModel", data: Interactions, backend: HalfSteps) -> None:
     """Raise if the factors, and what training derives from them, need more memory than is free."""
     users, items, factors = data.num_users, data.num_items, int(model.factors)
-    needed = training_bytes(users, items, data.nnz, factors, max(1, int(model.num_threads)))
+    threads = thread_count(int(model.num_threads))
+    precision = backend.fetch(backend.zeros(1, 1)).itemsize // 4  # in units of float32
+    needed = precision * training_bytes(users, items, data.nnz, factors, threads)
     what = f"training {factors} factors of {users:,} users and {items:,} items"
     check_free(needed, what, "lower factors, or drop users and items without interactions")
 

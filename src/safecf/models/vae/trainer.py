@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from safecf.backends import thread_count
 from safecf.data.matrices.csr import Csr
 from safecf.errors import DivergenceError
+from safecf.free_memory import check_free
 from safecf.models.vae.encoder import Encoder, Floats, unit_weights
 from safecf.models.vae.epochs import VAEEpoch
 
+# Arrays of the size of the weights and of a batch's scores in a step: gradients, moments, results
+# in between, and what is published.
+COPIES_OF_WEIGHTS = 9
+COPIES_OF_SCORES = 6
 # Of a weight. Factors are sums of weights and scores sums of their products with weights, all of
 # which float32 can hold then.
 LARGEST = 1e15
@@ -161,6 +167,7 @@ class Trainer:
     def __init__(self, users: Csr, settings: Settings, seed: int) -> None:
         self.users, self.settings = users, settings
         self.device = find_device(settings.device)
+        _check_memory(users, settings)
         self.active = np.flatnonzero(np.diff(users.indptr))
         self.inputs = unit_weights(users)
         self.rng = np.random.default_rng(seed)
@@ -235,6 +242,18 @@ class Trainer:
         return all(bool((weight.abs() <= LARGEST).all()) for weight in self.network)
 
 
+def _check_memory(users: Csr, settings: Settings) -> None:
+    """Raise if the weights with gradients, moments and copies, and a batch, do not fit."""
+    items, factors = users.num_columns, settings.factors
+    weights = 2 * items * factors + 2 * factors**2
+    scores = min(settings.batch_size, users.num_rows) * items
+    check_free(
+        4 * (COPIES_OF_WEIGHTS * weights + COPIES_OF_SCORES * scores + users.num_rows * factors),
+        f"training {factors} factors of {items:,} items in batches of {settings.batch_size:,}",
+        "lower factors or batch_size",
+    )
+
+
 def find_device(name: str) -> torch.device:
     """Return the device of that name; "auto" is a GPU if there is one."""
     if name == "auto":
@@ -252,7 +271,7 @@ def find_device(name: str) -> torch.device:
 def _threads(count: int) -> Iterator[None]:
     """Let torch use this many threads for a while; 0 leaves it as it is."""
     before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
+    torch.set_num_threads(thread_count(count) if count else before)
     try:
         yield
     finally:
