@@ -80,14 +80,19 @@ def parser_targets() -> list[Target]:
 KINDS: dict[str, Callable[[], list[Target]]] = {"native": native_targets, "parsers": parser_targets}
 
 
-def fuzz(target: Target, runs: int, shards: int) -> Fuzzed:
-    """Run the target so many times in all."""
+def fuzz(target: Target, runs: int, shards: int, seconds: int) -> Fuzzed:
+    """Run the target so many times in all, or until the time is over; 0 is no limit."""
     begin, found = time.perf_counter(), Fuzzed()
     FAILED.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as corpus:
 
         def shard(seed: int) -> tuple[str, int]:
-            options = (*LIMITS, f"-runs={-(-runs // shards)}", f"-seed={seed}", "-reload=10")
+            options = (
+                *LIMITS,
+                f"-runs={-(-runs // shards)}",
+                f"-seed={seed}",
+                f"-max_total_time={seconds}",
+            )
             place = f"-artifact_prefix={FAILED}/{target.name.replace(', ', '-')}-"
             done = subprocess.run(
                 [*target.command, *options, place, corpus],
@@ -116,6 +121,7 @@ def main(
     only: Annotated[str, typer.Option(help="Targets whose names have this pattern.")] = "",
     jobs: Annotated[int, typer.Option(help="Targets at a time.")] = 2,
     shards: Annotated[int, typer.Option(help="Processes of a target.")] = 1,
+    seconds: Annotated[int, typer.Option(help="Most seconds of each target; 0 is no limit.")] = 0,
     keep: Annotated[bool, typer.Option(help="Keep the results under docs/results/soak/.")] = True,
 ) -> None:
     """Fuzz, and keep the numbers of executions."""
@@ -125,7 +131,7 @@ def main(
         results: dict[str, Fuzzed] = {}
 
         def run(target: Target, results: dict[str, Fuzzed] = results) -> None:
-            found = results[target.name] = fuzz(target, runs, shards)
+            found = results[target.name] = fuzz(target, runs, shards, seconds)
             told = "" if not found.failures else f"; failed:\n{found.failures[0]}"
             typer.echo(
                 f"{target.name:28} {found.executions:>11,} executions in {found.seconds:.0f} s, "
