@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from reproduction import page
-from reproduction.page import RESULTS, commit, machine, table
+from reproduction.page import RESULTS, ROOT, commit, machine, table
 
 __all__ = ["RESULTS", "command", "commit", "machine", "short", "table", "write"]
 
 
 def command() -> str:
-    """Name the command that is running."""
-    return f"python -m benchmarks {' '.join(sys.argv[1:])}"
+    """Name the command that is running, as in `python -m benchmarks cpu`."""
+    module = Path(sys.argv[0]).resolve().relative_to(ROOT).with_suffix("").parts
+    name = ".".join(part for part in module if part != "__main__")
+    return " ".join(("python -m", name, *sys.argv[1:]))
 
 
 def short(value: float) -> str:

@@ -94,5 +94,6 @@ def test_arrays_of_any_kind():
     hours = np.array(["2024-05-01T11"], dtype="datetime64[h]")
     for values in ([MOMENT], hours, [str(SECONDS)], ["2024-05-01T11:00"], np.array([SECONDS])):
         assert to_datetime64(values, "times").tolist() == [MOMENT.replace(tzinfo=None)]
-    with pytest.raises(TypeError, match="times: "):
-        to_datetime64([{}], "times")
+    for wrong in ({}, 10**30):
+        with pytest.raises(TypeError, match="times: "):
+            to_datetime64([wrong], "times")

@@ -82,7 +82,7 @@ def to_datetime64(values: Any, name: str) -> NDArray[Any]:
         times = to_timestamps(pa.array(found.tolist() if found.dtype.kind in "UO" else found))
     except BadTimeError as problem:
         raise ValueError(f"{name}, entry {problem.row}: {problem}") from None
-    except (TypeError, pa.ArrowException) as problem:
+    except (TypeError, OverflowError, pa.ArrowException) as problem:
         raise TypeError(f"{name}: {problem}") from None
     return np.asarray(times.to_numpy(zero_copy_only=False), dtype=UNIT)
 
