@@ -2,9 +2,20 @@
 
 import typer
 
-from benchmarks import cpu, demo, evaluation, fingerprints, memory, parquet, solvers, synthetic
+from benchmarks import (
+    coverage,
+    cpu,
+    demo,
+    evaluation,
+    fingerprints,
+    memory,
+    parquet,
+    solvers,
+    synthetic,
+)
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
+app.command("coverage")(coverage.main)
 app.command("cpu")(cpu.main)
 app.command("demo")(demo.main)
 app.command("evaluation")(evaluation.main)

@@ -27,7 +27,7 @@ NEVER = {
     *("os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "pty.spawn"),
     *("subprocess.Popen", "socket.connect", "socket.bind", "pickle.find_class"),
     *("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.chmod", "os.link", "os.symlink"),
-    *("shutil.rmtree"),
+    "shutil.rmtree",
 }
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 

@@ -1,9 +1,10 @@
 """`python -m soak.parsers NAME -runs=1000000`: fuzz a parser of bytes, guided by coverage.
 
-Options after the name are libFuzzer's. It needs Atheris (`pip install --group fuzz`), and ends with
-status 0 after so many executions without a defect; else it writes the bytes that show one, and
-`python -m soak.parsers NAME FILE` repeats it. Without Atheris, `python -m soak damaged-bytes` tries
-the same parsers with random damage.
+Options after the name are libFuzzer's. It needs Atheris, and safecf installed as users do, which
+`make fuzz` sees to: an editable installation hides the code from it. It ends with status 0 after so
+many executions without a defect; else it writes the bytes that show one, and `python -m
+soak.parsers NAME FILE` repeats it. Without Atheris, `python -m soak damaged-bytes` tries the same
+parsers with random damage.
 """
 
 import json

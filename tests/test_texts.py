@@ -1,8 +1,37 @@
-"""Texts from outside, made safe to show."""
+"""Texts from outside: values that are typed, and texts made safe to show."""
+
+import math
+import warnings
 
 import pytest
 
-from safecf.texts import visible
+from safecf.texts import parse_value, visible
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("0.5", 0.5), ("32", 32), ("-1e-3", -0.001), ("inf", math.inf), ("None", None)),
+        *(("True", True), ("'a b'", "a b"), ("(1, 2)", (1, 2)), ("[8]", [8])),
+    ],
+)
+def test_values_are_read_as_python_writes_them(text, value):
+    found = parse_value(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "gaussian", "{[]}", "-" * 5000 + "1", "-" * 200_000 + "1", "1+" * 50_000 + "1"),
+        *("(" * 300, "9" * 5000, "a\0b", "\ud800", "__import__('os')", "0or", "'\\d", "{**1}"),
+    ],
+)
+def test_any_other_text_is_itself(text):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert parse_value(text) == text
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,22 @@ from safecf import cli
 from safecf.data.datasets.synthetic import synthetic
 
 
+@pytest.fixture(autouse=True)
+def interrupts():
+    """Restore the handler of Ctrl-C, which a command that is done no longer needs."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def run(monkeypatch, capsys):
     """Return a function that runs a command and returns its exit code, stdout and stderr."""
 
     def command(*arguments):
         monkeypatch.setattr(sys, "argv", ["safecf", *map(str, arguments)])
-        before = signal.getsignal(signal.SIGINT)
-        try:
-            with pytest.raises(SystemExit, match=r"^\d+$") as end:
-                cli.main()
-        finally:
-            signal.signal(signal.SIGINT, before)
+        with pytest.raises(SystemExit, match=r"^\d+$") as end:
+            cli.main()
         return end.value.code or 0, *capsys.readouterr()
 
     return command

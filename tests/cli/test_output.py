@@ -354,3 +354,18 @@ def test_a_swallowed_ctrl_c_ends_the_training(run, clicks, monkeypatch):
     code, out, err = run("evaluate", clicks, *GIVEN)
     assert (code, out, err) == (130, "", "safecf: interrupted\n")
     assert len(epochs) == 1
+
+
+LATE = """
+import atexit, os, signal
+from safecf.cli import main
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+main()
+"""
+
+
+def test_ctrl_c_has_no_effect_on_a_command_that_is_done():
+    """The process would end by the signal, or with a traceback."""
+    found = start("--version", code=LATE, capture_output=True)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.startswith("safecf ")

@@ -46,6 +46,7 @@ def pair(made_up):
         ({"k": None}, TypeError, "k=None has to be a whole number; try k=20"),
         ({"k": math.nan}, TypeError, "k=nan has to be a whole number; try k=20"),
         ({"k": -1}, ValueError, "k=-1 has to be at least 1; try k=20"),
+        ({"k": [5, 10**400]}, ValueError, "k is at most 999,999,999; try k=20"),
         ({"tails": 0.3}, TypeError, r"tails is 0.3; give a list of shares"),
         ({"tails": [math.nan]}, ValueError, "level=nan has to be a share of users"),
         ({"tails": [True]}, TypeError, "level=True has to be a number; try level=0.3"),
@@ -63,6 +64,13 @@ def pair(made_up):
 def test_evaluate(model, split, given, error, message):
     with pytest.raises(error, match=message):
         evaluate(**{"model": model, "split": split, **given})
+
+
+@pytest.mark.parametrize("cutoff", ["", "0", "-1", "1.5", "020", "٣", "²", "9" * 10, "9" * 5000])
+def test_cutoffs_are_written_as_in_the_names_of_scores(cutoff):
+    with pytest.raises(ValueError, match=r"' is no cutoff; try metric='recall@20'"):
+        parse_metric(f"recall@{cutoff}")
+    assert parse_metric("recall@999999999") == ("recall", 999_999_999)
 
 
 def test_numbers_of_numpy_are_fine(model, split):

@@ -272,6 +272,16 @@ def test_a_model_is_asked_by_what_it_can_do_not_by_its_class(model, split, evalu
     assert found == expected
 
 
+def test_a_cutoff_far_beyond_the_catalogue_takes_no_memory(model, split):
+    """A ranking of so many columns would take 80 GB."""
+    found = evaluate(model, split, k=(40, 10**9 - 1))
+    for name in ("recall", "ndcg", "map", "mrr", "hit"):
+        at_all = found.scores[f"{name}@40"]
+        np.testing.assert_array_equal(found.scores[f"{name}@999999999"], at_all)
+    hits = 40 * found.scores["precision@40"]
+    np.testing.assert_allclose(found.scores["precision@999999999"], hits / (10**9 - 1))
+
+
 def test_ranks_beyond_the_catalogue_are_misses(model, split):
     found = evaluate(model, split, k=(40, 1000))
     recall = found.scores["recall@1000"]

@@ -66,15 +66,22 @@ def test_null_in_the_catalogue_is_no_number(made_up):
         (["scores", METRIC, 7], 10**400, "'recall@20' holds a number that is not finite"),
         (["scores"], [], "'scores' is a list, not a dict"),
         (["tails"], [0.3, 30], "'tails' holds 30.0, which is no share of users"),
+        (["tails"], [10**400], "'tails' holds a number that is not finite"),
+        (["tails"], [None], "'tails' holds nan, which is no share of users"),
         (["k"], [20.5], "entry 0 of 'k' is a float"),
+        (["k"], [0], "'k' holds 0, which is no cutoff"),
+        (["k"], [10**400], "'k' holds a number that is not finite"),
         (["users", "target_count", 0], -1, "'target_count' holds a value that is no count"),
         (["users", "target_count", 0], None, "'target_count' holds a value that is no count"),
         (["users", "group"], [1], "'group' has 1 entries for 80 users"),
         (["users", "group", 1], "x", "entry 1 of 'group' is a str"),
+        (["users", "group", 1], 2**64, "'group' holds integers beyond 64 bits"),
         (["weights"], [1.0], "'weights' has 1 entries for 80 users"),
         (["training"], {"history": 1}, "'training': 'history' is a int"),
         (["versions"], {"numpy": 2}, "'numpy' is a int, not a str"),
         (["catalogue"], {"gini@20": "x"}, "'gini@20' is a str"),
+        (["catalogue"], {"gini@20": 10**400}, "'gini@20' holds a number that is not finite"),
+        (["catalogue"], {"gini@20": float("inf")}, "'gini@20' holds a number that is not finite"),
         (["settings"], None, "'settings' is a NoneType, not a dict"),
     ],
 )
@@ -86,6 +93,44 @@ def test_a_damaged_evaluation_is_refused(evaluation, place, value, message):
     part[place[-1]] = value
     with pytest.raises(FileFormatError, match=rf"{message}.*; write it again with to_dict\(\)"):
         Evaluation.from_dict(record)
+
+
+@pytest.mark.parametrize("place", ["format", "model", "scores"])
+def test_long_names_are_shortened_in_errors(evaluation, place):
+    name = "x" * 5000
+    record = evaluation.to_dict() | {"tails": [2]}
+    record[place] = {name: [True]} if place == "scores" else name
+    with pytest.raises(FileFormatError, match=r"^evaluation.*x … .*; write it again") as caught:
+        Evaluation.from_dict(record)
+    assert len(str(caught.value)) < 500
+
+
+def test_labels_are_read_exactly_and_take_their_own_space(evaluation):
+    """As numpy's strings, the longest label would be stored 80 times, and lose its NUL."""
+    record = evaluation.to_dict()
+    labels = ["a", "a\0", "x" * 10**6] + ["b"] * 77
+    record["users"]["group"] = labels
+    del record["checksum"]
+    found = Evaluation.from_dict(record)
+    assert found.users.group.tolist() == labels
+    assert found.users.group.nbytes < 10**6
+    assert [each.users for each in found.groups(METRIC).scores if each.label == "a"] == [1]
+
+
+@pytest.mark.parametrize("labels", [np.arange(80) % 2 == 0, np.arange(80) % 3, ["a", "b"] * 40])
+def test_groups_come_back_from_json(made_up, labels):
+    before = made_up("m", np.linspace(0, 1, 80), group=np.array(labels))
+    after = Evaluation.from_dict(json.loads(json.dumps(before.to_dict())))
+    assert after.groups(METRIC).scores == before.groups(METRIC).scores
+    assert after.users.group.tolist() == before.users.group.tolist()
+
+
+def test_user_ids_of_64_bits_are_read_exactly(evaluation):
+    ids = [2**63 + each for each in range(80)]
+    record = evaluation.to_dict()
+    record["users"]["ids"] = ids
+    del record["checksum"]
+    assert Evaluation.from_dict(record).users.ids.tolist() == ids
 
 
 @pytest.mark.parametrize("key", ["format", "model", "scores", "users", "data", "losses"])

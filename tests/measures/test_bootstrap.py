@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.coverage import covered, like_auc
 from safecf.measures import bootstrap
 from safecf.measures.bootstrap import (
     ENOUGH,
@@ -142,22 +143,13 @@ def test_bad_settings_are_refused():
         resample([np.nan], [0.5], 10, 0)
 
 
-def covered(users, level, samples=300):
-    """Return how often the interval of the tail mean of continuous scores holds the true one."""
-    rng = np.random.default_rng(8)
-    population = rng.beta(1.3, 2.4, 400_000)
-    truth = tail_mean(population, level)
-    inside = 0
-    for sample in range(samples):
-        drawn = resample(rng.choice(population, users), [level], 200, seed=sample)
-        (low,), (high,) = percentile_interval(drawn)
-        inside += low <= truth <= high
-    return inside / samples
-
-
 @pytest.mark.parametrize("level", [0.1, 0.3, 1.0])
 def test_intervals_are_trusted_from_enough_users_on(level):
     """Standard error of a share of 0.9 of 300 samples: 0.017."""
-    assert covered(round(ENOUGH / level), level) > 0.87
+    assert covered(like_auc, round(ENOUGH / level), level, 300, 200) > 0.87
     if level < 1:
-        assert covered(4, level) < 0.6
+        assert covered(like_auc, 4, level, 300, 200) < 0.6
+
+
+def test_the_interval_of_equal_scores_holds_them():
+    assert covered(lambda rng, size: np.full(size, 0.5), 4, 0.3, samples=5, resamples=10) == 1

@@ -130,6 +130,18 @@ def test_hits_are_found_where_they_are(example):
     np.testing.assert_array_equal(held_out, target.sum(axis=1))
 
 
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("k", [5, 20, 100])
+def test_a_score_has_the_same_bits_whoever_else_is_scored(name, k):
+    rng = np.random.default_rng(k)
+    hits, held_out = rng.random((400, k)) < 0.3, rng.integers(30, 60, 400)
+    together = METRICS[name].of_hits(hits, held_out, k)
+    for batch in (1, 7, 64):
+        parts = np.split(np.arange(400), range(batch, 400, batch))
+        apart = [METRICS[name].of_hits(hits[part], held_out[part], k) for part in parts]
+        np.testing.assert_array_equal(np.concatenate(apart), together)
+
+
 def test_a_worked_example():
     ranked = np.array([[0, 1, 2], [3, 2, 1], [4, -1, -1], [0, 1, 2]], dtype=np.int32)
     target = sp.csr_array([[1, 1, 1, 1, 1], [0, 1, 0, 0, 1], [0, 0, 0, 0, 1], [0, 0, 0, 0, 0]])

@@ -196,6 +196,14 @@ HOSTILE = {
     "no group": (groups([], []), "groups are damaged"),
     "negative groups": (groups([1, 2], [-0.1, 0.7]), "groups are damaged"),
     "groups that are not finite": (groups([1, 2], [np.nan, 0.7]), "not finite"),
+    "negative popularity": (
+        with_arrays(lambda arrays: changed(arrays, item_popularity=-arrays["item_popularity"])),
+        "popularity of its items is negative",
+    ),
+    "popularity of fewer items": (
+        with_arrays(lambda arrays: changed(arrays, item_popularity=np.zeros(7, dtype=np.float32))),
+        r"'item_popularity' is float32\[7\]",
+    ),
     "negative mass": (
         with_arrays(lambda arrays: changed(arrays, user_mass=-arrays["user_mass"])),
         "contradict",

@@ -21,9 +21,6 @@ FEW = {
 }
 # attacks that still find something
 OPEN = {
-    "commands-that-nobody-hears",
-    "damaged-evaluations",
-    "damaged-studies",
     "killed-training",
     "read-from-odd-places",
     "write-to-odd-places",

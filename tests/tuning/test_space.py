@@ -39,6 +39,29 @@ def test_places_are_shares_of_the_range():
     assert Choice((1, 2)).place(1) is None
 
 
+@pytest.mark.parametrize(
+    "each",
+    [
+        LogUniform(5e-324, 1.7e308),
+        LogUniform(1, 10**30),
+        LogInteger(1, 2**31 - 1),
+        Uniform(-8e307, 8e307),
+        Uniform(0, 10**30),
+    ],
+)
+def test_ranges_over_all_floats_have_finite_grids_and_places(each):
+    values = each.grid()
+    assert values == sorted(values)
+    assert (values[0], values[-1]) == (each.low, each.high)
+    places = [each.place(value) for value in values]
+    assert places == pytest.approx([0, 0.25, 0.5, 0.75, 1], abs=1e-2)
+
+
+def test_the_text_of_a_range_tells_it_from_others():
+    assert str(LogInteger(1_000_001, 2_000_000)) == "1000001 to 2000000"
+    assert str(LogUniform(0.02, 0.5)) == "0.02 to 0.5"
+
+
 def test_wider_values_are_outside():
     for each in (LogUniform(0.01, 1.0), Uniform(-1.0, 3.0), LogInteger(1, 64)):
         below, above = each.wider()
@@ -72,6 +95,8 @@ def test_distributions_are_the_same_ranges():
         ("factors=16..64", ("factors", LogInteger(16, 64))),
         ("kernel=gaussian,logistic", ("kernel", Choice(("gaussian", "logistic")))),
         ("tail=0.2, 0.3", ("tail", Choice((0.2, 0.3)))),
+        ("bandwidth=0.1,inf", ("bandwidth", Choice((0.1, math.inf)))),
+        ("kernel={[]}", ("kernel", Choice(("{[]}",)))),
     ],
 )
 def test_ranges_as_texts(text, found):
@@ -89,6 +114,11 @@ def test_ranges_as_texts(text, found):
         ("regularization=1..2..3", "has no two numbers"),
         ("regularization=2..1", "low is 2 and high 1; 0 < low <= high is needed"),
         ("regularization=0..1e999", "both finite"),
+        ("regularization=1..inf", "low is 1 and high inf; 0 < low <= high is needed, both finite"),
+        ("regularization=1..1" + 400 * "0", "low is 1 and high inf; .* is needed, both finite"),
+        ("regularization=-1e308..1e308", r"high 1e\+308; .* with a finite difference"),
+        ("factors=1..10000000000", "high is above 2,147,483,647; give a smaller one"),
+        ("regularization=" + "-" * 5000 + "1..2", "has no two numbers as its ends"),
     ],
 )
 def test_bad_texts_are_refused(text, message):

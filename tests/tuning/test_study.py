@@ -194,29 +194,64 @@ def test_the_fingerprint_is_of_all_that_trials_see(split, part):
     assert fingerprint(replace(split, test=split.validation)) == fingerprint(split)
 
 
+def edited(study, table, change):
+    """Replace the first record of a table by what `change` returns."""
+    with closing(sqlite3.connect(study)) as file, file:
+        key, text = file.execute(f"SELECT rowid, value_json FROM {table} LIMIT 1").fetchone()
+        changed = json.dumps(change(json.loads(text)))
+        file.execute(f"UPDATE {table} SET value_json = ? WHERE rowid = ?", (changed, key))
+
+
 def test_a_trial_that_was_changed_in_the_file_is_refused(split, tmp_path):
-    """Its options are stored as JSON, in which one digit is changed."""
     study, model = tmp_path / "study.sqlite", IALS(4, iterations=2)
     tune(model, split, trials=2, study=study, show_progress=False)
-    with closing(sqlite3.connect(study)) as file, file:
-        ((key, text),) = file.execute(
-            "SELECT trial_user_attribute_id, value_json FROM trial_user_attributes LIMIT 1"
-        )
-        place = text.index('"scores": [0.') + len('"scores": [0.')
-        digit = "1" if text[place] != "1" else "2"
-        changed = text[:place] + digit + text[place + 1 :]
-        file.execute(
-            "UPDATE trial_user_attributes SET value_json = ? WHERE trial_user_attribute_id = ?",
-            (changed, key),
-        )
+    edited(study, "trial_user_attributes", lambda record: record | {"scores": [0.5, 0.25]})
     with pytest.raises(FileFormatError, match=r"trial 0: it is damaged .* checksum does not fit"):
         tune(model, split, trials=2, study=study, show_progress=False)
-    record = json.loads(changed)
-    del record["checksum"]  # as before there were checksums
-    with closing(sqlite3.connect(study)) as file, file:
-        file.execute(
-            "UPDATE trial_user_attributes SET value_json = ? WHERE trial_user_attribute_id = ?",
-            (json.dumps(record), key),
-        )
+
+    def without_checksum(record):  # as before there were checksums
+        del record["checksum"]
+        return record
+
+    edited(study, "trial_user_attributes", without_checksum)
     found = tune(model, split, trials=2, study=study, show_progress=False)
-    assert list(found.searches[0].trials[0].scores) == record["scores"]
+    assert found.searches[0].trials[0].scores == (0.5, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("table", "value", "message"),
+    [
+        ("trial_user_attributes", {"options": {}}, "trial 0: its options are not unobserved_weig"),
+        ("trial_user_attributes", {"number": 1}, "its trials are not numbered 0, 1, "),
+        ("trial_user_attributes", {"scores": "0.1"}, "trial 0: 'scores' is a str, not a list"),
+        ("trial_user_attributes", {"state": "failed"}, "trial 0: it has no scores"),
+        (
+            "trial_user_attributes",
+            {"options": {"unobserved_weight": -1, "regularization": "x"}},
+            r"trial 0: unobserved_weight=-1.* has to be",
+        ),
+        ("trial_user_attributes", None, "trial 0: it is a NoneType, not an object"),
+        ("study_user_attributes", [1], "'safecf settings': it is a list, not an object"),
+    ],
+)
+def test_a_study_with_other_values_is_refused(split, tmp_path, table, value, message):
+    study, model = tmp_path / "study.sqlite", IALS(4, iterations=2)
+    tune(model, split, trials=1, study=study, show_progress=False)
+
+    def change(record):
+        record.pop("checksum", None)
+        return record | value if isinstance(value, dict) else value
+
+    edited(study, table, change)
+    with pytest.raises(FileFormatError, match=rf"study.sqlite.*{message}.*; choose another study"):
+        tune(model, split, trials=1, study=study, show_progress=False)
+
+
+@pytest.mark.parametrize("text", ["{", "", b"\xff"])
+def test_records_that_are_no_json_are_refused(split, tmp_path, text):
+    study, model = tmp_path / "study.sqlite", IALS(4, iterations=2)
+    tune(model, split, trials=1, study=study, show_progress=False)
+    with closing(sqlite3.connect(study)) as file, file:
+        file.execute("UPDATE trial_user_attributes SET value_json = CAST(? AS TEXT)", (text,))
+    with pytest.raises(FileFormatError, match=r"study.sqlite cannot be read or written as a study"):
+        tune(model, split, trials=1, study=study, show_progress=False)

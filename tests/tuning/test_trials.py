@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safecf import IALS, CVaRMF, datasets
+from safecf import IALS, CVaRMF, FileFormatError, datasets
 from safecf.evaluation import evaluate
 from safecf.split import strong_generalization
 from safecf.tuning import Objective, Scores, Trial, pareto_front
@@ -84,7 +84,36 @@ def test_the_best_epoch_has_the_largest_gain_and_is_the_earliest():
 
 
 def test_trials_survive_json():
-    trial = Trial(2, {"a": 0.1}, COMPLETE, 6, Scores(0.3, 0.1), {3: Scores(0.2, 0.1)}, 1.5)
+    curve = {3: Scores(0.2, 0.1), 6: Scores(0.3, 0.1)}
+    trial = Trial(2, {"a": 0.1}, COMPLETE, 6, Scores(0.3, 0.1), curve, 1.5)
     assert Trial.from_dict(trial.to_dict()) == trial
     failed = Trial(1, {}, FAILED, 0, None, error="diverged")
     assert Trial.from_dict(failed.to_dict()) == failed
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("number", "0", "'number' is a str, not a int"),
+        ("options", [1], "'options' is a list, not a dict"),
+        ("state", "x" * 5000, "its state is 'xxx.* … "),
+        ("epochs", 2, "'epochs' is no epoch of its 'curve'"),
+        ("scores", None, "'scores' is a NoneType, not a list"),
+        ("scores", ["0.3", 0.1], "entry 0 of 'scores' is a str"),
+        ("scores", [0.3], r"'scores' holds \[0.3\], which are not 2 numbers"),
+        ("scores", [0.3, None], r"'scores' holds \[0.3, None\], which are not 2 numbers"),
+        ("scores", [10**400, 0.1], "'scores' holds a number that is not finite"),
+        ("curve", [[3, 0.2]], r"'curve' holds \[3, 0.2\], which are not 3 numbers"),
+        ("curve", [3], "entry 0 of 'curve' is a int"),
+        ("curve", [[-1, 0.1, 0.1], [6, 0.3, 0.1]], "'epochs' is no epoch of its 'curve'"),
+        ("seconds", -1, "it took -1 seconds"),
+        ("seconds", None, "it took nan seconds"),
+        ("error", 3, "'error' is a int, not a str"),
+    ],
+)
+def test_a_damaged_trial_is_refused(key, value, message):
+    trial = Trial(2, {"a": 0.1}, COMPLETE, 6, Scores(0.3, 0.1), {6: Scores(0.3, 0.1)}, 1.5)
+    record = trial.to_dict() | {key: value}
+    with pytest.raises(FileFormatError, match=rf"trial 2: {message}.*; choose another study") as e:
+        Trial.from_dict(record, "trial 2")
+    assert len(str(e.value)) < 500

@@ -11,12 +11,22 @@ INTERRUPTED = 130  # exit code
 
 
 def main() -> None:
-    """Run `safecf`; Ctrl-C ends it with one line and exit code 130, at any moment."""
+    """Run `safecf`; Ctrl-C ends it with one line and exit code 130, at any moment.
+
+    It has no effect on a command that is done, while the interpreter ends.
+    """
     try:
         from safecf.cli.commands import app  # noqa: PLC0415
         from safecf.cli.running import run  # noqa: PLC0415
 
-        run(app)
+        try:
+            run(app)
+        except SystemExit as end:
+            if end.code != INTERRUPTED:
+                import signal  # noqa: PLC0415
+
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+            raise
     except KeyboardInterrupt as interrupt:
         end_interrupted(interrupt)
 

@@ -1,6 +1,5 @@
 """The inputs of a command: data by name or path, splits, and models by name and options."""
 
-import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -20,6 +19,7 @@ from safecf.data.splits.split_files import is_split, read
 from safecf.errors import choose, shown
 from safecf.models import MODELS, Recommender
 from safecf.models.options import check_options
+from safecf.texts import parse_value
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def make_model(spec: str, random_state: int | None = 0) -> tuple[str, Recommende
             raise ValueError(
                 f"{shown(spec)}: {shown(setting)} is no option=value; try {name}:factors=32"
             )
-        options[key.strip()] = _value(value.strip())
+        options[key.strip()] = parse_value(value.strip())
     for key in options:
         choose(f"option of {kind.__name__}", key, known)
     check_options(options, kind)
@@ -176,12 +176,3 @@ def refuse_fitted(models: Mapping[str, Recommender]) -> None:
                 f"give its options instead, as in {type(model).__name__.lower()}:option=value, or "
                 "leave out --repeats"
             )
-
-
-def _value(text: str) -> Any:
-    if text == "inf":
-        return float(text)
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        return text

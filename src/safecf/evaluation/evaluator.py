@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
@@ -27,6 +28,8 @@ from safecf.measures.tails import Floats, check_level
 
 PARTS = ("test", "validation")
 ALL_METRICS = tuple(METRICS | RANK_METRICS)
+LARGEST_CUTOFF = 999_999_999
+CUTOFF = re.compile("[1-9][0-9]{0,8}")  # as in the names of scores, such as recall@20
 
 
 def evaluate(
@@ -94,15 +97,16 @@ def evaluate(
     scores |= {metric: [] for metric in whole}
     exposure = {cutoff: np.zeros(train.num_columns, dtype=np.int64) for cutoff in cutoffs}
     losses: list[Floats] = []
+    length = min(cutoffs[-1], train.num_columns)
     shown, hidden = history.to_scipy(), target.to_scipy()
     for rows, ranked, ranks, lost in answers(
-        model, alignment, shown, hidden, cutoffs[-1], batch, whole=bool(whole)
+        model, alignment, shown, hidden, length, batch, whole=bool(whole)
     ):
         losses += [] if lost is None else [lost]
         if ranks is not None:
             for metric, of_ranks in whole.items():
                 scores[metric].append(ranks.scores(of_ranks))
-        hits, held_out = find_hits(ranked, hidden[rows], cutoffs[-1])
+        hits, held_out = find_hits(ranked, hidden[rows], length)
         for cutoff in cutoffs:
             exposure[cutoff] += count_exposure(ranked, train.num_columns, cutoff)
             for metric, formula in formulas.items():
@@ -146,7 +150,7 @@ def parse_metric(metric: str) -> tuple[str, int | None]:
         return name, None
     if name not in METRICS:
         raise ValueError(f"metric={metric!r}: {name} has no cutoff; try metric={name!r}")
-    if not (cutoff.isdecimal() and int(cutoff) > 0):
+    if not CUTOFF.fullmatch(cutoff):
         raise ValueError(f"metric={metric!r}: {cutoff!r} is no cutoff; try metric='{name}@20'")
     return name, int(cutoff)
 
@@ -179,7 +183,10 @@ def _checked_cutoffs(k: Any) -> tuple[int, ...]:
     given = [k] if np.ndim(k) == 0 else check_list("k", k, f"try k={CUTOFFS}")
     if not given:
         raise ValueError(f"k is empty; give at least one cutoff, such as k={CUTOFFS}")
-    return tuple(sorted({check_integer("k", each, 1, CUTOFFS[0]) for each in given}))
+    found = sorted({check_integer("k", each, 1, CUTOFFS[0]) for each in given})
+    if found[-1] > LARGEST_CUTOFF:
+        raise ValueError(f"k is at most {LARGEST_CUTOFF:,}; try k={CUTOFFS[0]}")
+    return tuple(found)
 
 
 def _checked_tails(tails: Any) -> tuple[float, ...]:

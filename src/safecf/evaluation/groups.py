@@ -92,14 +92,14 @@ def group_scores(
         return GroupScore(label, members, members / first.size, mean, float(low[0]), float(high[0]))
 
     each = [
-        describe(name.item(), [group], drawn_sums[:, group] / drawn_counts[:, group])
-        for group, name in enumerate(names)
+        describe(name, [group], drawn_sums[:, group] / drawn_counts[:, group])
+        for group, name in enumerate(names.tolist())
     ]
     worst = smaller = None
     if (large := np.flatnonzero(sizes >= ENOUGH)).size > 1:
         lowest = large[np.argmin((sums / counts)[large])]
         drawn = (drawn_sums[:, large] / drawn_counts[:, large]).min(axis=1)
-        worst = describe(names[lowest].item(), [lowest], drawn)
+        worst = describe(names.tolist()[lowest], [lowest], drawn)
     if (small := np.flatnonzero(sizes < ENOUGH)).size:
         label = f"{small.size} smaller group{'s' if small.size > 1 else ''}"
         drawn = drawn_sums[:, small].sum(axis=1) / drawn_counts[:, small].sum(axis=1)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ Counts = NDArray[np.int64]
 
 EVALUATION, COMPARISON = "safecf evaluation 1", "safecf comparison 1"
 CHECKSUM = "checksum"
+LONGEST = 400  # characters of a message: names in a file may have any length
 
 
 def to_json(value: Any) -> Any:
@@ -81,21 +82,32 @@ def options_to_json(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def shortened(message: str) -> str:
+    """Leave out the middle of a message with long values from a file."""
+    if len(message) <= LONGEST:
+        return message
+    return f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
+
+
 class Record:
-    """A JSON object that has not been checked, read key by key; `where` names it in errors.
+    """A JSON object that has not been checked, read key by key.
+
+    Errors begin with `where` it is, and end with the `remedy`.
 
     >>> Record(json.load(file), "results.json").get("model", str)
     """
 
-    def __init__(self, values: Any, where: str) -> None:
-        self.where = where
+    def __init__(
+        self, values: Any, where: str, remedy: str = "write it again with to_dict()"
+    ) -> None:
+        self.where, self.remedy = where, remedy
         if not isinstance(values, dict):
             raise self.error(f"it is a {type(values).__name__}, not an object")
         self.values: dict[str, Any] = values
 
     def error(self, problem: str) -> FileFormatError:
         """Return an error that says where the problem is and what to try."""
-        return FileFormatError(f"{self.where}: {problem}; write it again with to_dict()")
+        return FileFormatError(f"{shortened(f'{self.where}: {problem}')}; {self.remedy}")
 
     def get(self, key: str, *kinds: type) -> Any:
         """Return a value of one of these types; a bool is not an int."""
@@ -109,7 +121,7 @@ class Record:
 
     def record(self, key: str) -> "Record":
         """Return an object inside this one."""
-        return Record(self.get(key, dict), f"{self.where}, {key!r}")
+        return Record(self.get(key, dict), f"{self.where}, {key!r}", self.remedy)
 
     def list(self, key: str, *kinds: type) -> list[Any]:
         """Return a list whose entries are all of these types."""
@@ -124,13 +136,11 @@ class Record:
         values = self.list(key, int, float, type(None))
         if size is not None and len(values) != size:
             raise self.error(f"{key!r} has {len(values)} entries for {size} users")
-        try:
-            found = np.array([math.nan if v is None else v for v in values], dtype=np.float64)
-        except OverflowError:
-            found = np.array([math.inf])
-        if np.isinf(found).any():
-            raise self.error(f"{key!r} holds a number that is not finite")
-        return found
+        return self._finite(key, values)
+
+    def number(self, key: str) -> float:
+        """Return a number, NaN for null."""
+        return float(self._finite(key, [self.get(key, int, float, type(None))])[0])
 
     def numbers_or_none(self, key: str, size: int | None = None) -> Floats | None:
         """Return a list of numbers as an array, or None for null."""
@@ -142,6 +152,16 @@ class Record:
         if not (found == np.floor(found)).all() or (found < 0).any() or (found > 2.0**53).any():
             raise self.error(f"{key!r} holds a value that is no count")
         return found.astype(np.int64)
+
+    def _finite(self, key: str, values: Sequence[Any]) -> Floats:
+        """Return numbers as an array, NaN for None; JSON has integers beyond any float, too."""
+        try:
+            found = np.array([math.nan if v is None else v for v in values], dtype=np.float64)
+        except OverflowError:
+            found = np.array([math.inf])
+        if np.isinf(found).any():
+            raise self.error(f"{key!r} holds a number that is not finite")
+        return found
 
 
 def _is_a(value: Any, kinds: tuple[type, ...]) -> bool:
@@ -168,13 +188,10 @@ def evaluation_fields(values: Any) -> dict[str, Any]:
     found = {
         "model": model,
         "scores": {name: scores.numbers(name, size) for name in scores.values},
-        "k": tuple(record.list("k", int)),
+        "k": _cutoffs(record),
         "tails": _tails(record),
         "users": users,
-        "catalogue": {
-            name: np.nan if value is None else float(catalogue.get(name, int, float))
-            for name, value in catalogue.values.items()
-        },
+        "catalogue": {name: catalogue.number(name) for name in catalogue.values},
         "training": _training(record.record("training")),
         "losses": record.numbers_or_none("losses", size),
         "versions": {name: versions.get(name, str) for name in versions.values},
@@ -201,14 +218,21 @@ def _users(record: Record) -> dict[str, Any]:
 
 
 def _labels(record: Record, key: str, size: int) -> NDArray[Any] | None:
-    """Read one label per user, all integers or all strings; or null."""
+    """Read one label per user: all integers, all strings or all booleans; or null."""
     values = record.get(key, list, type(None))
     if values is None:
         return None
     if len(values) != size:
         raise record.error(f"{key!r} has {len(values)} entries for {size} users")
-    kind = type(values[0]) if values and isinstance(values[0], int) else str
-    return np.array(record.list(key, kind))
+    if not (values and isinstance(values[0], int)):
+        return np.array(record.list(key, str), dtype=object)
+    if isinstance(values[0], bool):
+        return np.array(record.list(key, bool))
+    labels = np.array(record.list(key, int), dtype=object)
+    for kind in (np.int64, np.uint64):
+        if np.iinfo(kind).min <= labels.min() and labels.max() <= np.iinfo(kind).max:
+            return labels.astype(kind)
+    raise record.error(f"{key!r} holds integers beyond 64 bits")
 
 
 def _splits(record: Record, size: int) -> Counts | None:
@@ -224,8 +248,15 @@ def _splits(record: Record, size: int) -> Counts | None:
     return found
 
 
+def _cutoffs(record: Record) -> tuple[int, ...]:
+    found: list[int] = record.list("k", int)
+    if record.counts("k").min(initial=1) < 1:
+        raise record.error("'k' holds 0, which is no cutoff")
+    return tuple(found)
+
+
 def _tails(record: Record) -> tuple[float, ...]:
-    levels = [float(level) for level in record.list("tails", int, float)]
+    levels: list[float] = record.numbers("tails").tolist()
     for level in levels:
         if not 0 < level <= 1:
             raise record.error(f"'tails' holds {level}, which is no share of users")

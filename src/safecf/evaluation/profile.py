@@ -64,7 +64,10 @@ def _one_per_user(name: str, values: Any, users: int) -> NDArray[Any] | None:
         raise ValueError(
             f"{name} have shape {labels.shape}, while there are {users} users; give one per user"
         )
-    return labels if labels.dtype.kind in "iub" else labels.astype(str)
+    if labels.dtype.kind in "iub":
+        return labels
+    # as objects: numpy's strings all take the space of the longest, and end before a NUL
+    return np.array([str(each) for each in labels.tolist()], dtype=object)
 
 
 @dataclass(frozen=True)
@@ -166,11 +169,11 @@ def _group_shares(
         return {}
     total = [max(int(np.count_nonzero(each)), 1) for each in (inside, outside)]
     found = {}
-    for label in np.unique(labels):
+    for label in np.unique(labels).tolist():
         members = labels == label
         within, without = (int(np.count_nonzero(members & each)) for each in (inside, outside))
         if within + without:
-            found[label.item()] = (
+            found[label] = (
                 within / total[0],
                 without / total[1],
                 within / (within + without),

@@ -67,6 +67,11 @@ def _check(first: Evaluation, other: Evaluation, place: int) -> None:
             f"{where} has no user ids, by which users of several splits are recognised; evaluate "
             "on a Split with user_ids"
         )
+    if first.users.ids is not None and other.users.ids.dtype != first.users.ids.dtype:
+        raise ValueError(
+            f"{where} has other user ids than the first, {other.users.ids.dtype} and not "
+            f"{first.users.ids.dtype}; read all splits from the same data"
+        )
     if (
         other.scores.keys() != first.scores.keys()
         or other.catalogue.keys() != first.catalogue.keys()

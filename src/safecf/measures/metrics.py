@@ -2,7 +2,8 @@
 
 In the equations n_u is the number of held-out items of user u, and h_r is 1 where the r-th item of
 the user's ranking is one of them, else 0. A new metric is one function with `@metric`: its
-arguments are h as a boolean matrix of K columns, the numbers n_u > 0, and K.
+arguments are h as a boolean matrix of K columns (fewer if there are fewer items), the numbers
+n_u > 0, and K.
 """
 
 from collections.abc import Callable
@@ -39,7 +40,7 @@ class Metric:
         return self.of_hits(*find_hits(ranked, target, k), k)
 
     def of_hits(self, hits: Hits, held_out: Counts, k: int) -> Floats:
-        """Score at a cutoff up to the number of columns of `hits`; see `find_hits`."""
+        """Score at a cutoff; `hits` has as many columns, or one per item; see `find_hits`."""
         scores = self.formula(hits[:, :k], np.maximum(held_out, 1), k).astype(np.float64)
         scores[held_out == 0] = np.nan
         return scores
@@ -60,9 +61,9 @@ def recall(hits: Hits, held_out: Counts, k: int) -> Floats:
 @metric
 def ndcg(hits: Hits, held_out: Counts, k: int) -> Floats:
     """nDCG@K_u = sum_{r <= K} h_r / log2(r + 1)  /  sum_{r <= min(K, n_u)} 1 / log2(r + 1)."""
-    discount = 1 / np.log2(np.arange(2, k + 2))
+    discount = 1 / np.log2(np.arange(2, hits.shape[1] + 2))
     ideal = np.cumsum(discount)
-    return np.asarray((hits @ discount) / ideal[np.minimum(k, held_out) - 1])
+    return np.asarray(_total(hits, discount) / ideal[np.minimum(k, held_out) - 1])
 
 
 @metric
@@ -74,9 +75,8 @@ def precision(hits: Hits, held_out: Counts, k: int) -> Floats:
 @metric
 def map(hits: Hits, held_out: Counts, k: int) -> Floats:
     """MAP@K_u = sum_{r <= K} h_r (h_1 + ... + h_r) / r  /  min(K, n_u): the average precision."""
-    precisions = np.cumsum(hits, axis=1, dtype=np.int32) / np.arange(1, k + 1)
-    total = np.einsum("ur,ur->u", precisions, hits)
-    return np.asarray(total / np.minimum(k, held_out))
+    precisions = np.cumsum(hits, axis=1, dtype=np.int32) / np.arange(1, hits.shape[1] + 1)
+    return np.asarray(_total(hits, precisions) / np.minimum(k, held_out))
 
 
 @metric
@@ -89,3 +89,14 @@ def mrr(hits: Hits, held_out: Counts, k: int) -> Floats:
 def hit(hits: Hits, held_out: Counts, k: int) -> Floats:
     """Hit@K_u = max_{r <= K} h_r."""
     return np.asarray(hits.any(axis=1), dtype=np.float64)
+
+
+def _total(hits: Hits, gains: Floats) -> Floats:
+    """sum_r h_r g_r of every user, added up in the order of ranks.
+
+    The order makes the bits of a user's score independent of the other users, which those of
+    `hits @ gains` are not: a matrix product adds up in an order that depends on the row.
+    """
+    users, _ = np.nonzero(hits)
+    gained = np.broadcast_to(gains, hits.shape)[hits]
+    return np.bincount(users, gained, len(hits)).astype(np.float64)

@@ -35,8 +35,8 @@ from safecf.models.options import (
     check_random_state,
     option,
 )
+from safecf.models.popularity import popularity_of
 from safecf.models.queries import check_new_ids
-from safecf.models.recommender import popularity_of
 from safecf.models.training import FOLD_IN, Parts, Path, Plan, Watcher, make_plan
 from safecf.progress import epoch_bar
 

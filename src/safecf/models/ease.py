@@ -17,6 +17,7 @@ from safecf.models.callbacks import Callback, check_callback
 from safecf.models.factor_arrays import check_array
 from safecf.models.inverse import blocks, invert
 from safecf.models.options import NONNEGATIVE, Integer, Number, check_options, option
+from safecf.models.popularity import pack_popularity, popularity_of, unpack_popularity
 from safecf.models.queries import (
     Indices,
     check_count,
@@ -26,7 +27,7 @@ from safecf.models.queries import (
     columns_among,
 )
 from safecf.models.ranking import Ids, Scores, dense_ranks, named, search, shaped_like
-from safecf.models.recommender import Recommender, popularity_of, register
+from safecf.models.recommender import Recommender, register
 from safecf.progress import epoch_bar
 
 # Largest A_ii P_ii = 1 / (1 - R_i^2), the variance inflation of item i: the weights B, computed in
@@ -268,7 +269,7 @@ class EASE(Recommender):
             "item_weights": self._weights(),
             **files.pack_ids("user_ids", self.user_ids),
             **files.pack_ids("item_ids", self.item_ids),
-            **self._pack_popularity(),
+            **pack_popularity(self.item_popularity, self.shape[1]),
         }
         return {"shape": self.shape}, arrays
 
@@ -277,7 +278,7 @@ class EASE(Recommender):
         weights = files.array(arrays, "item_weights", (num_items, num_items), np.float32)
         self.user_ids = files.unpack_ids(arrays, "user_ids", num_users, num_users)
         self.item_ids = files.unpack_ids(arrays, "item_ids", num_items, num_items)
-        self._unpack_popularity(arrays, num_items)
+        self.item_popularity = unpack_popularity(arrays, num_items)
         self.item_weights, self.shape = weights, (num_users, num_items)
 
 

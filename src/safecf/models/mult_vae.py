@@ -28,7 +28,8 @@ from safecf.models.options import (
     draw_seed,
     option,
 )
-from safecf.models.recommender import popularity_of, register
+from safecf.models.popularity import pack_popularity, popularity_of, unpack_popularity
+from safecf.models.recommender import register
 from safecf.models.vae.encoder import Encoder
 from safecf.models.vae.epochs import Found, VAEEpoch, run_epoch
 from safecf.models.validation import METRIC, Validation, make_validation
@@ -275,7 +276,7 @@ class MultVAE(MatrixFactorization):
             **{f"encoder.{name}": part for name, part in self.encoder._asdict().items()},
             **files.pack_ids("user_ids", self.user_ids),
             **files.pack_ids("item_ids", self.item_ids),
-            **self._pack_popularity(),
+            **pack_popularity(self.item_popularity, len(items)),
         }
         return fitted, arrays
 
@@ -294,7 +295,7 @@ class MultVAE(MatrixFactorization):
         }
         self.user_ids = files.unpack_ids(arrays, "user_ids", num_users, len(users))
         self.item_ids = files.unpack_ids(arrays, "item_ids", num_items, num_items)
-        self._unpack_popularity(arrays, num_items)
+        self.item_popularity = unpack_popularity(arrays, num_items)
         self.history = unpack_history(fitted, VAEEpoch)
         self.encoder, self.user_factors, self.item_factors = Encoder(**encoder), users, items
         self.seed, self.shape = seed, (num_users, num_items)

@@ -5,14 +5,12 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import IO, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.als.loss import Vector
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.defaults import AUTO
@@ -22,6 +20,7 @@ from safecf.models.callbacks import Callback
 from safecf.models.changes import Changes
 from safecf.models.derived import Derived
 from safecf.models.options import check_options
+from safecf.models.popularity import resized
 from safecf.models.ranking import Ids, Scores
 
 File = str | os.PathLike[str] | IO[bytes]
@@ -250,11 +249,7 @@ class Recommender(ABC):
                 "is of version 0.1 and does not tell how popular items are; fit the model again",
                 ParameterWarning,
             )
-        _, size = self.sizes()
-        found = np.zeros(size, dtype=np.float32)
-        if self.item_popularity is not None:
-            known = self.item_popularity[:size]
-            found[: known.size] = known
+        found = resized(self.item_popularity, self.sizes()[1])
         return found if items is None else found[items]
 
     def get_params(self) -> dict[str, Any]:
@@ -312,16 +307,6 @@ class Recommender(ABC):
     def _unpack(self, fitted: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Read and validate what `_pack` returned."""
 
-    def _pack_popularity(self) -> dict[str, NDArray[Any]]:
-        return {} if self.item_popularity is None else {"item_popularity": self.popularity()}
-
-    def _unpack_popularity(self, arrays: dict[str, NDArray[Any]], num_items: int) -> None:
-        if "item_popularity" in arrays:
-            found = files.array(arrays, "item_popularity", (num_items,), np.float32)
-            if found.min() < 0:
-                raise FileFormatError("the popularity of its items is negative; save it again")
-            self.item_popularity = found
-
     def save(self, file: File) -> None:
         """Write the model into one safetensors file.
 
@@ -376,19 +361,6 @@ class Recommender(ABC):
             if "provenance" in header:
                 model.provenance = files.field(header, "provenance", dict)
         return model
-
-
-def popularity_of(interactions: Interactions, counts: Vector | None = None) -> Scores:
-    """Return the share of the users with interactions who have each item, by their counts.
-
-    >>> popularity_of(Interactions.from_csr(scipy.sparse.csr_matrix([[1, 1], [1, 0], [0, 0]])))
-    array([1. , 0.5], dtype=float32)
-    """
-    users = interactions.users
-    each = np.ones(users.num_rows) if counts is None else counts
-    total = each[np.diff(users.indptr) > 0].sum()
-    shares = replace(interactions.items, weights=None).row_mass(each) / total
-    return np.asarray(shares, dtype=np.float32)
 
 
 MODELS: dict[str, type[Recommender]] = {}

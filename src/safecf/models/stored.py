@@ -10,6 +10,7 @@ from safecf.models import files
 from safecf.models.history import pack_history, unpack_history
 from safecf.models.options import check_options
 from safecf.models.per_user import LARGEST_WEIGHT, pack_groups, unpack_groups
+from safecf.models.popularity import pack_popularity, unpack_popularity
 
 if TYPE_CHECKING:
     from safecf.models.als import ALSModel
@@ -38,7 +39,7 @@ def pack(model: "ALSModel") -> tuple[dict[str, Any], files.Arrays]:
         **files.pack_ids("user_ids", model.user_ids),
         **files.pack_ids("item_ids", model.item_ids),
         **pack_groups(model.group_weights),
-        **model._pack_popularity(),
+        **pack_popularity(model.item_popularity, len(items)),
     }
     return fitted, arrays
 
@@ -68,7 +69,7 @@ def unpack(model: "ALSModel", fitted: dict[str, Any], arrays: files.Arrays) -> N
     model.user_factors, model.item_factors = users, items
     model.user_weights, model.user_mass, model.user_counts = weights, mass, counts
     model.group_weights = unpack_groups(arrays)
-    model._unpack_popularity(arrays, len(items))
+    model.item_popularity = unpack_popularity(arrays, len(items))
     model.seed, model.shape = seed, (shape[0], shape[1])
     model.num_users, model.num_items = num_users, num_items
     model.history = unpack_history(fitted, Epoch)

@@ -11,7 +11,8 @@ from typing import Any
 
 from rich.progress import TextColumn
 
-from safecf.errors import ParameterWarning, choose, warn
+from safecf.errors import FileFormatError, ParameterWarning, choose, warn
+from safecf.evaluation.json_records import shortened
 from safecf.measures.tails import whom
 from safecf.models.options import check_options
 from safecf.models.recommender import Recommender
@@ -161,6 +162,7 @@ class Search:
         """Run trials until the budget is spent, after those that the study has already."""
         self.trials = self.budget.within(self.study.trials)
         if self.trials:
+            self._check_trials()
             self.study.check_space(self.space)
         columns = (TextColumn("{task.fields[numbers]}"),)
         with progress_bar(self.name, 0, 1000, *columns, show=show_progress, numbers="") as draw:
@@ -179,6 +181,20 @@ class Search:
                     self.study.check_space(self.space)
                     self._warn_of_zeros()
             draw(1000, numbers=f"{len(self.trials)} trials  {self._best()}")
+
+    def _check_trials(self) -> None:
+        """Raise if a trial of the study has not the options that are searched."""
+        for trial in self.trials:
+            wanted = self.space if trial.number else self.ranges
+            try:
+                if trial.options.keys() != wanted.keys():
+                    raise ValueError(f"its options are not {', '.join(wanted)}")
+                check_options(trial.options, type(self.model))
+            except (TypeError, ValueError) as problem:
+                raise FileFormatError(
+                    f"{self.study.path}, trial {trial.number}: {shortened(str(problem))}; choose "
+                    "another study"
+                ) from problem
 
     def _first(self, show: Any) -> Trial:
         """Run the defaults; an error is the caller's."""

@@ -1,6 +1,5 @@
 """Search spaces: a range per option, and the ranges that are searched by default."""
 
-import ast
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -11,11 +10,14 @@ import numpy as np
 
 from safecf.checks import check_integer, check_list, check_number, check_type
 from safecf.errors import choose
+from safecf.texts import parse_value
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 DIGITS = 3  # significant digits of the numbers that are tried
+SHOWN = 15  # significant digits of the ends of a range, by which studies are told apart
+LARGEST = 2**31 - 1  # of integers
 
 
 class Range(Protocol):
@@ -44,14 +46,14 @@ class Range(Protocol):
 
 
 def _check(low: float, high: float, points: int, *, positive: bool) -> None:
-    for name, end in (("low", low), ("high", high)):
-        check_number(name, end, 0.1)
+    below, above = (check_number(name, end, 0.1) for name, end in (("low", low), ("high", high)))
     check_integer("points", points, 1, 5)
-    if not (
-        math.isfinite(low) and math.isfinite(high) and low <= high and (low > 0 or not positive)
-    ):
+    if not (math.isfinite(above - below) and below <= above and (below > 0 or not positive)):
         needed = "0 < low <= high" if positive else "low <= high"
-        raise ValueError(f"low is {low} and high {high}; {needed} is needed, both finite")
+        raise ValueError(
+            f"low is {below:.{SHOWN}g} and high {above:.{SHOWN}g}; {needed} is needed, both finite "
+            "and with a finite difference"
+        )
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,12 @@ class _Interval:
     points: int = 5
 
     def __str__(self) -> str:
-        return f"{self.low:g} to {self.high:g}"
+        return f"{self.low:.{SHOWN}g} to {self.high:.{SHOWN}g}"
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The ends for numpy, which takes no integers beyond 64 bits."""
+        return float(self.low), float(self.high)
 
     def contains(self, value: Any) -> bool:
         """Whether low <= value <= high."""
@@ -95,11 +102,12 @@ class LogUniform(_Interval):
 
     def grid(self) -> list[float]:
         """Return `points` values at equal ratios."""
-        return [self.rounded(value) for value in np.geomspace(self.low, self.high, self.points)]
+        return [self.rounded(value) for value in np.geomspace(*self._ends, self.points)]
 
     def place(self, value: float) -> float:
-        """Return log(value / low) / log(high / low)."""
-        return math.log(value / self.low) / (math.log(self.high / self.low) or 1.0)
+        """Return log(value / low) / log(high / low), of any floats."""
+        low, high = math.log(self.low), math.log(self.high)
+        return (math.log(value) - low) / (high - low or 1.0)
 
     def distribution(self) -> "BaseDistribution":
         """Return a float distribution in log scale."""
@@ -121,7 +129,8 @@ class LogInteger(LogUniform):
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            check_integer(name, getattr(self, name), 1, 8)
+            if check_integer(name, getattr(self, name), 1, 8) > LARGEST:
+                raise ValueError(f"{name} is above {LARGEST:,}; give a smaller one")
         super().__post_init__()
 
     def contains(self, value: Any) -> bool:
@@ -160,7 +169,7 @@ class Uniform(_Interval):
 
     def grid(self) -> list[float]:
         """Return `points` values at equal distances."""
-        return [self.rounded(value) for value in np.linspace(self.low, self.high, self.points)]
+        return [self.rounded(value) for value in np.linspace(*self._ends, self.points)]
 
     def place(self, value: float) -> float:
         """Return (value - low) / (high - low)."""
@@ -302,8 +311,8 @@ def parse_range(text: str, defaults: Mapping[str, Any]) -> tuple[str, Range]:
     default = choose("option", name, defaults)
     parts = given.split("..")
     if len(parts) == 1:
-        return name, Choice(tuple(_value(each.strip()) for each in given.split(",")))
-    ends = [_value(each.strip()) for each in parts]
+        return name, Choice(tuple(parse_value(each.strip()) for each in given.split(",")))
+    ends = [parse_value(each.strip()) for each in parts]
     if len(ends) != 2 or any(type(each) not in (int, float) for each in ends):
         raise ValueError(f"{text!r} has no two numbers as its ends; try {name}=0.05..0.5")
     kind: type[_Interval] = LogUniform if ends[0] > 0 else Uniform
@@ -313,10 +322,3 @@ def parse_range(text: str, defaults: Mapping[str, Any]) -> tuple[str, Range]:
         return name, kind(*ends)  # type: ignore[return-value]
     except ValueError as problem:
         raise ValueError(f"{text!r}: {problem}") from None
-
-
-def _value(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text

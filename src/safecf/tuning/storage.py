@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix
 from safecf.checks import check_type
 from safecf.data.splits.held_out import Split
 from safecf.errors import FileFormatError
-from safecf.evaluation.json_records import Record, sealed, unsealed
+from safecf.evaluation.json_records import Record, sealed, shortened
 from safecf.tuning.objective import Objective
 from safecf.tuning.sampler import quiet
 from safecf.tuning.space import Space
@@ -58,47 +58,55 @@ class Study:
                 directions=["maximize"] * len(objective.levels),
                 load_if_exists=True,
             )
-            self._agree(SETTINGS, json.loads(json.dumps(settings)))
-            self.trials = [
-                Trial.from_dict(unsealed(Record(each, f"trial {number}")))
-                for number, each in enumerate(self._records())
-            ]
-            if [each.number for each in self.trials] != list(range(len(self.trials))):
-                raise TypeError("its trials are not numbered 0, 1, ...")
+        self._agree(SETTINGS, json.loads(json.dumps(settings)))
+        self.trials = [
+            Trial.from_dict(each, f"{path}, trial {number}")
+            for number, each in enumerate(self._records())
+        ]
+        if [each.number for each in self.trials] != list(range(len(self.trials))):
+            raise FileFormatError(
+                f"{path}: its trials are not numbered 0, 1, ...; choose another study"
+            )
+        if self.trials and self.trials[0].scores is None:
+            raise FileFormatError(f"{path}, trial 0: it has no scores; choose another study")
 
     def check_space(self, space: Space) -> None:
         """Write the ranges; raise if the file has others."""
         if self._stored is not None:
-            with _file_errors(self.path), quiet():
-                self._agree(RANGES, {name: str(each) for name, each in space.items()})
+            self._agree(RANGES, {name: str(each) for name, each in space.items()})
 
     def append(self, trial: Trial, space: Space) -> None:
         """Add a finished trial."""
         if self._stored is not None:
+            if len(self._records()) != len(self.trials):
+                raise OSError(
+                    f"{self.path}: another process has added trials; run one search at a time, "
+                    "or give each its own study"
+                )
             with _file_errors(self.path), quiet() as optuna:
-                if len(self._records()) != len(self.trials):
-                    raise OSError(
-                        f"{self.path}: another process has added trials; run one search at a time, "
-                        "or give each its own study"
-                    )
                 self._stored.add_trial(_frozen(optuna, trial, space, self.objective))
         self.trials.append(trial)
 
-    def _records(self) -> list[dict[str, Any]]:
-        stored = self._stored.get_trials(deepcopy=False)
-        return [each.user_attrs[TRIAL] for each in stored]
+    def _records(self) -> list[Any]:
+        """Return the records of all trials, not checked yet; None for those of others."""
+        with _file_errors(self.path), quiet():
+            stored = self._stored.get_trials(deepcopy=False)
+        return [each.user_attrs.get(TRIAL) for each in stored]
 
     def _agree(self, key: str, wanted: dict[str, Any]) -> None:
         """Write a record, or raise if there is another one."""
-        found = self._stored.user_attrs.get(key)
-        if found is None:
-            self._stored.set_user_attr(key, wanted)
-        elif found != wanted:
+        with _file_errors(self.path), quiet():
+            known = self._stored.user_attrs
+            if key not in known:
+                self._stored.set_user_attr(key, wanted)
+                return
+        found = Record(known[key], f"{self.path}, {key!r}", "choose another study").values
+        if found != wanted:
             names = [name for name in {**found, **wanted} if found.get(name) != wanted.get(name)]
             told = "; ".join(f"{n} {found.get(n)} there, {wanted.get(n)} here" for n in names)
             raise ValueError(
-                f"{self.path} is the study of another search: {told}. Give another file, as "
-                "in study='another.sqlite', or delete this one"
+                f"{self.path} is the study of another search: {shortened(told)}. Give another "
+                "file, as in study='another.sqlite', or delete this one"
             )
 
 
@@ -118,8 +126,6 @@ def _frozen(optuna: Any, trial: Trial, space: Space, objective: Objective) -> An
 def _storage(optuna: Any, path: Path) -> Any:
     from sqlalchemy.pool import NullPool  # noqa: PLC0415 - comes with Optuna
 
-    if set("?{}") & set(str(path)):
-        raise ValueError(f"the study {path} has one of ? {{ }} in its path; choose another name")
     return optuna.storages.RDBStorage(
         f"sqlite:///{path.absolute()}", engine_kwargs={"poolclass": NullPool}
     )
@@ -127,14 +133,11 @@ def _storage(optuna: Any, path: Path) -> Any:
 
 @contextlib.contextmanager
 def _file_errors(path: Path | None) -> Iterator[None]:
-    """Translate the errors of SQLite and Optuna."""
-    from optuna.exceptions import OptunaError  # noqa: PLC0415 - it is optional
-    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - comes with Optuna
-
+    """Translate the errors of Optuna, SQLAlchemy and SQLite, which a damaged file makes many of."""
     try:
         yield
-    except (OptunaError, SQLAlchemyError, FileFormatError, KeyError, TypeError) as problem:
-        reason = str(problem.__cause__ or problem).partition("\n")[0]
+    except Exception as problem:
+        reason = shortened(str(problem.__cause__ or problem).partition("\n")[0])
         raise FileFormatError(
             f"{path} cannot be read or written as a study ({reason}); choose another file"
         ) from problem
@@ -161,6 +164,8 @@ def study_path(study: str | os.PathLike[str] | None) -> Path | None:
         return None
     check_type("study", study, (str, os.PathLike), "name the file of the study")
     path = Path(study)
+    if set("?{}") & set(str(path.absolute())):
+        raise ValueError(f"the study {path} has one of ? {{ }} in its path; choose another name")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name the file of the study")
     if not path.parent.is_dir():

@@ -3,10 +3,12 @@
 import inspect
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from safecf.checks import check_list, check_type
 from safecf.data.matrices.interactions import Interactions
@@ -14,6 +16,7 @@ from safecf.data.splits.held_out import Split
 from safecf.defaults import CUTOFFS
 from safecf.errors import ConvergenceWarning, ModelFitError, ParameterWarning
 from safecf.evaluation import evaluate, parse_metric
+from safecf.evaluation.json_records import Record, unsealed
 from safecf.models.recommender import Recommender
 from safecf.tuning.objective import Objective, Scores
 
@@ -65,11 +68,43 @@ class Trial:
         return {**vars(self), "scores": scores, "curve": curve}
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "Trial":
-        """Read what `to_dict` returned."""
-        scores = None if record["scores"] is None else Scores(*record["scores"])
-        curve = {epoch: Scores(*both) for epoch, *both in record["curve"]}
-        return cls(**{**record, "scores": scores, "curve": curve})
+    def from_dict(cls, record: Any, where: str = "trial") -> "Trial":
+        """Read what `to_dict` returned, with or without a checksum, and check every part.
+
+        `where` names it in errors.
+        """
+        given = Record(record, where, "choose another study")
+        rows = _numbers(given, "curve", given.list("curve", list), 3)
+        found = cls(
+            number=given.get("number", int),
+            options=given.get("options", dict),
+            state=given.get("state", str),
+            epochs=given.get("epochs", int),
+            scores=None,
+            curve={int(epoch): Scores(*both) for epoch, *both in rows},
+            seconds=given.number("seconds"),
+            error=given.get("error", str),
+        )
+        if found.state not in (COMPLETE, PRUNED, FAILED):
+            raise given.error(f"its state is {found.state!r}")
+        if not found.seconds >= 0:
+            raise given.error(f"it took {found.seconds:g} seconds")
+        if found.state != FAILED:
+            if found.epochs not in found.curve or min(found.curve) < 1:
+                raise given.error("'epochs' is no epoch of its 'curve'")
+            (scores,) = _numbers(given, "scores", [given.get("scores", list)], 2)
+            found = replace(found, scores=Scores(*scores))
+        unsealed(given)
+        return found
+
+
+def _numbers(record: Record, key: str, rows: list[list[Any]], size: int) -> list[list[float]]:
+    """Return rows of so many finite numbers each."""
+    for row in rows:
+        values = Record({key: row}, record.where, record.remedy).numbers(key)
+        if values.size != size or np.isnan(values).any():
+            raise record.error(f"{key!r} holds {row!r}, which are not {size} numbers")
+    return rows
 
 
 def pareto_front(trials: Iterable[Trial]) -> list[Trial]:

@@ -34,8 +34,7 @@ class Scribbler {
   ~Scribbler() {
     if (targets_.empty()) return;
     thread().work.store(nullptr);
-    while (thread().busy.load()) {
-    }
+    while (thread().busy.load()) std::this_thread::yield();
   }
   Scribbler(const Scribbler&) = delete;
 
@@ -53,8 +52,10 @@ class Scribbler {
       std::thread([this] {
         for (uint32_t random = 1;;) {
           busy.store(true);
-          if (const auto* const targets = work.load()) scribble(*targets, random);
+          const auto* const targets = work.load();
+          if (targets) scribble(*targets, random);
           busy.store(false);
+          if (!targets) std::this_thread::yield();
         }
       }).detach();
     }

@@ -1,4 +1,4 @@
-"""`pytest -p tests.sanitized_core`: test the native core in the folder SAFECF_CORE."""
+"""With this folder on PYTHONPATH, Python loads the native core from the folder SAFECF_CORE."""
 
 import os
 import sys
