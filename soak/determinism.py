@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import io
+import multiprocessing
 import os
 import pickle
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,9 +21,11 @@ import scipy.sparse as sp
 import safecf
 from safecf.errors import ModelFitError
 from safecf.models import MODELS, Recommender
+from safecf.models.als import ALSModel
 from safecf.models.factorization import MatrixFactorization
+from safecf.models.mult_vae import MultVAE
 from soak.attack import attack
-from soak.draws import log_uniform, random_model, random_weights
+from soak.draws import log_uniform, random_model, random_options, random_weights
 
 Answers = dict[str, bytes]
 NO_MODEL = "no model"  # training has failed, in the library's own words
@@ -51,8 +55,7 @@ def copies(rng: np.random.Generator) -> str:
         return NO_MODEL
     asked_before = bool(rng.integers(2))
     expected = answers(model, data) if asked_before else None
-    made = {"saved": saved(model), "pickled": pickle.loads(pickle.dumps(model)),
-            "copied": copy.deepcopy(model)}  # fmt: skip
+    made = copied(model)
     expected = expected or answers(model, data)
     for name, other in made.items():
         compare(expected, answers(other, data), f"{name}, {model!r}")
@@ -82,6 +85,45 @@ def forks(rng: np.random.Generator) -> str:
     compare(expected, pickle.loads(found), "in a forked process")
     compare(expected, trained_answers(number, num_threads=3), "after a fork")
     return "same bits" if expected else NO_MODEL
+
+
+@attack("A spawned process finds the same bits, and so does a model that is sent to it.", cases=50)
+def spawns(rng: np.random.Generator) -> str:
+    """Train and ask here, and in a process that starts from nothing."""
+    number = int(rng.integers(2**62))
+    model, data = random_problem(number, num_threads=2)
+    if not is_fitted(model, data):
+        return NO_MODEL
+    expected = answers(model, data)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        trained = pool.submit(trained_answers, number, num_threads=3)
+        sent = pool.submit(answers, model, data)
+        compare(expected, trained.result(), f"in a spawned process, {model!r}")
+        compare(expected, sent.result(), f"sent to a spawned process, {model!r}")
+    return type(model).__name__
+
+
+@attack(
+    "On one machine, a MultVAE has the same bits for the same seed and number of threads, and in "
+    "copies of it; its answers have the same bits for any number of threads. Other numbers of "
+    "threads in training give other bits.",
+    cases=200,
+)
+def mult_vae(rng: np.random.Generator) -> str:
+    """Train twice, copy, and ask with other numbers of threads."""
+    _, data = random_problem(int(rng.integers(2**62)))
+    options = random_options(rng, MultVAE, wild=0)
+    model, twin = MultVAE(**options), MultVAE(**options)
+    if not is_fitted(model, data):
+        return NO_MODEL
+    expected = answers(model, data)
+    assert is_fitted(twin, data)
+    compare(expected, answers(twin, data), f"trained again, {model!r}")
+    for name, other in copied(model).items():
+        compare(expected, answers(other, data), f"{name}, {model!r}")
+    twin.num_threads = int(rng.choice([1, 2, 3, 8]))
+    compare(expected, answers(twin, data), f"{twin.num_threads} threads, {model!r}")
+    return "same bits"
 
 
 @attack(
@@ -270,8 +312,9 @@ def questions(model: Recommender, data: sp.csr_matrix) -> dict[str, Callable[[],
             "history": lambda: [numbers(record) for record in getattr(model, "history", [])],
             "similar users": lambda: model.similar_users(users, N=5),
             "fold-in": lambda: model.fold_in(half),
-            "items": lambda: model.recalculate_item(items, data.T.tocsr()),
         }
+    if isinstance(model, ALSModel):
+        found["items"] = lambda: model.recalculate_item(items, data.T.tocsr())
     return found
 
 
@@ -313,6 +356,15 @@ def packed(found: Any) -> bytes:
     if isinstance(found, list | tuple):
         return b"|".join(map(packed, found))
     return np.ascontiguousarray(found).tobytes()
+
+
+def copied(model: Recommender) -> dict[str, Recommender]:
+    """Return copies of a model by how they are made."""
+    return {
+        "saved": saved(model),
+        "pickled": pickle.loads(pickle.dumps(model)),
+        "copied": copy.deepcopy(model),
+    }
 
 
 def saved(model: Recommender) -> Recommender:

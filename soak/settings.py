@@ -25,6 +25,7 @@ from soak.draws import log_uniform, random_matrix, random_model, random_options
 
 OURS = (ParameterWarning, ConvergenceWarning)
 REFUSALS = (ValueError, TypeError, NotFittedError, NotImplementedError, MemoryError)
+EPS = np.finfo(np.float32).eps
 WORSE = 1.01  # of the loss of zero: rounding
 Scores = NDArray[np.float32]
 
@@ -124,7 +125,10 @@ def check(model: Recommender, data: sp.csr_matrix, *, warned: bool) -> None:
         users, items = (np.asarray(side, np.float64) for side in model.both_factors())
         with np.errstate(over="ignore"):
             scores = np.float32(users @ items.T)
-        counting = getattr(model, "user_counts", np.ones(len(users))) > 0
+        weights = np.ones(len(users))
+        if isinstance(model, ALSModel):
+            weights = model.user_counts * model.user_weights
+        counting = weights > EPS * weights.max()
         check_scores(scores[counting], data[counting])
     if isinstance(model, ALSModel):
         check_users(model, data)

@@ -85,6 +85,19 @@ def test_another_run_is_refused(data, tmp_path, case):
     assert held(model) == state
 
 
+def test_values_of_a_file_are_shortened_in_messages(data, tmp_path):
+    fit(make(iterations=2), data, checkpoint=tmp_path / "run")
+    header, arrays = files.read(tmp_path / "run", files.CHECKPOINT)
+    header["options"]["tail"] = list(range(9999))
+    kept = {name: header[name] for name in header.keys() - {"format", "kind", "checksum"}}
+    files.write(tmp_path / "run", files.CHECKPOINT, kept, arrays)
+    with pytest.raises(
+        ValueError, match=r"^cannot resume: tail=\[0, 1, .*… in the file, 0\.3 here"
+    ) as caught:
+        fit(make(), data, resume=tmp_path / "run")
+    assert len(str(caught.value)) < 300
+
+
 def test_bad_paths(data, tmp_path):
     with pytest.raises(
         FileNotFoundError, match=r"no checkpoint to resume from.*nothing\.safetensors"

@@ -69,7 +69,10 @@ def conjugate_gradients(
         if np.linalg.norm(residual) <= solver.tolerance * np.linalg.norm(b):
             break
         image = system.multiply(step)
-        length = energy / (step @ image)
+        curvature = step @ image
+        if curvature == 0:  # the step is so small that its square vanishes
+            break
+        length = energy / curvature
         x += length * step
         residual -= length * image
         scaled = residual / preconditioner
