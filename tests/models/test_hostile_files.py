@@ -133,6 +133,7 @@ HOSTILE = {
     "no fitted": (with_header(lambda header: without(header, "fitted")), "'fitted' is None"),
     "no seed": (fitted(seed=None), "'seed' is None"),
     "negative seed": (fitted(seed=-1), "contradict"),
+    "huge seed": (fitted(seed=10**400), "'seed' is 1000"),
     "shape": (fitted(shape=[12]), "contradict"),
     "shape of strings": (fitted(shape=["12", "8"]), "contradict"),
     "larger shape": (fitted(shape=[12, 9]), "contradict"),

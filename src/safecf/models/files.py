@@ -208,7 +208,7 @@ def field(record: Mapping[str, Any], name: str, kind: type[T]) -> T:
     value = record.get(name)
     if kind is float and type(value) is int and abs(value) < 2**53:
         value = float(value)
-    if type(value) is not kind:
+    if type(value) is not kind or (isinstance(value, int) and abs(value) >= 2**63):
         raise FileFormatError(
             f"{name!r} is {reprlib.repr(value)}, not of type {kind.__name__}; save it again"
         )
