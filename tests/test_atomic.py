@@ -120,14 +120,18 @@ def test_many_writers_leave_one_whole_file(tmp_path):
 
 def test_what_is_no_regular_file_is_written_into(tmp_path):
     """A pipe stands for all devices: to replace /dev/null would break the machine."""
-    pipe, found = tmp_path / "pipe", []
+    pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     check_replaceable(pipe)
-    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
-    reader.start()
-    replace_file(pipe, b"through")
-    reader.join()
-    assert found == [b"through"]
+    with pytest.raises(OSError, match=r"^\[Errno 6\] cannot write the file: .*pipe"):
+        replace_file(pipe, b"nobody reads it")
+    content = b"more than a pipe holds" * 10_000
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        os.set_blocking(file.fileno(), True)
+        writer = threading.Thread(target=lambda: replace_file(pipe, content))
+        writer.start()
+        assert file.read(len(content)) == content
+        writer.join()
     assert pipe.is_fifo()
     assert names(tmp_path) == ["pipe"]
 

@@ -1,10 +1,15 @@
 """Free memory, as Linux and its containers report it."""
 
+import sys
+
 import pytest
 import scipy.sparse
 
 import safecf
 from safecf import free_memory
+
+if sys.platform != "win32":
+    import resource
 
 
 @pytest.fixture
@@ -61,3 +66,35 @@ def test_factors_that_do_not_fit_are_refused_before_training(monkeypatch):
     message = "training 300 factors of 2 users and 1,000,000 items needs 3.9 GB.*lower factors"
     with pytest.raises(MemoryError, match=message):
         safecf.SAFER2(factors=300, random_state=0).fit(matrix, show_progress=False)
+
+
+@pytest.mark.parametrize(("backend", "needed"), [("cpu", "4.0"), ("numpy", "8.0")])
+def test_many_factors_are_refused_before_training(monkeypatch, backend, needed):
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 10**9)
+    matrix = scipy.sparse.csr_matrix([[1.0, 1.0], [0.0, 1.0]])
+    message = rf"training 10000 factors of 2 users and 2 items needs {needed} GB.*; lower factors"
+    with pytest.raises(MemoryError, match=message):
+        safecf.IALS(10_000, backend=backend, num_threads=1).fit(matrix, show_progress=False)
+
+
+def test_a_network_that_does_not_fit_is_refused_before_training(monkeypatch):
+    pytest.importorskip("torch", reason="MultVAE needs torch")
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: 10**9)
+    matrix = scipy.sparse.csr_matrix([[1.0, 1.0], [0.0, 1.0]])
+    message = r"10000 factors of 2 items in batches of 200 needs 7\.2 GB.*; lower factors or batch"
+    with pytest.raises(MemoryError, match=message):
+        safecf.MultVAE(10_000).fit(matrix, show_progress=False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_the_limit_of_the_process(system, monkeypatch):
+    (system / "meminfo").write_text("nothing\n")
+    (system / "statm").write_text("10 5 1 1 0 1 0\n")
+    page = resource.getpagesize()
+    monkeypatch.setattr(free_memory, "STATM", system / "statm")
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (100 * page, resource.RLIM_INFINITY))
+    assert free_memory.available_bytes() == 90 * page
+    (system / "statm").unlink()
+    assert free_memory.available_bytes() is None
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (resource.RLIM_INFINITY,) * 2)
+    assert free_memory.available_bytes() is None

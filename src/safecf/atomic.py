@@ -22,15 +22,15 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
     """Write `content` to the file; if that fails or is interrupted, its old content stays.
 
     The file keeps its permissions, and its owner where that is allowed. Links are followed, and
-    devices and pipes are written into. Temporary files of the same target that killed processes
-    have left are removed.
+    devices and pipes that somebody reads are written into. Temporary files of the same target that
+    killed processes have left are removed.
 
     >>> replace_file("numbers.json", b"[1, 2]")
     """
-    target = Path(path).resolve()
-    with _naming(target):
+    target = Path(os.path.realpath(path))
+    with _naming(path):
         if not _is_replaced(target):
-            target.write_bytes(content)
+            _write_into(target, content)
             return
         with _temporary(target) as (file, temporary):
             file.write(content)
@@ -50,8 +50,8 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
 
     >>> check_replaceable("numbers.json")
     """
-    target = Path(path).resolve()
-    with _naming(target):
+    target = Path(os.path.realpath(path))
+    with _naming(path):
         if _is_replaced(target):
             with _temporary(target):
                 pass
@@ -59,6 +59,8 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
 
 def _is_replaced(target: Path) -> bool:
     """Whether to replace the target: not if it is a device or a pipe. Raise if it is protected."""
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, "its links lead in a circle, give another path")
     if not target.exists():
         return True
     if target.is_dir():
@@ -68,14 +70,21 @@ def _is_replaced(target: Path) -> bool:
     return target.is_file()
 
 
+def _write_into(target: Path, content: bytes) -> None:
+    """Write into a device or a pipe; raise if nobody reads the pipe."""
+    with open(os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)), "wb") as file:
+        os.set_blocking(file.fileno(), True)
+        file.write(content)
+
+
 @contextlib.contextmanager
-def _naming(target: Path) -> Iterator[None]:
-    """Name the target, and not the temporary file, in errors."""
+def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the path as it was given, and not the temporary file, in errors."""
     try:
         yield
     except OSError as problem:
         reason = f"{problem.strerror or problem}; what was there before is untouched"
-        raise OSError(problem.errno, f"cannot write the file: {reason}", str(target)) from None
+        raise OSError(problem.errno, f"cannot write the file: {reason}", os.fspath(path)) from None
 
 
 @contextlib.contextmanager

@@ -4,7 +4,9 @@ numpy's scalars are numbers, True and False are not.
 """
 
 import numbers
+import stat
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -44,6 +46,14 @@ def check_type(name: str, value: object, kinds: type | tuple[type, ...], remedy:
     """Raise if the value is not of one of the types."""
     if not isinstance(value, kinds):
         raise TypeError(f"{name} is {_described(value)}; {remedy}")
+
+
+def check_plain(path: Path) -> None:
+    """Raise if the path is a pipe, a socket or a device: reading it might never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        mode = path.stat().st_mode
+        kind = "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
+        raise OSError(f"{path}: it is a {kind}, not a file; copy the data into a file")
 
 
 def _described(value: object) -> str:

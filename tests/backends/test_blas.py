@@ -4,9 +4,10 @@ import threading
 
 import numpy as np
 import pytest
+import scipy.linalg
 from threadpoolctl import threadpool_info
 
-from safecf.backends.blas import single_threaded_blas
+from safecf.backends.blas import eigenbasis, single_threaded_blas
 
 
 def blas_threads():
@@ -52,3 +53,18 @@ def test_threads_that_overlap_restore_what_was_there():
         thread.join()
     assert blas_threads() == before
     assert set(held) <= {1}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_eigenvalues_below_the_rounding_are_raised_to_it(dtype):
+    """A Gramian of rank 3, whose other eigenvalues come out around zero, and negative ones too."""
+    factors = np.random.default_rng(0).normal(size=(3, 8)).astype(dtype)
+    values, basis = eigenbasis(factors.T @ factors)
+    assert values[:5] == pytest.approx(np.full(5, np.finfo(dtype).eps * values[-1]), rel=1e-12)
+    assert basis @ np.diag(values) @ basis.T == pytest.approx(factors.T @ factors, abs=1e-5)
+
+
+def test_eigenvalues_above_the_rounding_keep_their_bits():
+    factors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
+    gram = factors.T @ factors
+    np.testing.assert_array_equal(eigenbasis(gram)[0], scipy.linalg.eigh(np.float64(gram))[0])

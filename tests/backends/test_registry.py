@@ -1,5 +1,7 @@
 """The register of backends: capabilities are checked before any work."""
 
+import os
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +9,7 @@ import scipy.sparse as sp
 from safecf import SAFER2, SAFER2PP, CVaRMF
 from safecf.als.capabilities import Blocks, Gradients, HalfSteps, Search
 from safecf.als.solvers import Exact
-from safecf.backends import BACKENDS, find_backend, make_backend, registered
+from safecf.backends import BACKENDS, find_backend, make_backend, registered, thread_count
 from safecf.backends.host import HostBackend
 from safecf.backends.numpy import NumpyBackend
 
@@ -128,3 +130,11 @@ def test_a_backend_that_is_changed_after_fit_is_checked_again(monkeypatch):
 
 def test_host_backends_without_gradients_have_no_gradient_steps():
     assert not isinstance(HostBackend(), Gradients)
+
+
+def test_there_are_no_more_threads_than_are_of_use(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert [thread_count(n) for n in (0, 1, 8, 10**9)] == [4, 1, 8, 16]
+    assert make_backend("numpy", 2**31 - 1).num_threads == 16
+    monkeypatch.setattr(os, "cpu_count", lambda: 96)
+    assert [thread_count(n) for n in (0, 64, 10**9)] == [96, 64, 96]

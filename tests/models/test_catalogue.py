@@ -108,3 +108,28 @@ def test_numbers_of_any_type_train_save_and_load(kind, tail):
     model.save(file)
     file.seek(0)
     np.testing.assert_array_equal(kind.load(file).item_factors, model.item_factors)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("regularization", 1e16, r"\[0, 1e\+15\]"),
+        ("unobserved_weight", np.inf, r"\[0, 1e\+15\]"),
+        ("tail", 1e-7, r"\[1e-06, 1\]"),
+        ("quantile_sample", 0, r"\[1e-06, 1\]"),
+        ("bandwidth", 5e-324, r"\[1e-30, inf\]"),
+        ("init_std", 1e4, r"\[1e-06, 1000\]"),
+        ("quantile_steps", 1001, "from 1 to 1000"),
+    ],
+)
+def test_values_beyond_any_use_are_refused(name, value, allowed):
+    with pytest.raises(ValueError, match=rf"^{name}=.* has to be (in )?{allowed}; try {name}="):
+        SAFER2(**{name: value}).fit(np.eye(3), show_progress=False)
+
+
+def test_the_ends_of_options_train(recwarn):
+    data = scipy.sparse.csr_matrix([[1.0, 1, 0], [0, 1, 1], [1, 0, 0]])
+    for end in ({"tail": 1e-6}, {"bandwidth": 1e-30}, {"quantile_steps": 1000}, {"init_std": 1e-6}):
+        model = SAFER2(2, iterations=3, random_state=0, **end).fit(data, show_progress=False)
+        assert np.isfinite(model.item_factors).all()
+        assert np.isfinite([record.objective for record in model.history]).all()

@@ -13,6 +13,7 @@ import safetensors.numpy
 import scipy.sparse as sp
 
 from safecf import IALS, SAFER2, FileFormatError
+from safecf.models import files
 from tests.models.runs import OPTIONS, assert_same, fit, held, make
 from tests.problems import rotation_free
 
@@ -83,6 +84,18 @@ def test_another_run_is_refused(data, tmp_path, case):
     with pytest.raises(ValueError, match=f"cannot resume: .*{message}"):
         fit(model, data if change is None else change(data), resume=tmp_path / "run")
     assert held(model) == state
+
+
+def test_values_of_a_file_are_shortened_in_messages(data, tmp_path):
+    fit(make(iterations=2), data, checkpoint=tmp_path / "run")
+    header, arrays = files.read(tmp_path / "run", files.CHECKPOINT)
+    header["options"]["tail"] = list(range(9999))
+    kept = {name: header[name] for name in header.keys() - {"format", "kind", "checksum"}}
+    files.write(tmp_path / "run", files.CHECKPOINT, kept, arrays)
+    message = r"^cannot resume: tail=\[0, 1, .*… in the file, 0\.3 here"
+    with pytest.raises(ValueError, match=message) as caught:
+        fit(make(), data, resume=tmp_path / "run")
+    assert len(str(caught.value)) < 300
 
 
 def test_bad_paths(data, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import safecf
-from safecf import EASE, FileFormatError, Interactions, SolveError, free_memory
+from safecf import EASE, ConvergenceWarning, FileFormatError, Interactions, SolveError, free_memory
 from safecf.models import ease, inverse, ranking
 from tests.models.saved import put_together, saved, taken_apart
 
@@ -337,3 +337,22 @@ def test_hostile_files(case):
     with pytest.raises(FileFormatError, match=message):
         safecf.load(io.BytesIO(changed(**parts)))
     assert safecf.load(io.BytesIO(changed())).shape == (4, 4)
+
+
+def test_what_overflows_in_the_inverse_is_refused(recwarn):
+    lonely = sp.csr_matrix([[0.0, 0, 0], [0, 0, 1]])
+    with pytest.raises(SolveError, match=r"at regularization=4.94.*e-324; raise regularization"):
+        fit(EASE(5e-324), lonely)
+    assert not [str(each.message) for each in recwarn]
+
+
+def test_items_that_others_determine_are_told(recwarn):
+    rng = np.random.default_rng(0)
+    some = (rng.random((30, 4)) < 0.5).astype(float)
+    twins = sp.csr_matrix(np.hstack([some, some[:, :1]]))
+    with pytest.warns(ConvergenceWarning, match=r"weights are rounding: regularization=1e-12 is"):
+        fit(classic(1e-12), twins)
+    recwarn.clear()
+    fit(classic(1e-6), twins)
+    fit(classic(1e-12), sp.csr_matrix(some))
+    assert not [str(each.message) for each in recwarn]

@@ -8,6 +8,7 @@ import pytest
 import safecf
 from safecf import SAFER2
 from safecf.models.files import FORMAT
+from tests.models.runs import fit, make
 from tests.models.saved import DATA, good_model, load, put_together, taken_apart
 
 
@@ -106,3 +107,29 @@ def test_whole_numbers_are_floats_too():
     arrays, header = taken_apart()
     header["fitted"]["history"][0]["objective"] = 1
     assert load(put_together(arrays, header)).history[0].objective == 1.0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipes_are_not_read_and_hold_no_checkpoints(data, tmp_path):
+    pipe = tmp_path / "pipe.safetensors"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match=r"pipe\.safetensors: it is a pipe, not a file"):
+        safecf.load(pipe)
+    with pytest.raises(OSError, match=r"pipe\.safetensors: it is a pipe, not a file"):
+        fit(make(), data, checkpoint=pipe)
+
+
+def test_links_in_a_circle_are_no_targets(data, tmp_path):
+    circle = tmp_path / "circle.safetensors"
+    circle.symlink_to(circle)
+    model = fit(make(), data)
+    with pytest.raises(OSError, match=r"links lead in a circle.*circle\.safetensors"):
+        model.save(circle)
+    with pytest.raises(OSError, match=r"links lead in a circle.*circle\.safetensors"):
+        fit(make(), data, checkpoint=circle)
+    assert circle.is_symlink()
+
+
+def test_a_path_with_a_null_character_is_refused():
+    with pytest.raises(ValueError, match=r"'a\\x00b' is no path: it has a null character"):
+        safecf.load("a\0b")

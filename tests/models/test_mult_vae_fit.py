@@ -1,5 +1,6 @@
 """Mult-VAE: early stopping, interruptions, divergence and memory of `fit`."""
 
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ import scipy.sparse as sp
 
 import safecf
 from safecf import ModelFitError, MultVAE
+from safecf.backends import thread_count
 from safecf.errors import ConvergenceWarning, ParameterWarning
 from tests.models.runs import held
 from tests.models.vaes import OPTIONS, assert_same, fit, make
@@ -292,3 +294,11 @@ def test_a_gpu_learns_the_same(data):
 @pytest.mark.parametrize("seed", [0, 2**40, 10**30])
 def test_any_integer_is_a_seed(data, seed):
     assert_same(fit(make(random_state=seed), data), fit(make(random_state=seed), data))
+
+
+def test_torch_gets_no_more_threads_than_are_of_use(data, monkeypatch):
+    before, asked = torch.get_num_threads(), []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    fit(make(iterations=1, num_threads=2**31 - 1), data)
+    assert asked == [thread_count(2**31 - 1), before]
+    assert asked[0] <= max(16, os.cpu_count())

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from safecf import IALS, IALSPP, CVaRMF, Interactions, SolveError
+from safecf import IALS, ConvergenceWarning, CVaRMF, Interactions, SolveError
+from safecf.als.population import Population
+from safecf.backends.cpu import CpuBackend
 from tests.models.runs import OPTIONS, assert_same, fit, held, make
 
 
@@ -183,19 +185,37 @@ def test_a_fold_in_that_fails_leaves_the_model_as_it_was(data):
         model.fit(named, show_progress=False)
 
 
-@pytest.mark.parametrize("options", [{"regularization": 1e38}, {"ridge_exponent": 100}])
-def test_ridges_beyond_float32_are_refused_before_training(data, options):
-    model, epochs = IALS(4, random_state=0, **options), []
+@pytest.mark.parametrize("exponent", [2, 10])
+def test_ridges_beyond_float32_are_refused_before_training(data, exponent):
+    huge = {"regularization": 1e15, "unobserved_weight": 1e15, "ridge_exponent": exponent}
+    model, epochs = IALS(4, random_state=0, **huge), []
     with pytest.raises(ValueError, match=r"the ridge of a row is .* beyond float32; lower regul"):
         model.fit(data, show_progress=False, callback=lambda *rest: epochs.append(rest))
     assert not epochs
 
 
-@pytest.mark.parametrize("kind", [IALS, IALSPP])
-def test_a_gramian_beyond_float32_is_one_clear_error(kind, data):
-    model = kind(4, unobserved_weight=1e36, init_std=1e3, random_state=0)
-    with pytest.raises(SolveError, match=r"^the Gramian is beyond float32: lower"):
-        model.fit(data, show_progress=False)
+def test_a_gramian_beyond_float32_is_one_clear_error():
+    backend = CpuBackend()
+    factors = backend.place(np.full((3, 2), 1e20, dtype=np.float32))
+    with np.errstate(over="ignore"):
+        gram = backend.gram(factors).astype(np.float32)
+    with pytest.raises(SolveError, match=r"^the Gramian is beyond float32: lower init_std or"):
+        backend.fix(factors, gram)
+
+
+def test_an_epoch_without_numbers_is_an_error(data, monkeypatch):
+    monkeypatch.setattr(Population, "tail_mean", lambda self, tail: np.inf)
+    message = r"^cvar of epoch 1 is inf: losses or factors are beyond float32; lower init_std"
+    with pytest.raises(SolveError, match=message):
+        fit(make(), data)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_training_that_learns_nothing_is_told_however_it_ends(data, stopped):
+    model = make(regularization=1e4, iterations=2 + stopped)
+    with pytest.warns(ConvergenceWarning, match="nothing was learned"):
+        fit(model, data, callback=lambda *_: stopped)
+    assert len(model.history) == (1 if stopped else 2)
 
 
 @pytest.mark.parametrize("regularization", [0.2, 1.0])

@@ -15,7 +15,7 @@ from safecf.als.optimizers import Factors, Moments
 from safecf.als.rows import Problem
 from safecf.als.state import State
 from safecf.data.matrices.ids import IdArray
-from safecf.errors import FileFormatError
+from safecf.errors import FileFormatError, shown
 from safecf.models import files
 from safecf.models.history import pack_history, unpack_history
 
@@ -56,11 +56,11 @@ class Run:
         """Raise if a checkpoint is of another run, or beyond `iterations`."""
         differing = []
         if earlier.model != self.model:
-            differing.append(f"model {earlier.model} in the file, {self.model} here")
+            differing.append(f"model {shown(earlier.model)[1:-1]} in the file, {self.model} here")
         for name, value in self.options.items():
             before = earlier.options.get(name)
             if name not in FREE_OPTIONS and files.plain(before) != files.plain(value):
-                differing.append(f"{name}={before!r} in the file, {value!r} here")
+                differing.append(f"{name}={shown(before)} in the file, {value!r} here")
         if earlier.seed != self.seed:
             differing.append(f"random_state={earlier.seed} in the file, {self.seed} here")
         users, (items, factors) = len(state.users), state.items.shape

@@ -23,6 +23,7 @@ from safetensors.numpy import load as parse
 from safetensors.numpy import save as serialise
 
 from safecf.atomic import check_replaceable, replace_file
+from safecf.checks import check_plain
 from safecf.data.matrices.ids import IdArray, find_repeated
 from safecf.errors import FileFormatError
 
@@ -53,6 +54,16 @@ def located(path: str | os.PathLike[str]) -> Path:
     return exact if exact.is_file() else with_suffix(path)
 
 
+def _source(path: str | os.PathLike[str]) -> Path:
+    """Return the file to read; raise if reading it might never end."""
+    if "\0" in os.fspath(path):
+        raise ValueError(f"{os.fspath(path)!r} is no path: it has a null character")
+    found = located(path)
+    for each in (Path(path), found):
+        check_plain(each)
+    return found
+
+
 def check_target(path: str | os.PathLike[str]) -> Path:
     """Return the path that `write` will use; raise if it is not that of a file in a folder."""
     name = os.fspath(path)
@@ -70,6 +81,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 def check_checkpoint_target(path: str | os.PathLike[str]) -> None:
     """Raise if a checkpoint cannot be written there, or would replace anything but a checkpoint."""
     target = check_target(path)
+    check_plain(target)
     check_replaceable(target)
     if not target.exists() or target.stat().st_size == 0:
         return
@@ -136,7 +148,7 @@ def naming(file: File) -> Iterator[None]:
 def read(file: File, kind: str) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a file of the given kind."""
     if isinstance(file, str | os.PathLike):
-        content = located(file).read_bytes()
+        content = _source(file).read_bytes()
     elif hasattr(file, "read"):
         content = file.read()
     else:

@@ -119,7 +119,7 @@ def check_device(name: str, value: object, default: object) -> None:
 # The ends are far beyond what is of use, and such that no product of options overflows in float64.
 POSITIVE_INTEGER = Integer(1)
 STEPS = Integer(1, 1000)
-NONNEGATIVE = Number(0, 1e30, "[]")
+NONNEGATIVE = Number(0, 1e15, "[]")
 EXPONENT = Number(0, 10, "[]")
 SHARE = Number(1e-6, 1, "[]")
 BANDWIDTH = Number(SMALLEST_BANDWIDTH, math.inf, "[]")

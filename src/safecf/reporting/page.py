@@ -100,7 +100,11 @@ def report(
         raise IsADirectoryError(f"{target} is a folder; name the HTML file to write")
     found = source(results, metric, level)
     html = render(collect(found, title, data_summary, settings, tuning))
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        reason = f"there is no folder {target.parent}, and it cannot be made: {problem.strerror}"
+        raise OSError(problem.errno, reason, str(target)) from None
     replace_file(target, html.encode("utf-8"))
     return target
 

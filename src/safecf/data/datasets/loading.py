@@ -3,12 +3,13 @@
 import os
 from pathlib import Path
 
+from safecf.checks import check_plain
 from safecf.data.datasets.dataset import DataSet
 from safecf.data.datasets.download import cache_folder, fetch
 from safecf.data.datasets.movielens import ML_1M, ML_20M
 from safecf.data.datasets.msd import MSD
 from safecf.data.reading.layout import Column, Layout
-from safecf.data.reading.paths import PARQUET, TEXT, Paths, check_plain, find_files
+from safecf.data.reading.paths import PARQUET, TEXT, Paths, find_files
 from safecf.data.reading.sources import file_source
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log

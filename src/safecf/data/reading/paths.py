@@ -4,7 +4,6 @@ import errno
 import glob
 import lzma
 import os
-import stat
 import struct
 import zipfile
 import zlib
@@ -15,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from safecf.checks import check_plain
 from safecf.errors import shown
 
 PathLike = str | os.PathLike[str]
@@ -69,14 +69,6 @@ def find_files(paths: Paths, suffixes: tuple[str, ...]) -> list[Path]:
     if not found:
         raise FileNotFoundError("the list of paths is empty; give at least one file")
     return found
-
-
-def check_plain(path: Path) -> None:
-    """Raise if the path is a pipe, a socket or a device: reading it might never end."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        mode = path.stat().st_mode
-        kind = "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
-        raise OSError(f"{path}: it is a {kind}, not a file; copy the data into a file")
 
 
 def _matches(file: Path, folder: Path, suffixes: tuple[str, ...]) -> bool:
