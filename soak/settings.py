@@ -124,7 +124,7 @@ def check(model: Recommender, data: sp.csr_matrix, *, warned: bool) -> None:
     if isinstance(model, MatrixFactorization):
         users, items = (np.asarray(side, np.float64) for side in model.both_factors())
         with np.errstate(over="ignore"):
-            scores = np.float32(users @ items.T)
+            scores = (users @ items.T).astype(np.float32)
         weights = np.ones(len(users))
         if isinstance(model, ALSModel):
             weights = model.user_counts * model.user_weights
@@ -149,7 +149,7 @@ def check_weights(model: EASE, data: sp.csr_matrix) -> None:
     likes = (data > 0).astype(np.float64)
     others = ~np.eye(data.shape[1], dtype=bool)
     together = (likes.T @ likes).toarray()[others] > 0
-    weights = model.item_weights[others]
+    weights = np.asarray(model.item_weights)[others]
     if together.any():
         assert weights.any(), "all weights are zero, and nothing tells"
         assert together.all() or np.ptp(weights) > 0, "all weights are equal, and nothing tells"

@@ -68,22 +68,20 @@ def test_factors_that_do_not_fit_are_refused_before_training(monkeypatch):
         safecf.SAFER2(factors=300, random_state=0).fit(matrix, show_progress=False)
 
 
-@pytest.mark.parametrize(("backend", "needed"), [("cpu", "4.3"), ("numpy", "8.6")])
+@pytest.mark.parametrize(("backend", "needed"), [("cpu", "4.0"), ("numpy", "8.0")])
 def test_many_factors_are_refused_before_training(monkeypatch, backend, needed):
     monkeypatch.setattr(free_memory, "available_bytes", lambda: 10**9)
     matrix = scipy.sparse.csr_matrix([[1.0, 1.0], [0.0, 1.0]])
     message = rf"training 10000 factors of 2 users and 2 items needs {needed} GB.*; lower factors"
     with pytest.raises(MemoryError, match=message):
-        safecf.IALS(10_000, backend=backend, num_threads=10**9).fit(matrix, show_progress=False)
+        safecf.IALS(10_000, backend=backend, num_threads=1).fit(matrix, show_progress=False)
 
 
 def test_a_network_that_does_not_fit_is_refused_before_training(monkeypatch):
     pytest.importorskip("torch", reason="MultVAE needs torch")
     monkeypatch.setattr(free_memory, "available_bytes", lambda: 10**9)
     matrix = scipy.sparse.csr_matrix([[1.0, 1.0], [0.0, 1.0]])
-    message = (
-        r"training 10000 factors of 2 items in batches of 200 needs 7\.2 GB.*; lower factors or"
-    )
+    message = r"10000 factors of 2 items in batches of 200 needs 7\.2 GB.*; lower factors or batch"
     with pytest.raises(MemoryError, match=message):
         safecf.MultVAE(10_000).fit(matrix, show_progress=False)
 

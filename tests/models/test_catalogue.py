@@ -128,7 +128,7 @@ def test_values_beyond_any_use_are_refused(name, value, allowed):
 
 
 def test_the_ends_of_options_train(recwarn):
-    data = sp.csr_matrix([[1.0, 1, 0], [0, 1, 1], [1, 0, 0]])
+    data = scipy.sparse.csr_matrix([[1.0, 1, 0], [0, 1, 1], [1, 0, 0]])
     for end in ({"tail": 1e-6}, {"bandwidth": 1e-30}, {"quantile_steps": 1000}, {"init_std": 1e-6}):
         model = SAFER2(2, iterations=3, random_state=0, **end).fit(data, show_progress=False)
         assert np.isfinite(model.item_factors).all()

@@ -13,6 +13,7 @@ import safetensors.numpy
 import scipy.sparse as sp
 
 from safecf import IALS, SAFER2, FileFormatError
+from safecf.models import files
 from tests.models.runs import OPTIONS, assert_same, fit, held, make
 from tests.problems import rotation_free
 
@@ -91,9 +92,8 @@ def test_values_of_a_file_are_shortened_in_messages(data, tmp_path):
     header["options"]["tail"] = list(range(9999))
     kept = {name: header[name] for name in header.keys() - {"format", "kind", "checksum"}}
     files.write(tmp_path / "run", files.CHECKPOINT, kept, arrays)
-    with pytest.raises(
-        ValueError, match=r"^cannot resume: tail=\[0, 1, .*… in the file, 0\.3 here"
-    ) as caught:
+    message = r"^cannot resume: tail=\[0, 1, .*… in the file, 0\.3 here"
+    with pytest.raises(ValueError, match=message) as caught:
         fit(make(), data, resume=tmp_path / "run")
     assert len(str(caught.value)) < 300
 
