@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
+LARGEST_RIDGE = 1e37  # sums with it are finite in float32
+
 
 @dataclass(frozen=True)
 class Loss:
@@ -47,6 +49,13 @@ class Ridge:
     in_risk: bool = False
 
     def weights(self, mass: Vector, unobserved: float) -> Vector:
-        """Return lambda (mass + unobserved)^nu, with unobserved = b n."""
+        """Return lambda (mass + unobserved)^nu, with unobserved = b n; raise if beyond float32."""
         with np.errstate(over="ignore"):
-            return np.asarray(self.regularization * (mass + unobserved) ** self.exponent)
+            found = np.asarray(self.regularization * (mass + unobserved) ** self.exponent)
+        largest = found.max(initial=0.0)
+        if not largest <= LARGEST_RIDGE:
+            raise ValueError(
+                f"the ridge of a row is {largest:g}, beyond float32; lower regularization, which "
+                f"is {self.regularization:g}, or ridge_exponent or unobserved_weight"
+            )
+        return found

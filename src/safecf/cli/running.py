@@ -68,12 +68,12 @@ def run(app: typer.Typer) -> None:
         for category in (ParameterWarning, ConvergenceWarning):
             warnings.simplefilter("default", category)
         warnings.showwarning = _show_warning
-        status = _status(app)
-        if status == 0:
-            try:
+        try:
+            status = _status(app)
+            if status == 0:
                 check_interrupt()
-            except KeyboardInterrupt as interrupt:
-                end_interrupted(interrupt)
+        except KeyboardInterrupt as interrupt:
+            end_interrupted(interrupt)
         problem = out.close()
         if problem is not None and not isinstance(problem, BrokenPipeError):
             reason = problem.strerror or problem
@@ -90,7 +90,10 @@ def _status(app: typer.Typer) -> Any:
         app()
     except SystemExit as end:
         return end.code or 0
-    except USER_ERRORS as error:
+    except Exception as error:
+        check_interrupt()  # which foreign code may have turned into another error
+        if not isinstance(error, USER_ERRORS):
+            raise
         _complain(as_options(str(error.args[0] if _is_key_error(error) else error)))
         return USER_ERROR
     return 0

@@ -89,7 +89,7 @@ def _histories(
 ) -> scipy.sparse.csr_matrix:
     """Return the users' rows in the model's columns; unknown items are dropped with a warning.
 
-    If no item of `interactions` is known, that is a KeyError.
+    If none of their items is known, that is a KeyError.
     """
     own_users = _ids(interactions.user_ids, interactions.num_users)
     own_items = _ids(interactions.item_ids, interactions.num_items)
@@ -99,7 +99,7 @@ def _histories(
     index = _index(model, "item", item_ids)
     found = index.find(own_items[there])
     if there.size and (found < 0).all():
-        _check_known(index, own_items, item_ids)
+        raise _nothing_known(own_items[there], item_ids)
     if (found < 0).any():
         unknown = own_items[there[found < 0]].tolist()
         warn(
@@ -116,17 +116,15 @@ def _histories(
     return histories
 
 
-def _check_known(index: Index, items: IdArray, known: IdArray) -> None:
-    """Raise if none of the items is known."""
-    if (index.find(items) >= 0).any():
-        return
+def _nothing_known(items: IdArray, known: IdArray) -> KeyError:
+    """Return the error of histories of which no item is known."""
     first, example = items[:1].tolist()[0], known[:1].tolist()[0]
     hint = "use the item ids of the training data"
     if isinstance(first, str) != isinstance(example, str):
         kinds = ("strings", "integers") if isinstance(first, str) else ("integers", "strings")
         hint = f"they are {kinds[0]}, while those of the training data are {kinds[1]}; convert them"
-    raise KeyError(
-        f"all {items.size:,} items in user_items are unknown to the model, such as {first!r}, "
+    return KeyError(
+        f"all {items.size:,} items in the users' histories are unknown to the model, such as {first!r}, "
         f"where {example!r} is known: {hint}"
     )
 

@@ -32,7 +32,6 @@ from safecf.models.scaling import resolve
 if TYPE_CHECKING:
     from safecf.models.als import ALSModel
 
-LARGEST_RIDGE = 1e37  # sums with it are finite in float32
 FOLD_IN = Exact()  # how users and items are folded in, whatever training uses
 
 Path = str | os.PathLike[str]
@@ -140,7 +139,6 @@ def make_plan(
     run = Run(name, options, data, seed)
     _check_memory(model, user_items, backend)
     training = Training(problem.place(backend), groups or risk, solver, backend, seed)
-    _check_ridges(training.problem)
     if earlier is None:
         start = training.start(model.factors, model.init_std)
         return Plan(run, training, groups, start, [], resolved)
@@ -158,16 +156,6 @@ def _check_memory(model: "ALSModel", data: Interactions, backend: HalfSteps) -> 
     needed = precision * training_bytes(users, items, data.nnz, factors, threads)
     what = f"training {factors} factors of {users:,} users and {items:,} items"
     check_free(needed, what, "lower factors, or drop users and items without interactions")
-
-
-def _check_ridges(problem: Problem) -> None:
-    """Raise if a ridge is beyond float32."""
-    largest = max(rows.ridge.max() for rows in (problem.unit_user_rows, problem.unit_item_rows))
-    if not largest <= LARGEST_RIDGE:
-        raise ValueError(
-            f"the ridge of a row is {largest:g}, beyond float32; lower regularization, which is "
-            f"{problem.ridge.regularization:g}, or ridge_exponent or unobserved_weight"
-        )
 
 
 def _group_risk(name: str, risk: Risk, labels: IdArray) -> GroupCVaR:

@@ -13,6 +13,8 @@ from safecf.free_memory import check_free
 
 # Interactions that are worked on at a time, which bounds the memory.
 BLOCK = 2**18
+# Bytes for a row of the transpose: its offset, and where its next and its last entry go.
+TRANSPOSED_ROW = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,9 @@ class Csr(ReadOnly):
 
     def transpose(self) -> "Csr":
         """Return the same interactions by column."""
-        check_fits(self.num_columns, self.num_rows, self.nnz, "the matrix by column")
+        check_fits(
+            self.num_columns, self.num_rows, self.nnz, "the matrix by column", TRANSPOSED_ROW
+        )
         indptr = np.empty(self.num_columns + 1, dtype=np.int64)
         indices = np.empty_like(self.indices)
         weights = None if self.weights is None else np.empty_like(self.weights)
@@ -98,12 +102,14 @@ class Csr(ReadOnly):
         return mass
 
 
-def check_fits(rows: int, columns: int, nnz: int, what: str) -> None:
-    """Raise if a `Csr` of this size needs more memory than is free: 8 (rows + 1) + 4 nnz bytes."""
+def check_fits(
+    rows: int, columns: int, nnz: int, what: str, bytes_per_row: int = np.dtype(np.int64).itemsize
+) -> None:
+    """Raise if a `Csr` with weights of this size needs more memory than is free."""
     remedy = "use a part of the data"
     if rows > 10 * nnz:
         remedy = (
             "if raw ids are used as row or column numbers, number users and items without gaps, "
             "as Interactions.from_frame does"
         )
-    check_free(8 * (rows + 1) + 4 * nnz, f"{what}, {rows:,} x {columns:,},", remedy)
+    check_free(bytes_per_row * (rows + 1) + 8 * nnz, f"{what}, {rows:,} x {columns:,},", remedy)

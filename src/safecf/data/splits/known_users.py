@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
 from safecf.checks import check_number
-from safecf.data.matrices.csr import check_fits
+from safecf.data.matrices.csr import TRANSPOSED_ROW, check_fits
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.reading.times import to_datetime64
@@ -58,7 +58,7 @@ def per_user_holdout(
     check_seed(seed)
     given = matrix if isinstance(matrix, Interactions) else None
     csr = check_matrix(matrix, name="matrix") if given is None else given.users
-    check_fits(csr.num_columns, csr.num_rows, csr.nnz, "matrix by column")
+    check_fits(csr.num_columns, csr.num_rows, csr.nnz, "matrix by column", TRANSPOSED_ROW)
     labels = check_labels(groups, csr.num_rows)
     lengths = np.diff(csr.indptr)
     if lengths.max() < min_interactions:
