@@ -133,6 +133,8 @@ def test_a_frame_for_new_users(make, data):
     model = make().fit(Interactions.from_csr(data, np.arange(24), items), show_progress=False)
     history = sp.csr_matrix([[1, 1, 0], [0, 0, 1]], dtype=np.float32)
     new = Interactions.from_csr(history, ["a", "b"], [items[3], items[5], "unheard of"])
-    with pytest.warns(ParameterWarning, match="1 of 1 items in the users' histories are unknown"):
-        table = model.recommend_frame("b", N=3, user_items=new, recalculate_user=True)
-    assert table["item"].to_pylist() == [items[item] for item in by_popularity(data)[:3]]
+    with pytest.warns(ParameterWarning, match="1 of 3 items in the users' histories are unknown"):
+        table = model.recommend_frame(["a", "b"], N=3, user_items=new, recalculate_user=True)
+    assert table["item"].to_pylist()[3:] == [items[item] for item in by_popularity(data)[:3]]
+    with pytest.raises(KeyError, match="all 1 items in user_items are unknown"):
+        model.recommend_frame("b", N=3, user_items=new, recalculate_user=True)

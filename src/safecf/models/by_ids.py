@@ -124,7 +124,7 @@ def _nothing_known(items: IdArray, known: IdArray) -> KeyError:
         kinds = ("strings", "integers") if isinstance(first, str) else ("integers", "strings")
         hint = f"they are {kinds[0]}, while those of the training data are {kinds[1]}; convert them"
     return KeyError(
-        f"all {items.size:,} items in the users' histories are unknown to the model, such as {first!r}, "
+        f"all {items.size:,} items in user_items are unknown to the model, such as {first!r}, "
         f"where {example!r} is known: {hint}"
     )
 
