@@ -25,7 +25,7 @@ from soak.draws import log_uniform, random_matrix, random_model, random_options
 
 OURS = (ParameterWarning, ConvergenceWarning)
 REFUSALS = (ValueError, TypeError, NotFittedError, NotImplementedError, MemoryError)
-EPS = np.finfo(np.float32).eps
+COUNTING = 1e-3  # of the largest weight: users of less hardly change the items
 WORSE = 1.01  # of the loss of zero: rounding
 Scores = NDArray[np.float32]
 
@@ -128,19 +128,19 @@ def check(model: Recommender, data: sp.csr_matrix, *, warned: bool) -> None:
         weights = np.ones(len(users))
         if isinstance(model, ALSModel):
             weights = model.user_counts * model.user_weights
-        counting = weights > EPS * weights.max()
+        counting = weights > COUNTING * weights.max()
         check_scores(scores[counting], data[counting])
     if isinstance(model, ALSModel):
         check_users(model, data)
 
 
 def check_scores(scores: Scores, data: sp.csr_matrix) -> None:
-    """Raise if all scores are zero, or equal for every user who has some of the items."""
-    lengths, liked = np.diff(data.indptr), data.getnnz(axis=0) > 0
-    assert scores[lengths > 0].any(), "all scores are zero, and nothing tells"
-    some = (lengths > 0) & (lengths < np.count_nonzero(liked))
-    if some.any():
-        found = scores[some][:, liked]
+    """Raise if all scores are zero, or equal where some items are more popular than others."""
+    counts = data.getnnz(axis=0)
+    active, liked = np.diff(data.indptr) > 0, counts > 0
+    assert scores[active].any(), "all scores are zero, and nothing tells"
+    if np.ptp(counts[liked]) > 0:
+        found = scores[active][:, liked]
         assert np.ptp(found, axis=1).any(), "all scores are equal, and nothing tells"
 
 
