@@ -57,11 +57,10 @@ def single_threaded_blas() -> Iterator[None]:
 def eigenbasis(gram: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the eigenvalues of G, and its eigenvectors in columns.
 
-    Eigenvalues below eps max(values) are rounding, and may be negative: they are raised to it.
+    The lowest one is negative by rounding alone: those that are as small are raised to its size.
     """
     if not np.isfinite(gram).all():
         raise SolveError.of_gramian()
     with single_threaded_blas():
         values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
-    noise = np.finfo(gram.dtype).eps * values[-1]
-    return np.maximum(values, max(noise, 0)), basis
+    return np.maximum(values, max(-values[0], 0)), basis
