@@ -72,7 +72,7 @@ def test_errors_are_recorded(task):
     model = IALS(4, init_std=1e6, unobserved_weight=1e30, random_state=0)
     found = task.try_options(3, {}, model, Scores(0.5, 0.5), lambda curve: False)
     assert (found.number, found.state, found.scores) == (3, FAILED, None)
-    assert "Gramian" in found.error
+    assert "unobserved_weight" in found.error
 
 
 def test_the_best_epoch_has_the_largest_gain_and_is_the_earliest():
