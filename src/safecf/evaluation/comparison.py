@@ -20,9 +20,9 @@ from safecf.evaluation.json_records import (
     unsealed,
 )
 from safecf.evaluation.repeated import over_splits
-from safecf.evaluation.result import Evaluation, checked_levels
+from safecf.evaluation.result import Evaluation
 from safecf.measures.bootstrap import Draws
-from safecf.measures.tails import Floats
+from safecf.measures.tails import Floats, check_levels
 
 Key = str | int | Evaluation
 
@@ -71,7 +71,7 @@ class Comparison:
     ) -> list[Difference]:
         """Return one difference per level (default: the baseline's `tails`)."""
         evaluation = self._find(other)
-        wanted = self.baseline.tails if levels is None else checked_levels(levels)
+        wanted = self.baseline.tails if levels is None else check_levels(levels)
         key = (evaluation.model, metric, wanted)
         if key not in self._cache:
             self._cache[key] = paired_differences(

@@ -24,7 +24,7 @@ from safecf.measures.exposure import EXPOSURE, count_exposure
 from safecf.measures.hits import find_hits
 from safecf.measures.metrics import METRICS
 from safecf.measures.ranks import RANK_METRICS
-from safecf.measures.tails import Floats, check_level
+from safecf.measures.tails import Floats, check_levels
 
 PARTS = ("test", "validation")
 ALL_METRICS = tuple(METRICS | RANK_METRICS)
@@ -80,7 +80,7 @@ def evaluate(
     _check_model(model)
     _check_split(split)
     check_integer("batch", batch, 1, 2048)
-    cutoffs, levels, names = _checked_cutoffs(k), _checked_tails(tails), _checked_metrics(metrics)
+    cutoffs, levels, names = _checked_cutoffs(k), check_levels(tails, "tails"), _checked_metrics(metrics)
     check_type("name", name, (str, type(None)), "give the model's name as a text")
     check_type("settings", settings, (Mapping, type(None)), "give names and values, or None")
     formulas = {each: METRICS[each] for each in names if each in METRICS}
@@ -187,16 +187,6 @@ def _checked_cutoffs(k: Any) -> tuple[int, ...]:
     if found[-1] > LARGEST_CUTOFF:
         raise ValueError(f"k is at most {LARGEST_CUTOFF:,}; try k={CUTOFFS[0]}")
     return tuple(found)
-
-
-def _checked_tails(tails: Any) -> tuple[float, ...]:
-    """Return the levels."""
-    given = check_list("tails", tails, "give a list of shares, such as tails=(0.3, 1.0)")
-    if not given:
-        raise ValueError("tails is empty; give at least one level, such as (0.3, 1.0)")
-    for level in given:
-        check_level(level)
-    return tuple(float(level) for level in given)
 
 
 def _checked_metrics(metrics: Any) -> list[str]:

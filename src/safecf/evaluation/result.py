@@ -16,7 +16,7 @@ from safecf.evaluation.json_records import EVALUATION, evaluation_fields, sealed
 from safecf.evaluation.profile import UserProfile
 from safecf.measures import bootstrap
 from safecf.measures.bootstrap import Counts, Draws, Estimate
-from safecf.measures.tails import Floats, check_level, tail_mean, value_at_risk
+from safecf.measures.tails import Floats, check_level, check_levels, tail_mean, value_at_risk
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ class Evaluation:
         self, metric: str, levels: Iterable[float] | None = None
     ) -> tuple[Floats, Floats]:
         """Return shares of users (default: every 1 %), and `value_at_risk` at each of them."""
-        shares = np.array(checked_levels(np.linspace(0.01, 1, 100) if levels is None else levels))
+        shares = np.array(check_levels(np.linspace(0.01, 1, 100) if levels is None else levels))
         values = self._scores(metric)
         return shares, np.array([value_at_risk(values, level) for level in shares])
 
@@ -183,7 +183,7 @@ class Evaluation:
         self, metric: str, levels: Iterable[float] | None = None
     ) -> tuple[Floats, Floats]:
         """Return shares of users (default: `tails`), and `tail` at each of them."""
-        shares = np.array(checked_levels(self.tails if levels is None else levels))
+        shares = np.array(check_levels(self.tails if levels is None else levels))
         return shares, np.mean(self.split_tails(metric, list(shares)), axis=0)
 
     def groups(
@@ -280,15 +280,5 @@ class Evaluation:
         names = "give a list of metrics, such as metrics=['recall@20']"
         return (
             self.metrics if metrics is None else check_list("metrics", metrics, names),
-            self.tails if levels is None else checked_levels(levels),
+            self.tails if levels is None else check_levels(levels),
         )
-
-
-def checked_levels(levels: Any) -> tuple[float, ...]:
-    """Return shares of worst-off users; raise if there is none, or if one is no share."""
-    given = check_list("levels", levels, "give a list of shares, such as levels=[0.3, 1.0]")
-    if not given:
-        raise ValueError("levels is empty; give at least one, such as levels=[0.3, 1.0]")
-    for each in given:
-        check_level(each)
-    return tuple(float(each) for each in given)

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.checks import check_number
+from safecf.checks import check_list, check_number
 from safecf.defaults import LEVEL
 
 Floats = NDArray[np.float64]
@@ -94,6 +94,16 @@ def check_level(level: float) -> None:
         raise ValueError(
             f"level={share:g} has to be a share of users, above 0 and at most 1; try level={LEVEL}"
         )
+
+
+def check_levels(levels: object, name: str = "levels") -> tuple[float, ...]:
+    """Return shares of worst-off users; raise if there is none, or if one is no share."""
+    given = check_list(name, levels, f"give a list of shares, such as {name}=[0.3, 1.0]")
+    if not given:
+        raise ValueError(f"{name} is empty; give at least one level, such as {name}=[0.3, 1.0]")
+    for level in given:
+        check_level(level)
+    return tuple(float(level) for level in given)
 
 
 def drop_nan(scores: ArrayLike) -> Floats:
