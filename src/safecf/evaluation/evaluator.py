@@ -80,7 +80,11 @@ def evaluate(
     _check_model(model)
     _check_split(split)
     check_integer("batch", batch, 1, 2048)
-    cutoffs, levels, names = _checked_cutoffs(k), check_levels(tails, "tails"), _checked_metrics(metrics)
+    cutoffs, levels, names = (
+        _checked_cutoffs(k),
+        check_levels(tails, "tails"),
+        _checked_metrics(metrics),
+    )
     check_type("name", name, (str, type(None)), "give the model's name as a text")
     check_type("settings", settings, (Mapping, type(None)), "give names and values, or None")
     formulas = {each: METRICS[each] for each in names if each in METRICS}
