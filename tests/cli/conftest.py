@@ -13,8 +13,8 @@ from safecf.data.datasets.synthetic import synthetic
 
 @pytest.fixture(autouse=True)
 def interrupts():
-    """Restore the handler of Ctrl-C, which a command that is done no longer needs."""
-    before = signal.getsignal(signal.SIGINT)
+    """Listen to Ctrl-C, which a job in the background ignores; restore its handler."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 

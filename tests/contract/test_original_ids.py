@@ -77,6 +77,12 @@ def test_frames_are_recommend_with_names(make, named):
     assert rows_of(table) == expected_rows(model, named, some, filter_items=[0, 2])
 
 
+def test_a_frame_of_nobody_has_the_same_types(make, named):
+    model = make().fit(named, False)
+    everybody = model.recommend_frame(user_items=named)
+    assert model.recommend_frame([], user_items=named).schema == everybody.schema
+
+
 @only(MatrixFactorization)
 def test_known_users_need_no_histories(make, named):
     model = make().fit(named, show_progress=False)

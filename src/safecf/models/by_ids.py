@@ -7,7 +7,7 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.data.matrices.ids import IdArray, Index
+from safecf.data.matrices.ids import IdArray, Index, asked_ids, to_arrow
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.reading.arrow import load_pandas
 from safecf.errors import ParameterWarning, warn
@@ -47,7 +47,7 @@ def recommend_frame(
     known = user_ids
     if recalculate_user and user_items is not None:
         known = _ids(user_items.user_ids, user_items.num_users)
-    asked = known if users is None else np.atleast_1d(np.asarray(users))
+    asked = known if users is None else asked_ids(users)
     rows = _index(model, "user", known).rows(asked, "user")
     histories = None
     if needed and user_items is not None:
@@ -72,8 +72,8 @@ def recommend_frame(
     there = best >= 0
     number, rank = np.nonzero(there)
     columns = {
-        "user": pa.array(known[rows[number]]),
-        "item": pa.array(item_ids[best[there]]),
+        "user": to_arrow(known[rows[number]]),
+        "item": to_arrow(item_ids[best[there]]),
         "score": pa.array(scores[there]),
         "rank": pa.array((rank + 1).astype(np.int32)),
     }

@@ -39,6 +39,11 @@ def test_ids_of_another_type_are_unknown(known, asked):
         index.rows(asked, "user")
 
 
+def test_lists_of_strings_are_looked_up_as_they_are():
+    index = Index(np.array(["1", "u"], dtype=object), 2)
+    assert index.find(["u", "u\0", 1, "1"]).tolist() == [1, -1, -1, 0]
+
+
 def test_a_key_error_names_the_first_unknown_id():
     index = Index(np.array(["ann", "bob"], dtype=object), 2)
     with pytest.raises(KeyError, match="unknown user 'eve': 2 are known, the first is 'ann'"):

@@ -73,6 +73,11 @@ def find_repeated(ids: IdArray) -> Any:
     return ordered[twice[:1]].tolist()[0] if twice.size else None
 
 
+def to_arrow(ids: IdArray) -> Any:
+    """Convert ids to an Arrow array of strings or integers, also if there are none."""
+    return pa.array(ids, type=pa.large_string() if ids.dtype == object else pa.int64())
+
+
 def sort_by_id(codes: NDArray[np.int32], ids: Any) -> tuple[NDArray[np.int32], IdArray]:
     """Return the codes and ids renumbered in ascending order of the ids."""
     # Arrow sorts strings by their UTF-8 bytes, which is Python's order by code point.
@@ -91,8 +96,19 @@ def sort_by_appearance(codes: NDArray[np.int32], ids: IdArray) -> tuple[NDArray[
     order = used[np.argsort(positions.indices[positions.indptr[used]])]
     rank = np.empty(ids.size, dtype=np.int32)
     rank[order] = np.arange(order.size, dtype=np.int32)
-    arrow = pa.array(ids[order], type=pa.large_string() if ids.dtype == object else pa.int64())
-    return rank[codes], arrow
+    return rank[codes], to_arrow(ids[order])
+
+
+def asked_ids(ids: ArrayLike) -> NDArray[Any]:
+    """Return one id or a list of ids as an array.
+
+    Strings stay objects: numpy's own cut off null characters at the end, and make "1" of 1 beside
+    them.
+    """
+    found = np.atleast_1d(np.asarray(ids))
+    if found.dtype.kind == "U" and not hasattr(ids, "dtype"):
+        found = np.atleast_1d(np.array(ids, dtype=object))
+    return found
 
 
 class Index:
@@ -108,7 +124,7 @@ class Index:
 
     def find(self, asked: ArrayLike) -> NDArray[np.int64]:
         """Return the row of every id, -1 for unknown ids."""
-        given = np.atleast_1d(np.asarray(asked))
+        given = asked_ids(asked)
         if self._ids.dtype.kind == "O":
             fits = np.array([isinstance(value, str) for value in given.tolist()], dtype=bool)
             wanted = np.where(fits, given.astype(object), "")
@@ -128,7 +144,7 @@ class Index:
         """Return the row of every id; a KeyError names the first unknown id."""
         rows = self.find(asked)
         if (rows < 0).any():
-            unknown = np.atleast_1d(np.asarray(asked)).tolist()[int(np.argmin(rows))]
+            unknown = asked_ids(asked).tolist()[int(np.argmin(rows))]
             known = "none are known"
             for example in self._ids[:1].tolist():
                 known = f"{self._ids.size:,} are known, the first is {shown(example)}"
