@@ -80,6 +80,8 @@ def test_a_saved_model_is_evaluated_by_item_ids(run, clicks, tmp_path):
     trained = run("evaluate", clicks, "-m", f"ials:{SMALL}", *common)
     assert saved[0] == trained[0] == 0
     assert row_of(trained[1], "IALS") == row_of(saved[1], "IALS")
+    code, _, err = run("evaluate", clicks, "-m", tmp_path / "mine", *common)
+    assert (code, err.endswith(f"for the file, give {tmp_path}/mine.safetensors\n")) == (2, True)
     code, out, err = run("evaluate", clicks, "-m", tmp_path / "everything.safetensors", *common)
     assert code == 0
     assert err.startswith("safecf: warning: the model was trained on 50 of the 50 test users")

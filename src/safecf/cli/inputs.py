@@ -18,6 +18,7 @@ from safecf.data.splits.log import Log
 from safecf.data.splits.split_files import is_split, read
 from safecf.errors import choose, shown
 from safecf.models import MODELS, Recommender
+from safecf.models.files import SUFFIX, with_suffix
 from safecf.models.options import check_options
 from safecf.texts import parse_value
 
@@ -134,11 +135,14 @@ def make_model(spec: str, random_state: int | None = 0) -> tuple[str, Recommende
     >>> make_model("safer2:factors=32")[1]
     SAFER2(factors=32, random_state=0)
     """
-    if spec.endswith(".safetensors"):
+    name, _, text = spec.partition(":")
+    kinds = {known.lower(): each for known, each in MODELS.items()}
+    if spec.endswith(SUFFIX):
         model = Recommender.load(spec)
         return f"{type(model).__name__} ({Path(spec).stem})", model
-    name, _, text = spec.partition(":")
-    kind = choose("model", name.lower(), {known.lower(): each for known, each in MODELS.items()})
+    if name.lower() not in kinds and with_suffix(spec).is_file():
+        raise ValueError(f"unknown model {shown(spec)}; for the file, give {with_suffix(spec)}")
+    kind = choose("model", name.lower(), kinds)
     known = {each: each for each in kind().get_params()}
     options: dict[str, Any] = {"random_state": random_state} if "random_state" in known else {}
     for setting in filter(None, text.split(",")):

@@ -56,8 +56,8 @@ def located(path: str | os.PathLike[str]) -> Path:
 
 def _source(path: str | os.PathLike[str]) -> Path:
     """Return the file to read; raise if reading it might never end."""
-    if "\0" in os.fspath(path):
-        raise ValueError(f"{os.fspath(path)!r} is no path: it has a null character")
+    if not os.fspath(path) or "\0" in os.fspath(path):
+        raise ValueError(f"{os.fspath(path)!r} is no path; give one such as 'model{SUFFIX}'")
     found = located(path)
     for each in (Path(path), found):
         check_plain(each)
