@@ -51,7 +51,7 @@ class Training:
             "num_threads": int(rng.integers(1, 3)),
         }
         if self.kind.endswith("Adam"):
-            self.options["optimizer"] = "adam"
+            self.options |= {"optimizer": "adam", "step_size": 0.05}
         self.begun, self.ended = folder / "begun", folder / "ended"
         self.heard = folder / "heard"  # written when Ctrl-C reaches Python during the training
 
