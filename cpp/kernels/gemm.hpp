@@ -87,8 +87,8 @@ inline void tile(View<const float> rows, View<const float> panel, float* c, int6
     const Vec b0 = load(b), b1 = load(b + kLanes);
     SAFECF_UNROLL
     for (int i = 0; i < kRows; ++i) {
-      left[i] += a[i] * b0;
-      right[i] += a[i] * b1;
+      left[i] = fused(a[i], b0, left[i]);
+      right[i] = fused(a[i], b1, right[i]);
     }
   }
   SAFECF_UNROLL

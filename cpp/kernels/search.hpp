@@ -21,12 +21,12 @@ inline Vec score_lanes(const float* const (&rows)[kLanes], View<const float> que
       }
       transpose(y);
       SAFECF_UNROLL
-      for (int i = 0; i < kLanes; ++i) chunk += query[k + i] * y[i];
+      for (int i = 0; i < kLanes; ++i) chunk = fused(query[k + i], y[i], chunk);
     }
     for (; k < end; ++k) {
       SAFECF_UNROLL
       for (int j = 0; j < kLanes; ++j) y[0][j] = rows[j][k];
-      chunk += query[k] * y[0];
+      chunk = fused(query[k], y[0], chunk);
     }
     total = k0 == 0 ? chunk : total + chunk;
   }

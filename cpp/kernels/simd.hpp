@@ -11,6 +11,8 @@
 #include "view.hpp"
 #if defined(__SSE__)
 #include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
 #endif
 
 // Loops over the lanes or the rows of a group live in registers only when they are unrolled.
@@ -52,6 +54,20 @@ SAFECF_INLINE void store(View<float> x, int64_t i, Vec v) { store(x.slice(i, kLa
 SAFECF_INLINE Quad load_quad(const float* p) { return *reinterpret_cast<const UnalignedQuad*>(p); }
 SAFECF_INLINE void store_quad(float* p, Quad v) { *reinterpret_cast<UnalignedQuad*>(p) = v; }
 SAFECF_INLINE Vec splat(float x) { return x - Vec{}; }
+
+// a b + c, rounded once where the CPU can. Compilers decide anew for every a * b + c; sums that
+// have to agree to the last bit are written with this.
+SAFECF_INLINE Vec fused(float a, Vec b, Vec c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(splat(a), b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(splat(a), b, c);
+#elif defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA)
+  return (Vec)vfmaq_n_f32((float32x4_t)c, (float32x4_t)b, a);
+#else
+  return a * b + c;
+#endif
+}
 
 // bfloat16: the sign, the exponent and 7 bits of the mantissa of a float, two numbers per word. The
 // lower one is shifted into place. The upper one is read as it stands, with the lower one's bits
