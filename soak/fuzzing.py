@@ -128,22 +128,20 @@ def main(
     failed = False
     for kind in kinds or KINDS:
         targets = [each for each in KINDS[kind]() if re.search(only, each.name)]
-        results: dict[str, Fuzzed] = {}
 
-        def run(target: Target, results: dict[str, Fuzzed] = results) -> None:
-            found = results[target.name] = fuzz(target, runs, shards, seconds)
+        def run(target: Target, kind: str = kind) -> bool:
+            found = fuzz(target, runs, shards, seconds)
+            if keep:
+                records.keep(FOLDER / kind, target.name.replace(", ", "-"), vars(found))
             told = "" if not found.failures else f"; failed:\n{found.failures[0]}"
             typer.echo(
                 f"{target.name:28} {found.executions:>11,} executions in {found.seconds:.0f} s, "
                 f"{found.edges:,} edges{told}"
             )
+            return bool(found.failures)
 
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(run, targets))
-        failed = failed or any(found.failures for found in results.values())
-        if keep and results:
-            kept = {name: vars(results[name]) for name in sorted(results)}
-            records.keep(FOLDER, f"fuzzing-{kind}", {"targets": kept})
+            failed = any(list(pool.map(run, targets))) or failed
     raise typer.Exit(failed)
 
 

@@ -1,6 +1,7 @@
 """`python -m soak.page`: write docs/results/soak.md from the kept results."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from benchmarks import report
@@ -11,33 +12,35 @@ MOST_OUTCOMES = 4
 
 def main() -> None:
     """Write the page: the attacks, then the fuzzing."""
-    kept = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
-    attacks = {name: each for name, each in kept.items() if "cases" in each["results"]}
+    attacks, native, parsers = (_kept(FOLDER / name) for name in ("", "native", "parsers"))
+    runs = sorted({_key(each) for each in [*attacks, *native, *parsers]})
+    targets = ["target", "executions", "failed", "edges", "seconds", "run"]
     blocks = [
+        "# Attacks on the promises",
         "Attacks with random cases, and coverage-guided fuzzing. What each of them promises, and "
         "what they found before, is in [docs/reliability.md](../reliability.md).",
         "## Attacks",
         report.table(
             ["attack", "cases", "failed", "outcomes", "seconds", "run"],
-            [[f"`{name}`", *_attack(each), _place(each, kept)] for name, each in attacks.items()],
+            [[each["name"], *_attack(each["results"]), _place(each, runs)] for each in attacks],
         ),
+        "## Fuzzing of native entries",
+        "Of `changing` ones, another thread overwrites the arrays meanwhile.",
+        report.table(targets, [_target(each, runs) for each in native]),
+        "## Fuzzing of parsers",
+        report.table(targets, [_target(each, runs) for each in parsers]),
+        "## Runs",
+        *(f"{at}. Commit `{run[0]}`, on {run[1]}." for at, run in enumerate(runs, 1)),
     ]
-    for name, each in kept.items():
-        if name not in attacks:
-            targets = each["results"]["targets"].items()
-            rows = [[f"`{target}`", *_target(found)] for target, found in targets]
-            blocks += [
-                f"## {name.replace('-', ' ').capitalize()}",
-                f"Run {_place(each, kept)}.",
-                report.table(["target", "executions", "failed", "edges", "seconds"], rows),
-            ]
-    blocks += ["## Runs", *(_run(number, run) for number, run in enumerate(_runs(kept), 1))]
-    text = "\n\n".join(["# Attacks on the promises", *blocks])
-    (report.RESULTS / "soak.md").write_text(text + "\n")
+    (report.RESULTS / "soak.md").write_text("\n\n".join(blocks) + "\n")
 
 
-def _attack(record: dict[str, Any]) -> list[str]:
-    results = record["results"]
+def _kept(folder: Path) -> list[dict[str, Any]]:
+    files = sorted(folder.glob("*.json"))
+    return [{"name": f"`{path.stem}`", **json.loads(path.read_text())} for path in files]
+
+
+def _attack(results: dict[str, Any]) -> list[str]:
     counts = list(results["outcomes"].items())
     outcomes = [f"{name} {count:,}" for name, count in counts[:MOST_OUTCOMES]]
     if len(counts) > MOST_OUTCOMES:
@@ -46,25 +49,18 @@ def _attack(record: dict[str, Any]) -> list[str]:
     return [f"{results['cases']:,}", f"{failed}", "; ".join(outcomes), f"{results['seconds']:.0f}"]
 
 
-def _target(found: dict[str, Any]) -> list[str]:
+def _target(record: dict[str, Any], runs: list[tuple[str, str]]) -> list[str]:
+    found = record["results"]
     counts = found["executions"], len(found["failures"]), found["edges"], round(found["seconds"])
-    return [f"{count:,}" for count in counts]
+    return [record["name"], *(f"{count:,}" for count in counts), _place(record, runs)]
 
 
 def _key(record: dict[str, Any]) -> tuple[str, str]:
     return record["commit"], record["machine"]
 
 
-def _runs(kept: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
-    return sorted({_key(each) for each in kept.values()})
-
-
-def _place(record: dict[str, Any], kept: dict[str, dict[str, Any]]) -> str:
-    return f"{_runs(kept).index(_key(record)) + 1}: `{record['command']}`"
-
-
-def _run(number: int, run: tuple[str, str]) -> str:
-    return f"{number}. Commit `{run[0]}`, on {run[1]}."
+def _place(record: dict[str, Any], runs: list[tuple[str, str]]) -> str:
+    return f"{runs.index(_key(record)) + 1}: `{record['command']}`"
 
 
 if __name__ == "__main__":
