@@ -1,7 +1,8 @@
-"""Models for the contract: which there are, and options that make them quick and repeatable."""
+"""Models for the contract: which there are, quick and repeatable ones, and how they compare."""
 
 import inspect
 
+import numpy as np
 import pytest
 
 from safecf.als.sweeps import capability_for, row_solvers_for
@@ -59,3 +60,28 @@ def backends_of(name):
 def quick_options(name, backend):
     known = {option: value for option, value in QUICK.items() if option in options_of(name)}
     return known | OWN.get(name, {}) | ({} if backend is None else {"backend": backend})
+
+
+def fitted(model, matrix):
+    return model.fit(matrix, show_progress=False)
+
+
+def arrays_of(model):
+    """Return all arrays that training has found, by name."""
+    found = {}
+    for key, value in vars(model).items():
+        if isinstance(value, np.ndarray):
+            found[key] = value
+        elif isinstance(value, tuple):
+            parts = enumerate(value)
+            found |= {f"{key}.{at}": part for at, part in parts if isinstance(part, np.ndarray)}
+    return found
+
+
+def assert_same(one, other):
+    arrays, others = arrays_of(one), arrays_of(other)
+    assert arrays
+    assert arrays.keys() == others.keys()
+    for key, array in arrays.items():
+        np.testing.assert_array_equal(array, others[key], err_msg=key)
+    assert getattr(one, "history", None) == getattr(other, "history", None)
