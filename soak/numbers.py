@@ -22,6 +22,7 @@ Floats = NDArray[Any]
 
 EPS = float(np.finfo(np.float32).eps)
 TINY = float(np.finfo(np.float32).tiny)
+CHUNK = 256  # rows of a Gramian that are summed one after the other
 MANY = 100_000  # items of a user
 EPOCHS = 3
 NO_PROMISE = "beyond float32"
@@ -31,6 +32,7 @@ NO_PROMISE = "beyond float32"
     "A row of n items and d factors, solved in float32, is as close to the solution x* of A x = b "
     "as the conditions of A and of b = sum_j p_j y_j allow: |x - x*| <= D / (1 - D) |x*| in the "
     "norm of A, with D = 2 (d + n) eps (cond A + sqrt(cond A) sum_j p_j |y_j| / |b|), eps = 2^-23, "
+    "plus s eps |G| |A^-1| for the Gramian G of m rows, s = m up to 256 and 256 + m / 256 beyond, "
     "plus what underflows. From D = 1 on, nothing is promised.",
     cases=20_000,
 )
@@ -55,6 +57,7 @@ def half_steps(rng: np.random.Generator) -> str:
             assert not x.any(), f"row {row} by {backend}: not zero"
             continue
         best, bound = solved_with_bound(rows, row, others, system, right)
+        bound += gram_bound(others, rows.gram_weight[row] * gram, system)
         if bound >= 1:
             beyond += 1
             continue
@@ -88,6 +91,13 @@ def solved_with_bound(
     best = basis @ (basis.T @ right / values)
     lost = size * TINY * np.sqrt(len(right) / values[0] / (right @ best))
     return best, 2 * size * EPS * (condition + np.sqrt(condition) * cancelled) + lost
+
+
+def gram_bound(others: Floats, gram: Floats, system: Floats) -> float:
+    """Return the part of the bound that is due to the Gramian, summed 256 rows at a time."""
+    summed = min(len(others), CHUNK + len(others) / CHUNK)
+    smallest = np.linalg.eigvalsh(system)[0]
+    return summed * EPS * np.linalg.norm(gram, 2) / smallest if smallest > 0 else np.inf
 
 
 @attack(
