@@ -189,7 +189,10 @@ def check_interrupt(*_: object) -> None:
 
 @contextmanager
 def remembered_interrupts() -> Iterator[None]:
-    """Remember Ctrl-C for `check_interrupt`, unless the process ignores it."""
+    """Remember Ctrl-C for `check_interrupt`, unless the process ignores it.
+
+    Python need not tell about one that a destructor has swallowed, as it is not lost.
+    """
     _interrupted.clear()
     default = signal.default_int_handler
     in_main = threading.current_thread() is threading.main_thread()
@@ -201,9 +204,17 @@ def remembered_interrupts() -> Iterator[None]:
         _interrupted.set()
         default(number, frame)
 
+    tell = sys.unraisablehook
+
+    def tell_others(unraisable: Any) -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            tell(unraisable)
+
     signal.signal(signal.SIGINT, remember)
+    sys.unraisablehook = tell_others
     try:
         yield
     finally:
+        sys.unraisablehook = tell
         if signal.getsignal(signal.SIGINT) is remember:
             signal.signal(signal.SIGINT, default)
