@@ -31,7 +31,7 @@ help:
 	@echo 'make reproduce  run experiments of the paper: NAME=table-1 ARGS="--seeds 1"; ARGS=--list'
 	@echo 'make sanitize-address, sanitize-thread  run the C++ and the core of the Python tests with a sanitizer'
 	@echo 'make fuzz       fuzz the native entries (with Clang) and the parsers (with Atheris): RUNS=1000000 of each'
-	@echo 'make soak       attack the promises for hours, then fuzz and sanitize: NAME=models ARGS="--cases 100"'
+	@echo 'make soak       attack the promises for hours, then fuzz and sanitize: NAME=damaged-models ARGS="--cases 100"'
 	@echo 'make clean      remove .venv and everything that was built'
 
 demo: $(VENV)/.installed
@@ -78,7 +78,9 @@ fuzz: $(FUZZING)/.installed $(VENV)/.tools
 
 soak: $(VENV)/.installed
 	@$(BIN)/python -m soak $(NAME) $(ARGS)
-	@$(MAKE) --no-print-directory fuzz sanitize-address sanitize-thread
+ifeq ($(NAME),)
+	@$(MAKE) --no-print-directory ARGS= fuzz sanitize-address sanitize-thread
+endif
 
 lint: $(VENV)/.installed
 	@echo 'ruff, mypy, import-linter, clang-format'

@@ -10,6 +10,7 @@ import typer
 
 import soak
 from benchmarks import records, report
+from safecf.errors import choose
 from soak.attack import Attack, Result, try_cases
 
 FOLDER = report.RESULTS / "soak"
@@ -36,9 +37,12 @@ def main(
     """Run attacks with many cases; a whole run takes hours."""
     known = attacks()
     failed = False
-    for name in names or known:
-        attack = known[name]
-        count = cases or attack.cases
+    try:
+        chosen = [choose("attack", name, known) for name in names or known]
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from problem
+    for attack in chosen:
+        name, count = attack.name, attack.cases if cases is None else cases
         typer.echo(f"{name}: {attack.promise}")
         result = try_cases(attack, range(first, first + count), seed, jobs, Progress(count))
         typer.echo(f"\r{told(result)}")

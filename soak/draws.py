@@ -64,12 +64,13 @@ def random_options(
     drawn: dict[str, Any] = {}
     for name, rule in options.rules(kind).items():
         default = inspect.signature(kind).parameters[name].default
+        whole = bool(rng.random() < wild)
         if name == "random_state":
-            drawn[name] = int(rng.integers(1000))
+            drawn[name] = int(rng.integers(2**63 - 1 if whole else 1000))
         elif name == "device":
             drawn[name] = "cpu"
         elif rng.random() < 0.8 or name in FEASIBLE:
-            drawn[name] = _drawn(rng, name, rule, default, whole=bool(rng.random() < wild))
+            drawn[name] = _drawn(rng, name, rule, default, whole=whole)
     return drawn
 
 

@@ -73,6 +73,9 @@ def test_the_next_write_removes_what_a_killed_one_has_left(tmp_path, name):
     others = [".other.0123456789abcdef.tmp", f".{name[:50]}.notes.tmp"]
     for other in others:
         (tmp_path / other).touch()
+    pipe = f".{name[:50]}.0123456789abcdef.tmp"
+    os.mkfifo(tmp_path / pipe)  # to open it would take for ever
+    others.append(pipe)
     replace_file(path, b"new")
     assert names(tmp_path) == sorted([name, *others])
     assert path.read_bytes() == b"new"
@@ -128,10 +131,12 @@ def test_what_is_no_regular_file_is_written_into(tmp_path):
     content = b"more than a pipe holds" * 10_000
     with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         os.set_blocking(file.fileno(), True)
+        other = os.open(pipe, os.O_WRONLY)  # while there is a writer, reading waits
         writer = threading.Thread(target=lambda: replace_file(pipe, content))
         writer.start()
         assert file.read(len(content)) == content
         writer.join()
+        os.close(other)
     assert pipe.is_fifo()
     assert names(tmp_path) == ["pipe"]
 

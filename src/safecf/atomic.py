@@ -135,9 +135,16 @@ def _remove_stale(target: Path) -> None:
         for name in os.listdir(target.parent):
             if ours.fullmatch(name):
                 stale = target.with_name(name)
-                with contextlib.suppress(OSError), stale.open("rb") as file:
-                    if _lock(file, wait=False):
-                        stale.unlink()
+                with contextlib.suppress(OSError):
+                    _remove_unlocked(stale)
+
+
+def _remove_unlocked(stale: Path) -> None:
+    """Remove a plain file that nobody has locked; to open a pipe would wait for its other end."""
+    if stat.S_ISREG(stale.lstat().st_mode):
+        with stale.open("rb") as file:
+            if _lock(file, wait=False):
+                stale.unlink()
 
 
 def _lock(file: BinaryIO, *, wait: bool) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 # C0 and C1 controls, line and paragraph separators, bidirectional controls, lone surrogates
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which UTF-8 cannot encode
 SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 

@@ -35,7 +35,7 @@ BAD_OPTIONS = {
     "anneal_share": [-0.1, 1.1, np.nan, None],
     "dropout": [-0.1, 1, np.nan, None],
     "device": ["gpu", "cuda:", "cuda:x", "", None, 0],
-    "random_state": [-1, 1.5, "a", True],
+    "random_state": [-1, 1.5, "a", True, 2**63],
     "num_threads": [-1, 1.0, None, True],
     "backend": ["gpu", None, 3],
 }

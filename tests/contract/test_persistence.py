@@ -95,6 +95,19 @@ def test_a_generator_is_saved_as_the_seed_it_gave(make, data, tmp_path):
     np.testing.assert_array_equal(other.item_factors, model.item_factors)
 
 
+def test_a_class_that_load_does_not_know_is_not_saved(model, name, tmp_path):
+    model = copy.copy(model)
+    model.__class__ = type("Mine", (type(model),), {})
+    with pytest.raises(TypeError, match=f"Mine is no model of safecf.*; save a {name}, or pickle"):
+        model.save(tmp_path / "model")
+
+
+def test_a_popularity_that_load_would_refuse_is_not_saved(model, tmp_path):
+    model.item_popularity = np.full(15, np.nan, dtype=np.float32)
+    with pytest.raises(ValueError, match="item_popularity holds a share that is negative or not"):
+        model.save(tmp_path / "model")
+
+
 def test_another_class_is_refused(model, name, tmp_path):
     model.save(tmp_path / "model")
     for other in MODELS.values():

@@ -175,28 +175,33 @@ def test_any_changed_byte_is_refused_or_changes_nothing(made_up):
             else:
                 outcomes["loaded"] += 1
                 assert same(found, evaluation), (place, value)
-    assert outcomes["loaded"] < 0.02 * outcomes["refused"]  # the name of the checksum, spaces
+    assert outcomes["loaded"] < 0.01 * outcomes["refused"]  # spaces
 
 
 def test_a_changed_comparison_is_refused(pair):
     record = compare(pair, resamples=9).to_dict()
     assert Comparison.from_dict(json.loads(json.dumps(record))).others[0].model == "b"
     record["verdicts"]["b"][METRIC] += "!"
-    with pytest.raises(FileFormatError, match="its checksum does not fit"):
+    with pytest.raises(FileFormatError, match="its checksum does not fit, or"):
         Comparison.from_dict(record)
 
 
 def test_a_checksum_taken_from_an_inner_evaluation_is_missed(pair):
     record = compare(pair, resamples=9).to_dict()
     del record["evaluations"][0]["checksum"]
-    with pytest.raises(FileFormatError, match="its checksum does not fit"):
+    with pytest.raises(FileFormatError, match="its checksum does not fit, or"):
         Comparison.from_dict(record)
 
 
-def test_files_without_a_checksum_load(pair):
+def test_only_files_of_version_0_1_have_no_checksum(pair):
     record = compare(pair, resamples=9).to_dict()
     for each in (record, *record["evaluations"]):
         del each["checksum"]
+    for kind, without in ((Comparison, record), (Evaluation, record["evaluations"][0])):
+        with pytest.raises(FileFormatError, match="its checksum does not fit, or"):
+            kind.from_dict(without)
+    for each in (record, *record["evaluations"]):
+        each["format"] = each["format"].replace("2", "1")
     assert same(Comparison.from_dict(record).baseline, pair[0])
 
 

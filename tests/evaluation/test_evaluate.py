@@ -110,6 +110,7 @@ def test_ranks_that_do_not_fit_are_refused(split):
 def test_evaluations_of_before_are_read_and_compared(evaluation):
     record = evaluation.to_dict()
     del record["checksum"]
+    record["format"] = "safecf evaluation 1"
     record["scores"] = {name: s for name, s in record["scores"].items() if "@" in name}
     old = Evaluation.from_dict(json.loads(json.dumps({**record, "model": "old"})))
     assert "auc" not in old.metrics

@@ -49,6 +49,7 @@ def test_null_in_the_catalogue_is_no_number(made_up):
     record = made_up("m", [0.1, 0.2]).to_dict()
     record["catalogue"] = {"gini@20": None, "coverage@20": 1}
     del record["checksum"]
+    record["format"] = "safecf evaluation 1"
     found = Evaluation.from_dict(record).catalogue
     assert np.isnan(found["gini@20"])
     assert found["coverage@20"] == 1.0
@@ -111,6 +112,7 @@ def test_labels_are_read_exactly_and_take_their_own_space(evaluation):
     labels = ["a", "a\0", "x" * 10**6] + ["b"] * 77
     record["users"]["group"] = labels
     del record["checksum"]
+    record["format"] = "safecf evaluation 1"
     found = Evaluation.from_dict(record)
     assert found.users.group.tolist() == labels
     assert found.users.group.nbytes < 10**6
@@ -130,6 +132,7 @@ def test_user_ids_of_64_bits_are_read_exactly(evaluation):
     record = evaluation.to_dict()
     record["users"]["ids"] = ids
     del record["checksum"]
+    record["format"] = "safecf evaluation 1"
     assert Evaluation.from_dict(record).users.ids.tolist() == ids
 
 

@@ -162,6 +162,7 @@ def test_damaged_splits_are_refused(on_splits, splits, message):
 def test_splits_need_ids(on_splits):
     record = over_splits(on_splits("m", 2)).to_dict(resamples=5)
     del record["checksum"]
+    record["format"] = "safecf evaluation 1"
     old = {**record, "users": {key: v for key, v in record["users"].items() if key != "ids"}}
     with pytest.raises(FileFormatError, match="no 'ids' of the users"):
         Evaluation.from_dict(old)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from safecf import IALS, ConvergenceWarning, CVaRMF, Interactions, SolveError
+from safecf import IALS, SAFER2PP, ConvergenceWarning, CVaRMF, Interactions, SolveError
 from safecf.als.population import Population
 from safecf.backends.cpu import CpuBackend
 from tests.models.runs import OPTIONS, assert_same, fit, held, make
@@ -208,6 +208,14 @@ def test_an_epoch_without_numbers_is_an_error(data, monkeypatch):
     message = r"^cvar of epoch 1 is inf: losses or factors are beyond float32; lower init_std"
     with pytest.raises(SolveError, match=message):
         fit(make(), data)
+
+
+def test_losses_without_numbers_are_no_fault_of_the_bandwidth():
+    heavy = np.zeros((3, 3))
+    heavy[[0, 1, 2, 2], [0, 1, 2, 0]] = 1e12
+    model = SAFER2PP(3, iterations=3, regularization=1e-12, unobserved_weight=0.0, random_state=0)
+    with pytest.raises(SolveError, match=r"^mean_loss of epoch 1 is nan: losses or factors are"):
+        fit(model, scipy.sparse.csr_matrix(heavy))
 
 
 @pytest.mark.parametrize("stopped", [False, True])

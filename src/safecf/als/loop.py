@@ -56,12 +56,18 @@ class Epoch:
     def check_finite(self) -> None:
         """Raise if a number is not finite; an infinite bandwidth means equal weights."""
         for name, value in vars(self).items():
-            if isinstance(value, float) and not math.isfinite(value) and name != "bandwidth":
-                raise SolveError(
-                    f"{name} of epoch {self.epoch} is {value}: losses or factors are beyond "
-                    "float32; lower init_std, unobserved_weight or regularization, or scale the "
-                    "weights of the interactions"
-                )
+            if isinstance(value, float) and name != "bandwidth":
+                check_finite(name, value, self.epoch)
+
+
+def check_finite(name: str, value: float, epoch: int) -> None:
+    """Raise if a number of an epoch is not finite."""
+    if not math.isfinite(value):
+        raise SolveError(
+            f"{name} of epoch {epoch} is {value}: losses or factors are beyond float32; lower "
+            "init_std, unobserved_weight or regularization, or scale the weights of the "
+            "interactions"
+        )
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,9 @@ class Training:
 
         def population() -> Population:
             sweep.prepare(state, clock)
-            return problem.population(sweep.losses(state, clock), sums)
+            users = problem.population(sweep.losses(state, clock), sums)
+            check_finite("mean_loss", users.mean_loss, state.epoch + 1)
+            return users
 
         with _undone_on_error(sweep, state):
             users = population()

@@ -15,7 +15,9 @@ from safecf.measures.tails import Floats
 
 Counts = NDArray[np.int64]
 
-EVALUATION, COMPARISON = "safecf evaluation 1", "safecf comparison 1"
+EVALUATION, COMPARISON = "safecf evaluation 2", "safecf comparison 2"
+# those of version 0.1, without checksums
+EARLIER = {EVALUATION: "safecf evaluation 1", COMPARISON: "safecf comparison 1"}
 CHECKSUM = "checksum"
 LONGEST = 400  # characters of a message: names in a file may have any length
 
@@ -50,14 +52,12 @@ def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unsealed(record: "Record") -> dict[str, Any]:
-    """Return the values without their checksum; raise if it does not fit.
-
-    Records of version 0.1 have none.
-    """
+    """Return the values without their checksum; raise if it does not fit, or is missing."""
     values = dict(record.values)
-    given = values.pop(CHECKSUM, None)
-    if given is not None and given != _checksum(values):
-        raise record.error("it is damaged or was edited: its checksum does not fit")
+    if CHECKSUM not in values and values.get("format") not in EARLIER:
+        return values
+    if values.pop(CHECKSUM, None) != _checksum(values):
+        raise record.error("it is damaged or was edited: its checksum does not fit, or is missing")
     return values
 
 
@@ -169,9 +169,9 @@ def _is_a(value: Any, kinds: tuple[type, ...]) -> bool:
 
 
 def check_format(record: Record, wanted: str) -> None:
-    """Raise if the record is of another kind or version."""
+    """Raise if the record is of another kind or version; an earlier one will do."""
     found = record.get("format", str)
-    if found != wanted:
+    if found not in (wanted, EARLIER[wanted]):
         raise record.error(f"its format is {found!r}, not {wanted!r}")
 
 

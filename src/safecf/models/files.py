@@ -56,7 +56,7 @@ def located(path: str | os.PathLike[str]) -> Path:
 
 def _source(path: str | os.PathLike[str]) -> Path:
     """Return the file to read; raise if reading it might never end."""
-    if not os.fspath(path) or "\0" in os.fspath(path):
+    if not _is_name(os.fspath(path)):
         raise ValueError(f"{os.fspath(path)!r} is no path; give one such as 'model{SUFFIX}'")
     found = located(path)
     for each in (Path(path), found):
@@ -64,11 +64,19 @@ def _source(path: str | os.PathLike[str]) -> Path:
     return found
 
 
+def _is_name(name: str) -> bool:
+    """Whether a file can have this name."""
+    try:
+        return b"\0" not in (os.fsencode(name) or b"\0")
+    except UnicodeEncodeError:
+        return False
+
+
 def check_target(path: str | os.PathLike[str]) -> Path:
     """Return the path that `write` will use; raise if it is not that of a file in a folder."""
     name = os.fspath(path)
     last = os.path.basename(name)
-    if last in ("", ".", "..", SUFFIX) or "\0" in name:
+    if last in (".", "..", SUFFIX) or not _is_name(last):
         raise ValueError(f"{name!r} does not name a file; give a path such as 'model{SUFFIX}'")
     target = with_suffix(path)
     if not target.parent.is_dir():

@@ -12,9 +12,10 @@ import numpy as np
 
 from safecf.als.risk import SMALLEST_BANDWIDTH
 from safecf.defaults import AUTO
-from safecf.errors import choose
+from safecf.errors import choose, shown
 
 LARGEST_INTEGER = 2**31 - 1
+LARGEST_SEED = 2**63  # a file holds smaller ones
 
 # Called with the name of an option, its value and its default; raises if the value will not do.
 Rule = Callable[[str, object, object], None]
@@ -96,7 +97,7 @@ def check_flag(name: str, value: object, default: object) -> None:
 
 
 def check_random_state(name: str, value: object, default: object) -> None:
-    """None, an integer >= 0, or one of numpy's two kinds of generators."""
+    """None, an integer from 0 to 2^63 - 1, or one of numpy's two kinds of generators."""
     if value is None or isinstance(value, np.random.Generator | np.random.RandomState):
         return
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
@@ -106,6 +107,10 @@ def check_random_state(name: str, value: object, default: object) -> None:
         )
     if value < 0:
         raise ValueError(f"{name}={value!r} has to be at least 0; try {name}={-int(value)}")
+    if int(value) >= LARGEST_SEED:
+        raise ValueError(
+            f"{name}={shown(value)} has to be below 2**63; try {name}={int(value) % LARGEST_SEED}"
+        )
 
 
 def check_device(name: str, value: object, default: object) -> None:

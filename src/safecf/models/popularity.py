@@ -38,7 +38,12 @@ def resized(shares: Shares | None, size: int) -> Shares:
 
 def pack_popularity(shares: Shares | None, num_items: int) -> files.Arrays:
     """Return the shares as an array of a file, which has none if they are not known."""
-    return {} if shares is None else {NAME: resized(shares, num_items)}
+    if shares is None:
+        return {}
+    found = resized(shares, num_items)
+    if not (np.isfinite(found) & (found >= 0)).all():
+        raise ValueError(f"{NAME} holds a share that is negative or not finite; set it to None")
+    return {NAME: found}
 
 
 def unpack_popularity(arrays: files.Arrays, num_items: int) -> Shares | None:

@@ -316,6 +316,11 @@ class Recommender(ABC):
             A path, which gets the suffix .safetensors if it has none, or a binary file. A path
             is replaced in one go: whatever happens, it holds the old model or the new one.
         """
+        if MODELS.get(type(self).__name__) is not type(self):
+            raise TypeError(
+                f"{type(self).__name__} is no model of safecf, and so load would not know it; "
+                f"save a {type(self).__mro__[1].__name__}, or pickle it"
+            )
         fitted, arrays = self._pack()
         options = self.get_params()
         check_options(options, type(self))

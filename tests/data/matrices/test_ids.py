@@ -44,6 +44,10 @@ def test_lists_of_strings_are_looked_up_as_they_are():
     assert index.find(["u", "u\0", 1, "1"]).tolist() == [1, -1, -1, 0]
 
 
+def test_null_characters_are_part_of_an_id():
+    assert check_ids(["a\0", "a"], 2, "user_ids").tolist() == ["a\0", "a"]
+
+
 def test_a_key_error_names_the_first_unknown_id():
     index = Index(np.array(["ann", "bob"], dtype=object), 2)
     with pytest.raises(KeyError, match="unknown user 'eve': 2 are known, the first is 'ann'"):

@@ -133,9 +133,18 @@ def test_lone_surrogates_are_refused():
     message = r"holds 'a\\ud800', which is no valid text; replace the surrogates"
     with pytest.raises(ValueError, match=f"frame: column 'item' {message}"):
         Interactions.from_frame({"user": [1, 2], "item": ["b", "a\ud800"]})
+    with pytest.raises(ValueError, match=f"frame: column 'item' {message}"):
+        Interactions.from_frame({"user": [1, 2], "item": np.array(["b", "a\ud800"])})
     matrix = sp.csr_matrix([[1.0], [1.0]])
     with pytest.raises(ValueError, match=r"user_ids holds 'a\\ud800' at 1, which is no valid text"):
         Interactions.from_csr(matrix, user_ids=["b", "a\ud800"])
+
+
+def test_periods_are_no_ids():
+    """They are kept as numbers of months, which nobody has seen."""
+    months = pd.DataFrame({"user": pd.period_range("2020-01", periods=2, freq="M"), "item": 1})
+    with pytest.raises(TypeError, match=r"column 'user' holds extension<pandas.period.*not ids"):
+        Interactions.from_frame(months)
 
 
 def test_damaged_arrow_arrays_are_refused():

@@ -25,7 +25,7 @@ def check_ids(ids: ArrayLike | None, size: int, name: str) -> IdArray | None:
     """Return the ids of `size` rows as int64 numbers or str objects; raise if one repeats."""
     if ids is None:
         return None
-    found = np.array(ids)
+    found = np.array(_as_array(ids))
     if found.ndim != 1 or found.size != size:
         raise ValueError(f"{name} has shape {found.shape}; give one id for each of the {size} rows")
     if found.dtype.kind in "iu" and (found.dtype.kind == "i" or found.max(initial=0) < 2**63):
@@ -100,15 +100,18 @@ def sort_by_appearance(codes: NDArray[np.int32], ids: IdArray) -> tuple[NDArray[
 
 
 def asked_ids(ids: ArrayLike) -> NDArray[Any]:
-    """Return one id or a list of ids as an array.
+    """Return one id or a list of ids as an array."""
+    return np.atleast_1d(_as_array(ids))
 
-    Strings stay objects: numpy's own cut off null characters at the end, and make "1" of 1 beside
-    them.
+
+def _as_array(ids: ArrayLike) -> NDArray[Any]:
+    """Return ids as an array, in which strings of a list stay objects.
+
+    numpy's own cut off null characters at the end, and make "1" of 1 beside them.
     """
-    found = np.atleast_1d(np.asarray(ids))
-    if found.dtype.kind == "U" and not hasattr(ids, "dtype"):
-        found = np.atleast_1d(np.array(ids, dtype=object))
-    return found
+    found = np.asarray(ids)
+    is_list = found.dtype.kind == "U" and not hasattr(ids, "dtype")
+    return np.array(ids, dtype=object) if is_list else found
 
 
 class Index:

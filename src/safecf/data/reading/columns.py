@@ -71,14 +71,21 @@ def _valid(array: Any, place: Place) -> Any:
 
 
 def _plain(array: Any) -> Any:
-    """Turn a chunked, extension or dictionary array into a plain one."""
+    """Turn a chunked, extension or dictionary array into a plain one.
+
+    The numbers inside of pandas' periods and intervals are none that a user has seen.
+    """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    if isinstance(array, pa.ExtensionArray):
+    if isinstance(array, pa.ExtensionArray) and not _is_of_pandas(array.type):
         array = array.storage
     if pa.types.is_dictionary(array.type):
         return _large_strings(array.dictionary).take(array.indices)
     return array
+
+
+def _is_of_pandas(kind: Any) -> bool:
+    return str(getattr(kind, "extension_name", "")).startswith("pandas.")
 
 
 def _large_strings(array: Any) -> Any:

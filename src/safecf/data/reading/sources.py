@@ -12,6 +12,7 @@ from safecf.data.reading.delimited import delimited_source
 from safecf.data.reading.layout import Layout, Source, find_columns, name_by_role
 from safecf.data.reading.paths import PARQUET, name_damaged_file, one_line, open_file
 from safecf.errors import shown
+from safecf.texts import SURROGATE
 
 FRAME = "frame"  # its name in error messages
 ROWS_PER_BATCH = 2**20
@@ -124,9 +125,10 @@ def _table(labels: list[Any], wanted: list[int], column: Callable[[int], Any]) -
         try:
             known = isinstance(values, pa.Array | pa.ChunkedArray)
             arrays.append(values if known else pa.array(values, from_pandas=True))
-        except UnicodeEncodeError as problem:
+        except UnicodeError as problem:
+            wrong = next(text for text in map(str, values) if SURROGATE.search(text))
             raise ValueError(
-                f"{FRAME}: column {shown(labels[at])} holds {shown(problem.object)}, which is no "
+                f"{FRAME}: column {shown(labels[at])} holds {shown(wrong)}, which is no "
                 "valid text; replace the surrogates, as in text.encode(errors='replace').decode()"
             ) from problem
         except (OverflowError, TypeError, pa.ArrowException) as problem:
