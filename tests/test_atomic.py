@@ -126,7 +126,10 @@ def test_what_is_no_regular_file_is_written_into(tmp_path):
     with pytest.raises(OSError, match=r"^\[Errno 6\] cannot write the file: .*pipe"):
         replace_file(pipe, b"nobody reads it")
     content = b"more than a pipe holds" * 10_000
-    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+    with (
+        open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as file,
+        pipe.open("wb"),  # without any writer, reading would end before ours comes
+    ):
         os.set_blocking(file.fileno(), True)
         writer = threading.Thread(target=lambda: replace_file(pipe, content))
         writer.start()
