@@ -82,7 +82,7 @@ def write(model: Recommender, data: Interactions) -> None:
 
 
 def main(
-    users: Annotated[int, typer.Option(help="Users.")] = 20_000,
+    users: Annotated[int, typer.Option(help="Users.")] = 10_000,
     items: Annotated[int, typer.Option(help="Items.")] = 20_000,
     factors: Annotated[int, typer.Option(help="d.")] = 128,
     threads: Annotated[int, typer.Option(help="Threads of everything.")] = 2,
@@ -129,13 +129,10 @@ def _times(seconds: dict[str, list[float]]) -> str:
     """Write the median seconds, and the ratios to three bases by pairs."""
     rows = []
     for name, times in seconds.items():
-        ratios = [
-            statistics.median(
-                ours / base for ours, base in zip(times, seconds[against], strict=True)
-            )
-            for against in (PRODUCT, NUMPY, SEARCH)
-        ]
-        shown = [f"{ratio:.2f}" for ratio in ratios]
-        rows.append([name, report.short(statistics.median(times)), *shown])
+        row = [name, report.short(statistics.median(times))]
+        for base in (PRODUCT, NUMPY, SEARCH):
+            pairs = zip(times, seconds[base], strict=True)
+            row.append(f"{statistics.median(ours / theirs for ours, theirs in pairs):.2f}")
+        rows.append(row)
     heads = ["", "seconds, median", "product = 1", "and argpartition = 1", "`recommend` = 1"]
     return report.table(heads, rows)

@@ -153,8 +153,9 @@ def make_answers(
     unknown = rest & ~is_stored & (in_own < 0 if cold or recalculate_user else True)
     if unknown.any() and (not cold or unknown.all()):
         (own if recalculate_user and own is not None else known).rows(asked[unknown], "user")
-    if needed and own is not None:
-        own.rows(asked[is_stored & (in_own < 0)], "user (in user_items)")
+    missing = is_stored & (in_own < 0)
+    if needed and own is not None and missing.any():
+        own.rows(asked[missing], "user (in user_items)")
 
     taken = None
     if own is not None and user_items is not None:

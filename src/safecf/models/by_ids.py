@@ -8,7 +8,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from safecf.data.matrices.csr import Csr
-from safecf.data.matrices.ids import IdArray, Index, to_arrow
+from safecf.data.matrices.ids import IdArray, Index, asked_ids, to_arrow
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.reading.arrow import load_pandas
 from safecf.errors import ParameterWarning, warn
@@ -59,7 +59,10 @@ class Names:
 
     def rows(self, asked: ArrayLike, what: str | None = None) -> Indices:
         """Return the row of every id; a KeyError names the first unknown id."""
-        return self._index().rows(asked, what or self.key)
+        rows = self.find(asked_ids(asked))
+        if (rows < 0).any():
+            self._index().rows(asked, what or self.key)
+        return rows
 
     def to_arrow(self) -> Any:
         """Return the ids as an Arrow array."""
