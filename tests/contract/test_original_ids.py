@@ -34,15 +34,17 @@ def ids_of(interactions):
 
 
 def rows_of(table):
-    assert table.column_names == ["user", "item", "score", "rank"]
+    assert table.column_names == ["user", "item", "score", "rank", "popular"]
     return [tuple(row.values()) for row in table.to_pylist()]
 
 
 def expected_rows(model, interactions, numbers, **options):
     users, items = ids_of(interactions)
-    ids, scores = model.recommend(numbers, interactions.to_csr()[numbers], **options)
+    histories = interactions.to_csr()[numbers]
+    ids, scores = model.recommend(numbers, histories, **options)
+    popular = histories.getnnz(axis=1) == 0
     return [
-        (users[numbers[at]], items[ids[at, rank]], scores[at, rank], rank + 1)
+        (users[numbers[at]], items[ids[at, rank]], scores[at, rank], rank + 1, popular[at])
         for at in range(len(numbers))
         for rank in range(ids.shape[1])
         if ids[at, rank] >= 0
@@ -160,6 +162,17 @@ def test_histories_of_other_items_are_refused(make, data):
     model = make().fit(model_history(data, NUMBERS), show_progress=False)
     with pytest.raises(KeyError, match=r"all 14 items .* such as 1007, where 7 is known: use the"):
         model.recommend_frame(user_items=model_history(data, NUMBERS + 1000))
+
+
+def test_users_of_whom_nothing_is_known_are_counted_and_flagged(make, data):
+    model = make().fit(Interactions.from_csr(data, LETTERS, NUMBERS), show_progress=False)
+    history = sp.csr_matrix(np.array([[1, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=np.float32))
+    new = Interactions.from_csr(history, ["some", "lost", "none"], [*NUMBERS[:2], 9999])
+    told = r"1 of 3 items in .* such as 9999; 1 of 3 users have no others$"
+    with pytest.warns(ParameterWarning, match=told):
+        table = model.recommend_frame(user_items=new, recalculate_user=True, N=1)
+    flags = dict(zip(table["user"].to_pylist(), table["popular"].to_pylist(), strict=True))
+    assert flags == {"some": False, "lost": True, "none": True}
 
 
 def test_row_numbers_are_not_taken_for_ids(make, data):

@@ -15,11 +15,11 @@ from safecf.als.population import Population
 from safecf.als.risk import Risk
 from safecf.als.rows import Rows, gramian, item_rows, naming, user_rows
 from safecf.als.solvers import Solver
-from safecf.backends import BACKENDS
+from safecf.backends import BACKENDS, make_backend
 from safecf.data.matrices.csr import Csr
 from safecf.defaults import AUTO
 from safecf.errors import NotFittedError
-from safecf.models import stored
+from safecf.models import explanations, stored
 from safecf.models.callbacks import Callback, check_callback
 from safecf.models.conditioning import check_users, condition_bound
 from safecf.models.factor_arrays import Factors32, grown, squared_norms
@@ -36,7 +36,7 @@ from safecf.models.options import (
     option,
 )
 from safecf.models.popularity import popularity_of
-from safecf.models.queries import check_new_ids
+from safecf.models.queries import Indices
 from safecf.models.training import FOLD_IN, Parts, Path, Plan, Watcher, make_plan
 from safecf.progress import epoch_bar
 
@@ -275,26 +275,22 @@ class ALSModel(MatrixFactorization):
         users = Population(losses)
         return self.compose().risk.scaled(users).weights(users, self.history[-1].xi)
 
-    def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> None:
-        """Store the fold-in of these users; ids beyond the last one add users.
+    def _store_users(self, ids: Indices, history: Csr) -> None:
+        """Fold the users in, and replace or add all that is kept of them.
 
         A user without a history so far counts, for items that are added later, with the mean
         weight, and a new one as one user.
         """
-        with self.changes.partial_fit():
-            before, _ = self.both_factors()
-            ids = check_new_ids(userids, len(before), "userids")
-            history = self._check_user_items(user_items, ids.size)
-            factors, mass = self._fold_in_users(history), history.row_mass()
-            size = max(len(before), int(ids.max(initial=-1)) + 1)
-            users, weights = grown(before, size), grown(self.user_weights, size)
-            masses, counts = grown(self.user_mass, size), grown(self.user_counts, size)
-            counts[len(self.user_counts) :] = 1
-            weights[ids] = np.where(masses[ids] > 0, weights[ids], self.compose().risk.tail)
-            users[ids], masses[ids] = factors, mass
-            self.user_factors, self.user_weights = users, weights
-            self.user_mass, self.user_counts = masses, counts
-            self.derived.drop(before)
+        before, _ = self.both_factors()
+        factors, mass = self._fold_in_users(history), history.row_mass()
+        size = max(len(before), int(ids.max(initial=-1)) + 1)
+        users, weights = grown(before, size), grown(self.user_weights, size)
+        masses, counts = grown(self.user_mass, size), grown(self.user_counts, size)
+        counts[len(self.user_counts) :] = 1
+        weights[ids] = np.where(masses[ids] > 0, weights[ids], self.compose().risk.tail)
+        users[ids], masses[ids] = factors, mass
+        self.user_factors, self.user_weights = users, weights
+        self.user_mass, self.user_counts = masses, counts
 
     def _fold_in_users(self, history: Csr) -> Factors32:
         """x_u = argmin loss_u + ridge_u/2 |x_u|^2, each row by itself and exactly."""
@@ -324,6 +320,17 @@ class ALSModel(MatrixFactorization):
         rows = item_rows(matrix, mass, col_weight, loss, ridge, total)
         with naming("item"):
             return self._solve(backend, rows, "users", audience.num_rows)
+
+    def _contributions(
+        self, history: Csr, item: int, user_weights: Any
+    ) -> tuple[Vector, explanations.Weights]:
+        _, items = self.both_factors()
+        rows, loss = self._user_rows(self._half_steps(), history), self.compose().loss
+        twin = make_backend("numpy", 1, {HalfSteps: type(self).__name__})
+        gram = self.derived.get(
+            ("G in float64", loss), items, lambda: gramian(loss, twin, twin.place(items))
+        )
+        return explanations.contributions(rows, history.row(0), items, gram, item, user_weights)
 
     def _popularity_of(self, audience: Csr) -> Factors32:
         shares = replace(audience, weights=None).row_mass(self.user_counts) / self.num_users

@@ -1,64 +1,41 @@
 """`Recommender`: what every model can be asked, in the vocabulary of `implicit`."""
 
-import inspect
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import IO, Any, ClassVar, Self, TypeVar
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.data.matrices.ids import IdArray
-from safecf.data.matrices.interactions import Interactions
-from safecf.defaults import AUTO
-from safecf.errors import FileFormatError, ParameterWarning, warn
-from safecf.models import by_ids, files
+from safecf.data.matrices.csr import Csr
+from safecf.errors import ParameterWarning, warn
 from safecf.models.callbacks import Callback
-from safecf.models.changes import Changes
-from safecf.models.derived import Derived
-from safecf.models.options import check_options
+from safecf.models.frames import Frames
+from safecf.models.model import Model
 from safecf.models.popularity import resized
-from safecf.models.ranking import Ids, Scores
+from safecf.models.queries import (
+    Indices,
+    check_count,
+    check_ids,
+    check_one,
+    check_selection,
+    columns_among,
+    slices,
+)
+from safecf.models.ranking import Found, Ids, Scores
 
-File = str | os.PathLike[str] | IO[bytes]
 
-
-class Recommender(ABC):
+class Recommender(Frames, Model):
     """A model that ranks items for users. Users are the rows of the data, items the columns.
-
-    The constructor stores its arguments under their own names and looks at none of them; `fit`
-    checks them all.
 
     >>> model = SAFER2(factors=32, random_state=0).fit(user_items)
     >>> ids, scores = model.recommend(7, user_items[7], N=20)
     """
 
-    shape: tuple[int, int] = (0, 0)
-    user_ids: IdArray | None = None
-    item_ids: IdArray | None = None
-
     # share of the training users who have each item; None in models from files of version 0.1
     item_popularity: NDArray[np.float32] | None = None
 
-    # the values that a fit has found for options that are "auto", by name
-    resolved: Mapping[str, float] = {}
-
-    # how the options were found, as `tune` tells; saved with the model, forgotten by `fit`
-    provenance: dict[str, Any] | None = None
-
-    # values of options that are not in files from before these options were added
-    earlier_options: ClassVar[Mapping[str, Any]] = {}
-
     # whether the model stores nothing of the users, so that it has to be shown their histories
     needs_histories = False
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether the model was fitted or loaded."""
-        return self.shape != (0, 0)
 
     @abstractmethod
     def fit(
@@ -79,7 +56,6 @@ class Recommender(ABC):
             Training stops when it returns True.
         """
 
-    @abstractmethod
     def recommend(
         self,
         userid: ArrayLike,
@@ -121,6 +97,66 @@ class Recommender(ABC):
             Best first, ties by item index; where filters leave fewer than N items, the ids are
             -1 and the scores -3.4e38.
         """
+        found = self.recommend_flagged(
+            userid,
+            user_items,
+            N,
+            filter_already_liked_items,
+            filter_items,
+            recalculate_user,
+            items,
+        )
+        if np.ndim(userid) == 0:
+            return found.ids[0], found.scores[0]
+        return found.ids, found.scores
+
+    def recommend_flagged(
+        self,
+        userid: ArrayLike,
+        user_items: Any,
+        N: int = 10,
+        filter_already_liked_items: bool = True,
+        filter_items: ArrayLike | None = None,
+        recalculate_user: bool = False,
+        items: ArrayLike | None = None,
+    ) -> Found:
+        """Return what `recommend` does, with a row for every user, and who got popular items.
+
+        >>> ids, scores, popular = model.recommend_flagged([7, 8], user_items[[7, 8]])
+        >>> popular  # nothing is known of user 8
+        array([False,  True])
+        """
+        num_users, num_items = self.sizes()
+        count = check_count(N, num_items)
+        asked = check_ids(userid, None if recalculate_user else num_users, "userid")
+        only, without = check_selection(items, filter_items, num_items, "items")
+        computed = recalculate_user or self.needs_histories
+        history = liked = None
+        if filter_already_liked_items or computed:
+            history = self._check_user_items(user_items, asked.size)
+        if filter_already_liked_items and history is not None:
+            liked = history if only is None else columns_among(history, only)
+        users = history if computed and history is not None else np.atleast_1d(asked)
+        return self._best_items(users, count, only, without, liked)
+
+    @abstractmethod
+    def _best_items(
+        self,
+        users: Indices | Csr,
+        count: int,
+        only: Indices | None,
+        without: Indices | None,
+        liked: Csr | None,
+    ) -> Found:
+        """Return the best of all items, or of `only` these, for stored users or by histories.
+
+        `without` are left out for all, and the columns of `liked` for each; where there is `only`,
+        these are counted among it.
+        """
+
+    @abstractmethod
+    def _check_user_items(self, user_items: Any, count: int | None) -> Csr:
+        """Return histories, which have `count` rows and the model's columns."""
 
     @abstractmethod
     def ranks(self, user_items: Any, target: Any, filter_items: ArrayLike | None = None) -> Ids:
@@ -193,49 +229,90 @@ class Recommender(ABC):
             items=selected_items,
         )
 
-    def recommend_frame(
+    def recommend_all(
         self,
-        users: ArrayLike | None = None,
+        user_items: Any,
         N: int = 10,
-        *,
-        user_items: Interactions | None = None,
-        filter_already_liked_items: bool = True,
         recalculate_user: bool = False,
+        filter_already_liked_items: bool = True,
         filter_items: ArrayLike | None = None,
+        users_items_offset: int = 0,
         items: ArrayLike | None = None,
-    ) -> pa.Table:
-        """Return the N best items of users, as an Arrow table: user, item, score and rank.
+    ) -> Ids:
+        """Return the N best items of every row of `user_items`, a row each.
 
-        `.to_pandas()` makes a pandas frame of it, `polars.from_arrow(...)` a polars one.
+        The first row is that of user `users_items_offset`. The rest is as in `recommend`; users
+        are answered some thousands at a time.
+
+        >>> model.recommend_all(user_items, N=20).shape
+        (6040, 20)
+        """
+        history = self._check_user_items(user_items, None)
+        options = (N, filter_already_liked_items, filter_items, recalculate_user, items)
+        users = users_items_offset + np.arange(history.num_rows)
+        parts = [
+            self.recommend_flagged(users[start:stop], history.part(start, stop), *options).ids
+            for start, stop in slices(history.num_rows)
+        ]
+        return np.concatenate(parts)
+
+    def explain(
+        self,
+        userid: int,
+        user_items: Any,
+        itemid: int,
+        user_weights: Any = None,
+        N: int = 10,
+    ) -> tuple[float, list[tuple[int, float]], Any]:
+        """Return how much each item of a user's history adds to the score of an item.
+
+            score_ui = sum_{j in V_u} contribution_uij
+
+        The user is computed from the history, as by `recalculate_user` in `recommend`, but in
+        float64. One of whom nothing is known has no contributions, and the score 0.
 
         Parameters
         ----------
-        users
-            One id or an array of ids; None means all that the model knows, or all in `user_items`
-            if they are recalculated.
-        N
-            How many items at most; ranks go from 1 to N, or to the number of items.
+        userid
+            The user; any integer if `user_items` has one row.
         user_items
-            What the users already have; its users and items are found by their ids. Items that
-            the model does not know are left out with a warning; if it knows none, that is an error.
-        filter_already_liked_items
-            Whether to leave out what they have; this needs `user_items`, as every answer of
-            `EASE` does.
-        recalculate_user
-            Whether to compute the users from `user_items`, so that they may be new to the model.
-        filter_items, items
-            Ids of items to leave out, or to choose from. Unknown ids raise a KeyError.
+            Sparse matrix: the user's row alone, or a row for every user.
+        itemid
+            The item whose score is explained.
+        user_weights
+            What an earlier call returned for the same user, which saves time.
+        N
+            How many contributions.
+
+        Returns
+        -------
+        score, contributions, user_weights
+            The sum of all contributions; the N largest as (item, contribution), best first; and
+            what may be passed to the next call for this user.
+
+        >>> score, contributions, _ = model.explain(7, user_items, 42, N=2)
+        >>> score, contributions
+        (0.61, [(17, 0.22), (3, 0.19)])
         """
-        return by_ids.recommend_frame(
-            self,
-            users,
-            N,
-            user_items=user_items,
-            filter_already_liked_items=filter_already_liked_items,
-            recalculate_user=recalculate_user,
-            filter_items=filter_items,
-            items=items,
-        )
+        num_items = self.sizes()[1]
+        count = check_count(N, num_items)
+        user, item = check_one(userid, None, "userid"), check_one(itemid, num_items, "itemid")
+        history = self._check_user_items(user_items, None)
+        if history.num_rows != 1:
+            row = check_one(user, history.num_rows, "userid")
+            history = history.part(row, row + 1)
+        if history.nnz == 0:
+            return 0.0, [], user_weights
+        each, user_weights = self._contributions(history, item, user_weights)
+        best = np.argsort(-each, kind="stable")[:count]
+        pairs = zip(history.indices[best].tolist(), each[best].tolist(), strict=True)
+        return float(each.sum()), list(pairs), user_weights
+
+    @abstractmethod
+    def _contributions(
+        self, history: Csr, item: int, user_weights: Any
+    ) -> tuple[NDArray[np.float64], Any]:
+        """Return what each entry of the one row adds to the item's score, and what can be kept."""
 
     @abstractmethod
     def sizes(self) -> tuple[int, int]:
@@ -251,128 +328,3 @@ class Recommender(ABC):
             )
         found = resized(self.item_popularity, self.sizes()[1])
         return found if items is None else found[items]
-
-    def get_params(self) -> dict[str, Any]:
-        """Return the constructor's arguments and their values."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
-        shown = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if repr(value) != repr(defaults[name].default)
-        ]
-        shown += [
-            f"{name}='auto: {value:.3g}'"
-            for name, value in self.resolved.items()
-            if getattr(self, name) == AUTO
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    @property
-    def derived(self) -> Derived:
-        """Cache of what is computed from the model's arrays; neither copied nor saved."""
-        found: Derived = vars(self).setdefault("_derived", Derived())
-        return found
-
-    @property
-    def changes(self) -> Changes:
-        """Who may change the model now; neither copied nor saved."""
-        found: Changes = vars(self).setdefault("_changes", Changes())
-        return found
-
-    def __getstate__(self) -> dict[str, Any]:
-        own = ("_derived", "_changes")
-        return {name: value for name, value in vars(self).items() if name not in own}
-
-    @contextmanager
-    def _fitting(self) -> Iterator[None]:
-        """Refuse other fits while the block runs; restore the attributes if it raises."""
-        with self.changes.fit():
-            before = dict(vars(self))
-            vars(self).pop("provenance", None)
-            try:
-                yield
-            except BaseException:
-                vars(self).clear()
-                vars(self).update(before)
-                raise
-
-    @abstractmethod
-    def _pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what training has found, as JSON values and as arrays."""
-
-    @abstractmethod
-    def _unpack(self, fitted: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Read and validate what `_pack` returned."""
-
-    def save(self, file: File) -> None:
-        """Write the model into one safetensors file.
-
-        Parameters
-        ----------
-        file
-            A path, which gets the suffix .safetensors if it has none, or a binary file. A path
-            is replaced in one go: whatever happens, it holds the old model or the new one.
-        """
-        if MODELS.get(type(self).__name__) is not type(self):
-            raise TypeError(
-                f"{type(self).__name__} is no model of safecf, and so load would not know it; "
-                f"save a {type(self).__mro__[1].__name__}, or pickle it"
-            )
-        fitted, arrays = self._pack()
-        options = self.get_params()
-        check_options(options, type(self))
-        if not isinstance(options.get("random_state"), int | np.integer | None):
-            options["random_state"] = fitted["seed"]
-        header: dict[str, Any] = {"class": type(self).__name__, "options": options}
-        header["fitted"] = fitted
-        if self.provenance is not None:
-            header["provenance"] = self.provenance
-        files.write(file, files.MODEL, header, arrays)
-
-    @classmethod
-    def load(cls, file: File) -> Self:
-        """Read a model from a path or a binary file; no code in it is ever run.
-
-        Called on a base class it returns a model of whatever class the file holds.
-        """
-        with files.naming(file):
-            header, arrays = files.read(file, files.MODEL)
-            kind = MODELS.get(files.field(header, "class", str))
-            if kind is None:
-                raise FileFormatError(
-                    f"it holds a {header['class']!r}, known are {', '.join(MODELS)}; "
-                    "try a newer version of safecf"
-                )
-            if not issubclass(kind, cls):
-                raise FileFormatError(
-                    f"it holds a {kind.__name__}, not a {cls.__name__}; "
-                    f"try {kind.__name__}.load, or safecf.load"
-                )
-            options = {**kind.earlier_options, **files.field(header, "options", dict)}
-            unknown = options.keys() - inspect.signature(kind).parameters.keys()
-            if unknown:
-                raise FileFormatError(
-                    f"{kind.__name__} has no option {min(unknown)!r}; try a newer version of safecf"
-                )
-            try:
-                check_options(options, kind)
-            except (TypeError, ValueError) as problem:
-                raise FileFormatError(f"an option is damaged: {problem}") from problem
-            model = kind(**options)
-            model._unpack(files.field(header, "fitted", dict), arrays)
-            if "provenance" in header:
-                model.provenance = files.field(header, "provenance", dict)
-        return model
-
-
-MODELS: dict[str, type[Recommender]] = {}
-AnyModel = TypeVar("AnyModel", bound=type[Recommender])
-
-
-def register(model: AnyModel) -> AnyModel:
-    """Add a model class to `MODELS`, the table of all that can be loaded and tested."""
-    MODELS[model.__name__] = model
-    return model
