@@ -236,7 +236,7 @@ def _look(matrix: Csr, rows: Indices, known: Indices) -> tuple[NDArray[np.bool_]
         part = matrix.take(rows[start:stop])
         occurring[part.indices] = True
         seen = np.append(0, np.cumsum(known[part.indices] >= 0))[part.indptr]
-        lost += np.count_nonzero((np.diff(part.indptr) > 0) & (np.diff(seen) == 0))
+        lost += int(np.count_nonzero((np.diff(part.indptr) > 0) & (np.diff(seen) == 0)))
     return occurring, lost
 
 
