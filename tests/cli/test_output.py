@@ -246,7 +246,7 @@ def test_a_stream_without_the_characters_gets_escapes(clicks):
 
 
 def printed(evaluations, capsys):
-    results._print_scores(Plain(), evaluations, "recall@20", 0.3)
+    results.print_scores(Plain(), evaluations, "recall@20", 0.3)
     return capsys.readouterr().out
 
 

@@ -6,6 +6,7 @@ sets are repeated here.
 
 import functools
 import inspect
+import shlex
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from safecf.data.splits.protocol import HELDOUT_SHARE, HIDDEN_SHARE, SEED
+from safecf.defaults import METRIC
 from safecf.errors import choose
 
 DATASETS = ("ml-1m", "ml-20m", "msd")
@@ -25,6 +27,21 @@ HELDOUT_HELP = (
     "number of validation users, and of test users; by default the paper's for its data sets, else "
     f"{100 * HELDOUT_SHARE:g} % of the users."
 )
+
+MODEL_HELP = (
+    f"A model and its options, as in safer2:factors=32,bandwidth=0.15. Models: {', '.join(MODELS)}."
+)
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the results as one JSON document, and nothing else.")
+]
+ModelSeed = Annotated[int, typer.Option(help="Seed of the models.")]
+Metric = Annotated[
+    str | None,
+    typer.Option(help="Metric to show, such as recall, ndcg@10, or auc.", show_default=METRIC),
+]
+Tail = Annotated[float, typer.Option(help="Share of worst-off users to show.")]
 
 FileOption = functools.partial(typer.Option, rich_help_panel="Reading files")
 FilterOption = functools.partial(typer.Option, rich_help_panel="Filtering interactions")
@@ -105,6 +122,20 @@ class DataOptions:
         if self.separator is not None:
             given["separator"] = self.separator.replace("\\t", "\t")
         return Layout(**given)
+
+    def typed(self) -> str:
+        """Return the data and its options as they are typed in a shell.
+
+        >>> DataOptions(["my clicks.csv"], user="visitor", header=False).typed()
+        "'my clicks.csv' --user visitor --no-header"
+        """
+        words = [str(each) for each in self.data]
+        for name, value in vars(self).items():
+            if isinstance(value, bool):
+                words.append(flag(name) if value else flag(f"no-{name}"))
+            elif name != "data" and value is not None:
+                words += [flag(name), str(value)]
+        return shlex.join(words)
 
     def counts(self) -> dict[str, int]:
         """Return the minimum numbers of interactions that were given."""
@@ -233,9 +264,16 @@ def with_records(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**made, **given)
 
+    run.__doc__ = _reflowed(command.__doc__ or "")
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return run
+
+
+def _reflowed(text: str) -> str:
+    """Join the lines of every paragraph: the help wraps them anew."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(" ".join(each.split()) for each in paragraphs)
 
 
 def _options(record: Any) -> list[inspect.Parameter]:

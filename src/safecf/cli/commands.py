@@ -10,6 +10,7 @@ from safecf.cli import end_interrupted
 from safecf.cli.data import app as data
 from safecf.cli.demo import demo
 from safecf.cli.evaluate import compare, evaluate
+from safecf.cli.fit import fit
 from safecf.cli.tune import tune
 
 
@@ -38,6 +39,7 @@ app = typer.Typer(
     help="Safe collaborative filtering: recommenders that look after the worst-off users.",
 )
 app.command()(demo)
+app.command()(fit)
 app.command()(evaluate)
 app.command()(compare)
 app.command()(tune)

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from safecf.cli.command_options import DataOptions
 
@@ -20,6 +21,25 @@ class Target:
     option: str
     path: Path
     write: Callable[[], object]
+
+
+def model_file(path: Path) -> Path:
+    """Return the path of a model with .safetensors at its end; raise if it does not name a file."""
+    from safecf.models.files import SUFFIX, with_suffix  # noqa: PLC0415
+
+    if path.name in ("", "..", SUFFIX):
+        raise ValueError(f"'{path}' does not name a file; give a path such as 'model{SUFFIX}'")
+    return with_suffix(path)
+
+
+def model_target(option: str, path: Path, model: Any) -> Target:
+    """Return the target that saves a model; folders on its way are created."""
+
+    def save() -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        model.save(path)
+
+    return Target(option, path, save)
 
 
 def check_targets(targets: Iterable[tuple[str, Path | None]], inputs: Iterable[Path] = ()) -> None:
