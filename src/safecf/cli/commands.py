@@ -11,6 +11,7 @@ from safecf.cli.data import app as data
 from safecf.cli.demo import demo
 from safecf.cli.evaluate import compare, evaluate
 from safecf.cli.fit import fit
+from safecf.cli.recommend import recommend, similar
 from safecf.cli.tune import tune
 
 
@@ -43,6 +44,8 @@ app.command()(fit)
 app.command()(evaluate)
 app.command()(compare)
 app.command()(tune)
+app.command()(recommend)
+app.command()(similar)
 app.add_typer(data, name="data")
 
 
