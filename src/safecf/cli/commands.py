@@ -9,6 +9,7 @@ from safecf import __version__
 from safecf.cli import end_interrupted
 from safecf.cli.data import app as data
 from safecf.cli.demo import demo
+from safecf.cli.doctor import doctor
 from safecf.cli.evaluate import compare, evaluate
 from safecf.cli.fit import fit
 from safecf.cli.recommend import recommend, similar
@@ -46,6 +47,7 @@ app.command()(compare)
 app.command()(tune)
 app.command()(recommend)
 app.command()(similar)
+app.command()(doctor)
 app.add_typer(data, name="data")
 
 

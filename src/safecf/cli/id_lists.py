@@ -45,8 +45,8 @@ def only_known(option: str, ids: NDArray[Any], known: IdArray | None, size: int)
         index.rows(ids, f"id of {option}")  # raises
     if unknown.size:
         warn(
-            f"{option}: {unknown.size:,} of {ids.size:,} ids are unknown to the model and left out, "
-            f"such as {shown(unknown.tolist()[0])}",
+            f"{option}: {unknown.size:,} of {ids.size:,} ids are unknown to the model and left "
+            f"out, such as {shown(unknown.tolist()[0])}",
             ParameterWarning,
         )
     return np.setdiff1d(ids, unknown)

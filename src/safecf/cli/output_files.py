@@ -105,7 +105,7 @@ def input_files(data: DataOptions, models: Iterable[str] = ()) -> Iterator[Path]
     """Yield the files that a command reads: its data, and saved models."""
     from safecf.data.reading.paths import PARQUET, TEXT, find_files  # noqa: PLC0415
 
-    named: list[str | Path] = [*(data.data or []), *([] if data.path is None else [data.path])]
+    named: list[str | Path] = [*data.data, *([] if data.path is None else [data.path])]
     for given in named:
         try:
             yield from find_files(given, (*PARQUET, *TEXT))

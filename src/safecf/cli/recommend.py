@@ -2,7 +2,7 @@
 
 import shlex
 import tempfile
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,15 +22,15 @@ Number = Annotated[int, typer.Option("--number", "-n", help="Number of results, 
 
 @dataclass(frozen=True)
 class KnownData(DataOptions):
-    """What users have already; None where a command does without it."""
+    """What users have already; nothing where a command does without it."""
 
-    data: Annotated[  # type: ignore[assignment]
-        list[str] | None,
+    data: Annotated[
+        list[str],
         typer.Argument(
             help="What the users have already: the data that the model was trained on, or newer "
             "one, given as to safecf fit. Not needed with --seen, nor with --histories."
         ),
-    ] = None
+    ] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
