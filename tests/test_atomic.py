@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from safecf.atomic import check_replaceable, replace_file
+from safecf.atomic import check_replaceable, replace_file, replacing
 
 
 def names(folder):
@@ -126,7 +126,10 @@ def test_what_is_no_regular_file_is_written_into(tmp_path):
     with pytest.raises(OSError, match=r"^\[Errno 6\] cannot write the file: .*pipe"):
         replace_file(pipe, b"nobody reads it")
     content = b"more than a pipe holds" * 10_000
-    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+    with (
+        open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as file,
+        pipe.open("wb"),  # without any writer, reading would end before ours comes
+    ):
         os.set_blocking(file.fileno(), True)
         writer = threading.Thread(target=lambda: replace_file(pipe, content))
         writer.start()
@@ -162,3 +165,26 @@ def test_file_systems_without_locks_and_without_syncing_folders(tmp_path, monkey
     replace_file(tmp_path / "file", b"new")
     assert (tmp_path / "file").read_bytes() == b"new"
     assert len(names(tmp_path)) == 2  # nobody can tell whether the other one is still needed
+
+
+def test_what_is_written_bit_by_bit_is_there_at_the_end(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with replacing(path) as file:
+        file.write(b"ne")
+        assert path.read_bytes() == b"old"
+        file.write(b"w")
+    assert path.read_bytes() == b"new"
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, ValueError])
+def test_what_is_interrupted_leaves_nothing(tmp_path, problem):
+    def write():
+        with replacing(tmp_path / "file") as file:
+            file.write(b"ne")
+            raise problem("halfway")
+
+    with pytest.raises(problem, match="halfway"):
+        write()
+    assert names(tmp_path) == []

@@ -21,19 +21,31 @@ PREFIX = 50  # characters of the target's name in that of its temporary files
 def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
     """Write `content` to the file; if that fails or is interrupted, its old content stays.
 
+    >>> replace_file("numbers.json", b"[1, 2]")
+    """
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a binary file that takes the place of `path` when the block ends without an error.
+
     The file keeps its permissions, and its owner where that is allowed. Links are followed, and
     devices and pipes that somebody reads are written into. Temporary files of the same target that
     killed processes have left are removed.
 
-    >>> replace_file("numbers.json", b"[1, 2]")
+    >>> with replacing("numbers.json") as file:
+    ...     file.write(b"[1, 2]")
     """
     target = Path(os.path.realpath(path))
     with _naming(path):
         if not _is_replaced(target):
-            _write_into(target, content)
+            with _opened(target) as file:
+                yield file
             return
         with _temporary(target) as (file, temporary):
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
             if sys.platform == "win32":
@@ -70,11 +82,11 @@ def _is_replaced(target: Path) -> bool:
     return target.is_file()
 
 
-def _write_into(target: Path, content: bytes) -> None:
-    """Write into a device or a pipe; raise if nobody reads the pipe."""
-    with open(os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)), "wb") as file:
-        os.set_blocking(file.fileno(), True)
-        file.write(content)
+def _opened(target: Path) -> BinaryIO:
+    """Open a device or a pipe; raise if nobody reads the pipe."""
+    file = open(os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)), "wb")  # noqa: SIM115
+    os.set_blocking(file.fileno(), True)
+    return file
 
 
 @contextlib.contextmanager

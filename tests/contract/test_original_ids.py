@@ -34,15 +34,17 @@ def ids_of(interactions):
 
 
 def rows_of(table):
-    assert table.column_names == ["user", "item", "score", "rank"]
+    assert table.column_names == ["user", "item", "score", "rank", "popular"]
     return [tuple(row.values()) for row in table.to_pylist()]
 
 
 def expected_rows(model, interactions, numbers, **options):
     users, items = ids_of(interactions)
-    ids, scores = model.recommend(numbers, interactions.to_csr()[numbers], **options)
+    histories = interactions.to_csr()[numbers]
+    ids, scores = model.recommend(numbers, histories, **options)
+    popular = histories.getnnz(axis=1) == 0
     return [
-        (users[numbers[at]], items[ids[at, rank]], scores[at, rank], rank + 1)
+        (users[numbers[at]], items[ids[at, rank]], scores[at, rank], rank + 1, popular[at])
         for at in range(len(numbers))
         for rank in range(ids.shape[1])
         if ids[at, rank] >= 0

@@ -45,6 +45,17 @@ def test_the_most_popular_items(model, data, recalculate_user):
     assert ids[1].tolist() == by_popularity(data)[:6]
 
 
+@pytest.mark.parametrize("recalculate_user", [False, True])
+def test_flags_tell_who_got_them(model, data, recalculate_user):
+    many = [0, EMPTY_USER, 3]
+    options = {"N": 6, "recalculate_user": recalculate_user, "filter_items": [1]}
+    found = model.recommend_flagged(many, data[many], **options)
+    assert found.popular.tolist() == [False, True, False]
+    for ours, theirs in zip(found, model.recommend(many, data[many], **options), strict=False):
+        np.testing.assert_array_equal(ours, theirs)
+    assert model.recommend_flagged(EMPTY_USER, data[EMPTY_USER]).ids.shape == (1, 10)
+
+
 def test_filters_and_selections_hold(model, data):
     first = by_popularity(data)[:2]
     ids, _ = model.recommend(EMPTY_USER, NOTHING, N=4, filter_items=first)

@@ -1,154 +1,181 @@
-"""Recommendations by the original ids of users and items."""
+"""Original ids of users and items, and the model's rows and columns that they stand for."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from safecf.data.matrices.ids import IdArray, Index, asked_ids, to_arrow
+from safecf.data.matrices.csr import Csr
+from safecf.data.matrices.ids import IdArray, Index, to_arrow
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.reading.arrow import load_pandas
 from safecf.errors import ParameterWarning, warn
+from safecf.models.queries import Indices
 
 if TYPE_CHECKING:
     from safecf.models.recommender import Recommender
 
+NUMBERS = "0, 1, 2 and so on"  # the source of ids that are row numbers
+# Rows of histories that are worked on at a time, which bounds the memory.
+ROWS = 2**14
 
-def recommend_frame(
-    model: "Recommender",
-    users: ArrayLike | None,
-    N: int,
-    *,
-    user_items: Interactions | None,
-    filter_already_liked_items: bool,
-    recalculate_user: bool,
-    filter_items: ArrayLike | None,
-    items: ArrayLike | None,
-) -> pa.Table:
-    """Map ids to indices, recommend, and map the results back to ids.
 
-    `user_ids[u]` and `item_ids[i]` are those of the `Interactions` that the model was trained on;
-    None stands for 0, 1, 2 and so on. Users and items that a partial fit has added have no id
-    until one is appended to these arrays. The arguments are those of `Recommender.recommend_frame`.
+@dataclass(frozen=True)
+class Names:
+    """The ids of users or items: that of row n is at position n.
+
+    What is made from them is kept with the model, under the `key`.
     """
-    num_users, num_items = model.sizes()
-    user_ids, item_ids = _ids(model.user_ids, num_users), _ids(model.item_ids, num_items)
-    needed = filter_already_liked_items or recalculate_user or model.needs_histories
-    if needed and not isinstance(user_items, Interactions):
-        hint = "" if model.needs_histories else ", or filter_already_liked_items=False"
-        raise TypeError(
-            f"user_items is of type {type(user_items).__name__}, not Interactions; pass what "
-            f"the users already have{hint}"
-        )
-    if needed and user_items is not None:
-        _check_named(model, user_items, users_too=not recalculate_user)
-    known = user_ids
-    if recalculate_user and user_items is not None:
-        known = _ids(user_items.user_ids, user_items.num_users)
-    asked = known if users is None else asked_ids(users)
-    rows = _index(model, "user", known).rows(asked, "user")
-    histories = None
-    if needed and user_items is not None:
-        histories = _histories(model, user_items, asked, item_ids, num_items)
-    chosen, without = (
-        None if ids is None else _index(model, "item", item_ids).rows(ids, "item")
-        for ids in (items, filter_items)
-    )
-    if chosen is None and item_ids.size < num_items:
-        unnamed = np.arange(item_ids.size, num_items)
-        without = unnamed if without is None else np.append(without, unnamed)
-    best, scores = model.recommend(
-        rows,
-        histories,
-        N=N,
-        filter_already_liked_items=filter_already_liked_items,
-        filter_items=without,
-        recalculate_user=recalculate_user,
-        items=chosen,
-    )
-    load_pandas()
-    there = best >= 0
-    number, rank = np.nonzero(there)
-    columns = {
-        "user": to_arrow(known[rows[number]]),
-        "item": to_arrow(item_ids[best[there]]),
-        "score": pa.array(scores[there]),
-        "rank": pa.array((rank + 1).astype(np.int32)),
-    }
-    return pa.table(columns)
+
+    model: "Recommender"
+    key: str
+    array: IdArray
+    source: object
+
+    @classmethod
+    def make(cls, model: "Recommender", key: str, ids: IdArray | None, size: int) -> "Names":
+        """Return the names of up to `size` rows; None stands for 0 to size - 1."""
+        if ids is None:
+            return cls(model, key, np.arange(size), NUMBERS)
+        # A view of ids that has been cut to size is another object every time.
+        cut = ids if ids.size <= size else ids[:size]
+        return cls(model, key, cut, ids if ids.base is None else ids.base)
+
+    @classmethod
+    def of_users(cls, model: "Recommender") -> "Names":
+        """Return those of the model's users; some that a partial fit has added have none."""
+        return cls.make(model, "user", model.user_ids, model.sizes()[0])
+
+    @classmethod
+    def of_items(cls, model: "Recommender") -> "Names":
+        """Return those of the model's items; some that a partial fit has added have none."""
+        return cls.make(model, "item", model.item_ids, model.sizes()[1])
+
+    def find(self, asked: NDArray[Any]) -> Indices:
+        """Return the row of every id, -1 for unknown ids."""
+        if asked.size == self.array.size and np.array_equal(asked, self.array):
+            return np.arange(asked.size)
+        return self._index().find(asked)
+
+    def rows(self, asked: ArrayLike, what: str | None = None) -> Indices:
+        """Return the row of every id; a KeyError names the first unknown id."""
+        return self._index().rows(asked, what or self.key)
+
+    def to_arrow(self) -> Any:
+        """Return the ids as an Arrow array."""
+        load_pandas()
+        return self._kept("in Arrow", lambda: to_arrow(self.array))
+
+    def _index(self) -> Index:
+        found: Index = self._kept("rows", lambda: Index(self.array, self.array.size))
+        return found
+
+    def _kept(self, what: str, make: Any) -> Any:
+        key = (what, self.key, self.array.size)
+        return self.model.derived.get(key, self.source, make)
 
 
-def _histories(
-    model: "Recommender",
-    interactions: Interactions,
-    asked: NDArray[Any],
-    item_ids: IdArray,
-    num_items: int,
-) -> scipy.sparse.csr_matrix:
-    """Return the users' rows in the model's columns; unknown items are dropped with a warning.
+@dataclass(frozen=True)
+class Histories:
+    """Rows of given `Interactions` in the columns of the model.
 
-    If none of their items is known, that is a KeyError.
+    Row r has the columns `columns[matrix.indices]`, where -1 are those that the model does not
+    know; None: the matrix has the model's own columns.
     """
-    own_users = _ids(interactions.user_ids, interactions.num_users)
-    own_items = _ids(interactions.item_ids, interactions.num_items)
-    rows = _index(model, "history", own_users).rows(asked, "user (in user_items)")
-    chosen = interactions.users.to_scipy()[rows]
-    there, place = np.unique(chosen.indices, return_inverse=True)
-    index = _index(model, "item", item_ids)
-    found = index.find(own_items[there])
-    if there.size and (found < 0).all():
-        raise _nothing_known(own_items[there], item_ids)
-    if (found < 0).any():
-        unknown = own_items[there[found < 0]].tolist()
-        warn(
-            f"{len(unknown):,} of {there.size:,} items in the users' histories are unknown to the "
-            f"model and left out, such as {unknown[0]!r}",
-            ParameterWarning,
-        )
-    column = found[place]
-    keep = column >= 0
-    indptr = np.append(0, np.cumsum(keep))[chosen.indptr]
-    shape = (rows.size, num_items)
-    histories = scipy.sparse.csr_matrix((chosen.data[keep], column[keep], indptr), shape=shape)
-    histories.sort_indices()
-    return histories
+
+    matrix: Csr
+    columns: Indices | None
+    num_columns: int
+
+    @classmethod
+    def of_users(cls, model: "Recommender", given: Interactions, rows: Indices) -> "Histories":
+        """Return histories of users, of which `rows` are going to be taken.
+
+        Items that are unknown to the model are left out with a warning; if there are no others,
+        that is a KeyError.
+        """
+        own = Names.make(model, "item (in user_items)", given.item_ids, given.num_items)
+        return cls._make(given.users, rows, own, Names.of_items(model), model.sizes()[1])
+
+    @classmethod
+    def of_items(cls, model: "Recommender", given: Interactions, rows: Indices) -> "Histories":
+        """Return the users of items, likewise."""
+        own = Names.make(model, "user (in item_users)", given.user_ids, given.num_users)
+        return cls._make(given.items, rows, own, Names.of_users(model), model.sizes()[0])
+
+    @classmethod
+    def none(cls, num_columns: int) -> "Histories":
+        """Return those of nobody, from which only empty rows can be taken."""
+        nothing = np.zeros(0, dtype=np.int32)
+        matrix = Csr(np.zeros(1, dtype=np.int64), nothing, None, (0, num_columns))
+        return cls(matrix, None, num_columns)
+
+    @classmethod
+    def _make(
+        cls, matrix: Csr, rows: Indices, own: Names, known: Names, num_columns: int
+    ) -> "Histories":
+        found = known.find(own.array)
+        there = np.flatnonzero(_occurring(matrix, rows))
+        unknown = there[found[there] < 0]
+        if unknown.size and unknown.size == there.size:
+            raise _nothing_known(own.array[unknown], known)
+        if unknown.size:
+            others = f"{known.key}s in the {'users' if known.key == 'item' else 'items'}' histories"
+            warn(
+                f"{unknown.size:,} of {there.size:,} {others} are unknown to the "
+                f"model and left out, such as {own.array[unknown].tolist()[0]!r}",
+                ParameterWarning,
+            )
+        same = found.size == num_columns and np.array_equal(found, np.arange(num_columns))
+        return cls(matrix, None if same else found, num_columns)
+
+    def take(self, rows: Indices) -> Csr:
+        """Return these rows; -1 stands for an empty one."""
+        chosen = self.matrix.take(rows)
+        if self.columns is None:
+            return chosen
+        column = self.columns[chosen.indices]
+        keep = column >= 0
+        indptr = np.append(0, np.cumsum(keep))[chosen.indptr]
+        weights = np.ones(chosen.nnz, np.float32) if chosen.weights is None else chosen.weights
+        shape = (rows.size, self.num_columns)
+        found = scipy.sparse.csr_matrix((weights[keep], column[keep], indptr), shape=shape)
+        found.sort_indices()
+        ones = chosen.weights is None
+        return Csr(indptr, found.indices.astype(np.int32), None if ones else found.data, shape)
 
 
-def _nothing_known(items: IdArray, known: IdArray) -> KeyError:
-    """Return the error of histories of which no item is known."""
-    first, example = items[:1].tolist()[0], known[:1].tolist()[0]
-    hint = "use the item ids of the training data"
-    if isinstance(first, str) != isinstance(example, str):
-        kinds = ("strings", "integers") if isinstance(first, str) else ("integers", "strings")
-        hint = f"they are {kinds[0]}, while those of the training data are {kinds[1]}; convert them"
-    return KeyError(
-        f"all {items.size:,} items in user_items are unknown to the model, such as {first!r}, "
-        f"where {example!r} is known: {hint}"
-    )
-
-
-def _check_named(model: "Recommender", user_items: Interactions, *, users_too: bool) -> None:
-    """Raise if the model has ids and `user_items` has none: row numbers would be taken for ids."""
-    sides = [("item", model.item_ids, user_items.item_ids)]
+def check_named(model: "Recommender", given: Interactions, *, users_too: bool) -> None:
+    """Raise if the model has ids and `given` has none: row numbers would be taken for ids."""
+    sides = [("item", model.item_ids, given.item_ids)]
     if users_too:
-        sides.append(("user", model.user_ids, user_items.user_ids))
-    for side, known, given in sides:
-        if known is not None and given is None:
+        sides.append(("user", model.user_ids, given.user_ids))
+    for side, known, ids in sides:
+        if known is not None and ids is None:
             raise TypeError(
                 f"user_items has no {side} ids, while the model was trained with some, such as "
                 f"{known[:1].tolist()[0]!r}; try Interactions.from_csr(matrix, user_ids, item_ids)"
             )
 
 
-def _index(model: "Recommender", name: str, ids: IdArray) -> Index:
-    """Return the look-up table from ids to numbers, kept with the model."""
-    # A view of ids that has been cut to size is another object every time.
-    source = ids if ids.base is None else ids.base
-    index: Index = model.derived.get((name, ids.size), source, lambda: Index(ids, ids.size))
-    return index
+def _occurring(matrix: Csr, rows: Indices) -> NDArray[np.bool_]:
+    """Return which columns there are in these rows."""
+    found = np.zeros(matrix.num_columns, dtype=bool)
+    for begin in range(0, rows.size, ROWS):
+        found[matrix.take(rows[begin : begin + ROWS]).indices] = True
+    return found
 
 
-def _ids(ids: IdArray | None, size: int) -> IdArray:
-    return np.arange(size) if ids is None else ids if ids.size <= size else ids[:size]
+def _nothing_known(ids: IdArray, known: Names) -> KeyError:
+    """Return the error of histories of which no item is known, or of items without known users."""
+    first, example = ids[:1].tolist()[0], known.array[:1].tolist()[0]
+    hint = f"use the {known.key} ids of the training data"
+    if isinstance(first, str) != isinstance(example, str):
+        kinds = ("strings", "integers") if isinstance(first, str) else ("integers", "strings")
+        hint = f"they are {kinds[0]}, while those of the training data are {kinds[1]}; convert them"
+    return KeyError(
+        f"all {ids.size:,} {known.key}s in user_items are unknown to the model, such as {first!r}, "
+        f"where {example!r} is known: {hint}"
+    )

@@ -24,9 +24,8 @@ from safecf.models.queries import (
     check_ids,
     check_rows,
     check_selection,
-    columns_among,
 )
-from safecf.models.ranking import Ids, Scores, dense_ranks, named, search, shaped_like
+from safecf.models.ranking import Found, Ids, Scores, dense_ranks, named, search, shaped_like
 from safecf.models.recommender import Recommender, register
 from safecf.progress import epoch_bar
 
@@ -133,39 +132,32 @@ class EASE(Recommender):
                 callback(0, time.perf_counter() - begin, objective)
         return self
 
-    def recommend(
+    def _best_items(
         self,
-        userid: ArrayLike,
-        user_items: Any,
-        N: int = 10,
-        filter_already_liked_items: bool = True,
-        filter_items: ArrayLike | None = None,
-        recalculate_user: bool = False,
-        items: ArrayLike | None = None,
-    ) -> tuple[Ids, Scores]:
-        """Return the N best items by x_u B; see `Recommender.recommend`.
+        users: Indices | Csr,
+        count: int,
+        only: Indices | None,
+        without: Indices | None,
+        liked: Csr | None,
+    ) -> Found:
+        """Return the best items by x_u B, where x_u is the history."""
+        if not isinstance(users, Csr):
+            raise TypeError("EASE stores nothing of the users; pass their histories")
+        size = len(self._weights()) if only is None else only.size
+        scores = self._scores(users, only)
+        found = search(scores, users.num_rows, size, count, without, liked)
+        return Found(*named(found, only), self._are_unknown(users))
 
-        x_u is the user's row of `user_items`, which is needed even where nothing is filtered.
-        `recalculate_user` only allows for any integer in `userid`.
-        """
-        weights = self._weights()
-        count = check_count(N, len(weights))
-        asked = check_ids(userid, None if recalculate_user else self.shape[0], "userid")
-        only, without = check_selection(items, filter_items, len(weights), "items")
-        history = self._check_user_items(user_items, asked.size)
-        liked = None
-        if filter_already_liked_items:
-            liked = history if only is None else columns_among(history, only)
-        size = len(weights) if only is None else only.size
-        found = search(self._scores(history, only), asked.size, size, count, without, liked)
-        return shaped_like(asked, named(found, only))
+    def _are_unknown(self, history: Csr) -> NDArray[np.bool_]:
+        """Return for which users x_u B = 0."""
+        related = replace(history, weights=None).row_mass((~self._alone()).astype(np.float64))
+        return np.asarray(related == 0)
 
     def _scores(self, history: Csr, only: Indices | None = None) -> Callable[[slice], Scores]:
         """Return what computes x_u B for a slice of the users; popularity where x_u B = 0."""
         weights, rows = self._weights(), history.to_scipy()
         candidates = weights if only is None else weights[:, only]
-        related = replace(history, weights=None).row_mass((~self._alone()).astype(np.float64))
-        unknown = related == 0
+        unknown = self._are_unknown(history)
         popular = self.popularity(only) if unknown.any() else None
 
         def scores(part: slice) -> Scores:

@@ -28,10 +28,9 @@ from safecf.models.queries import (
     check_new_ids,
     check_rows,
     check_selection,
-    columns_among,
     rows_among,
 )
-from safecf.models.ranking import Ids, Scores, named, shaped_like, with_own_first
+from safecf.models.ranking import Found, Ids, Scores, named, shaped_like, with_own_first
 from safecf.models.recommender import Recommender
 
 
@@ -51,40 +50,6 @@ class MatrixFactorization(Recommender):
     user_factors: Factors32 | None = None
     item_factors: Factors32 | None = None
 
-    def recommend(
-        self,
-        userid: ArrayLike,
-        user_items: Any,
-        N: int = 10,
-        filter_already_liked_items: bool = True,
-        filter_items: ArrayLike | None = None,
-        recalculate_user: bool = False,
-        items: ArrayLike | None = None,
-    ) -> tuple[Ids, Scores]:
-        """Return the N best items by x_u . y_i; see `Recommender.recommend`."""
-        users, factors = self.both_factors()
-        count = check_count(N, len(factors))
-        asked = check_ids(userid, None if recalculate_user else len(users), "userid")
-        only, without = check_selection(items, filter_items, len(factors), "items")
-        liked = None
-        if filter_already_liked_items or recalculate_user:
-            liked = self._check_user_items(user_items, asked.size)
-        if liked is not None and recalculate_user:
-            queries = self._fold_in_users(liked)
-        else:
-            queries = users[np.atleast_1d(asked)]
-            if not np.isfinite(queries).all():
-                row = np.atleast_1d(asked)[int(np.argmin(np.isfinite(queries).all(axis=1)))]
-                raise ValueError(
-                    f"user_factors hold NaN or infinity for user {row}; fit again, or use "
-                    "recalculate_user=True"
-                )
-        if liked is not None and only is not None:
-            liked = columns_among(liked, only)
-        if not filter_already_liked_items:
-            liked = None
-        return shaped_like(asked, self._best_items(queries, count, only, without, liked))
-
     def recommend_factors(
         self,
         user_factors: Factors32,
@@ -103,7 +68,8 @@ class MatrixFactorization(Recommender):
         users = _check_factors(user_factors, items.shape[1])
         _, without = check_selection(None, filter_items, len(items), "items")
         liked = self._check_user_items(user_items, len(users))
-        return self._best_items(users, check_count(N, len(items)), None, without, liked)
+        count = check_count(N, len(items))
+        return self._best_by_factors(users, count, None, without, liked)[:2]
 
     def ranks(self, user_items: Any, target: Any, filter_items: ArrayLike | None = None) -> Ids:
         """Return the ranks of the items in `target` by x_u . y_i; see `Recommender.ranks`."""
@@ -266,12 +232,33 @@ class MatrixFactorization(Recommender):
 
     def _best_items(
         self,
+        users: Indices | Csr,
+        count: int,
+        only: Indices | None,
+        without: Indices | None,
+        liked: Csr | None,
+    ) -> Found:
+        """Return the best items by x_u . y_i, where x_u is stored or folded in."""
+        if isinstance(users, Csr):
+            queries = self._fold_in_users(users)
+        else:
+            queries = self.both_factors()[0][users]
+            finite = np.isfinite(queries).all(axis=1)
+            if not finite.all():
+                raise ValueError(
+                    f"user_factors hold NaN or infinity for user {users[np.argmin(finite)]}; fit "
+                    "again, or use recalculate_user=True"
+                )
+        return self._best_by_factors(queries, count, only, without, liked)
+
+    def _best_by_factors(
+        self,
         queries: Factors32,
         count: int,
         only: Indices | None,
         without: Indices | None,
         liked: Csr | None,
-    ) -> tuple[Ids, Scores]:
+    ) -> Found:
         """Return the best of all items, or of `only` these; the most popular where x_u = 0."""
         _, factors = self.both_factors()
         candidates = factors if only is None else factors[only]
@@ -284,7 +271,7 @@ class MatrixFactorization(Recommender):
             ones = np.ones((np.count_nonzero(unknown), 1), dtype=np.float32)
             found = self._search(index, popular, ones, count, only, without, liked)
             ids[unknown], scores[unknown] = found
-        return ids, scores
+        return Found(ids, scores, unknown)
 
     def _similar(
         self,

@@ -82,8 +82,11 @@ def check_rows(matrix: Any, count: int | None, row: str, column: str, known: ran
 
     Its number of columns is one of `known`. This ends at what the model knows now, and starts at
     what it knew when it was trained: a matrix made then stays good when a partial fit adds more.
+    A `Csr` is taken as it is: the library has made it.
     """
     name, width = f"{row}_{column}s", known.stop - 1
+    if isinstance(matrix, Csr):
+        return matrix
     is_sparse: bool = scipy.sparse.issparse(matrix)
     if not is_sparse or matrix.ndim > 2:
         given = f"a {matrix.ndim}-D array" if is_sparse else type(matrix).__name__

@@ -1,6 +1,7 @@
 """Rankings: top-k and ranks of dense scores, and the shapes of results."""
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,15 @@ from safecf.models.queries import PADDING_ID, PADDING_SCORE, Indices
 
 Ids = NDArray[np.int32]
 Scores = NDArray[np.float32]
+
+
+class Found(NamedTuple):
+    """The best items of users, a row each; `popular`: the most popular ones, for want of others."""
+
+    ids: Ids
+    scores: Scores
+    popular: NDArray[np.bool_]
+
 
 # Scores that are held at once.
 SCORES = 2**22

@@ -11,17 +11,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.defaults import AUTO
 from safecf.errors import FileFormatError, ParameterWarning, warn
-from safecf.models import by_ids, files
+from safecf.models import files
+from safecf.models.answers import make_answers
 from safecf.models.callbacks import Callback
 from safecf.models.changes import Changes
 from safecf.models.derived import Derived
 from safecf.models.options import check_options
 from safecf.models.popularity import resized
-from safecf.models.ranking import Ids, Scores
+from safecf.models.queries import Indices, check_count, check_ids, check_selection, columns_among
+from safecf.models.ranking import Found, Ids, Scores
 
 File = str | os.PathLike[str] | IO[bytes]
 
@@ -79,7 +82,6 @@ class Recommender(ABC):
             Training stops when it returns True.
         """
 
-    @abstractmethod
     def recommend(
         self,
         userid: ArrayLike,
@@ -121,6 +123,66 @@ class Recommender(ABC):
             Best first, ties by item index; where filters leave fewer than N items, the ids are
             -1 and the scores -3.4e38.
         """
+        found = self.recommend_flagged(
+            userid,
+            user_items,
+            N,
+            filter_already_liked_items,
+            filter_items,
+            recalculate_user,
+            items,
+        )
+        if np.ndim(userid) == 0:
+            return found.ids[0], found.scores[0]
+        return found.ids, found.scores
+
+    def recommend_flagged(
+        self,
+        userid: ArrayLike,
+        user_items: Any,
+        N: int = 10,
+        filter_already_liked_items: bool = True,
+        filter_items: ArrayLike | None = None,
+        recalculate_user: bool = False,
+        items: ArrayLike | None = None,
+    ) -> Found:
+        """Return what `recommend` does, with a row for every user, and who got popular items.
+
+        >>> ids, scores, popular = model.recommend_flagged([7, 8], user_items[[7, 8]])
+        >>> popular  # nothing is known of user 8
+        array([False,  True])
+        """
+        num_users, num_items = self.sizes()
+        count = check_count(N, num_items)
+        asked = check_ids(userid, None if recalculate_user else num_users, "userid")
+        only, without = check_selection(items, filter_items, num_items, "items")
+        computed = recalculate_user or self.needs_histories
+        history = liked = None
+        if filter_already_liked_items or computed:
+            history = self._check_user_items(user_items, asked.size)
+        if filter_already_liked_items and history is not None:
+            liked = history if only is None else columns_among(history, only)
+        users = history if computed and history is not None else np.atleast_1d(asked)
+        return self._best_items(users, count, only, without, liked)
+
+    @abstractmethod
+    def _best_items(
+        self,
+        users: Indices | Csr,
+        count: int,
+        only: Indices | None,
+        without: Indices | None,
+        liked: Csr | None,
+    ) -> Found:
+        """Return the best of all items, or of `only` these, for stored users or by histories.
+
+        `without` are left out for all, and the columns of `liked` for each; where there is `only`,
+        these are counted among it.
+        """
+
+    @abstractmethod
+    def _check_user_items(self, user_items: Any, count: int | None) -> Csr:
+        """Return histories, which have `count` rows and the model's columns."""
 
     @abstractmethod
     def ranks(self, user_items: Any, target: Any, filter_items: ArrayLike | None = None) -> Ids:
@@ -204,9 +266,10 @@ class Recommender(ABC):
         filter_items: ArrayLike | None = None,
         items: ArrayLike | None = None,
     ) -> pa.Table:
-        """Return the N best items of users, as an Arrow table: user, item, score and rank.
+        """Return the N best items of users, as an Arrow table: user, item, score, rank, popular.
 
-        `.to_pandas()` makes a pandas frame of it, `polars.from_arrow(...)` a polars one.
+        `popular` says that nothing is known of the user, so that the items are the most popular
+        ones. `.to_pandas()` makes a pandas frame of it, `polars.from_arrow(...)` a polars one.
 
         Parameters
         ----------
@@ -226,7 +289,7 @@ class Recommender(ABC):
         filter_items, items
             Ids of items to leave out, or to choose from. Unknown ids raise a KeyError.
         """
-        return by_ids.recommend_frame(
+        answers = make_answers(
             self,
             users,
             N,
@@ -236,6 +299,7 @@ class Recommender(ABC):
             filter_items=filter_items,
             items=items,
         )
+        return answers.table()
 
     @abstractmethod
     def sizes(self) -> tuple[int, int]:

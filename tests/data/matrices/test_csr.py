@@ -58,3 +58,14 @@ def test_row_mass_does_not_depend_on_the_blocks(monkeypatch, block, weighted):
     monkeypatch.setattr(csr, "BLOCK", block)
     mass = check_matrix(matrix).row_mass(column_weight)
     np.testing.assert_allclose(mass, matrix.toarray() @ column_weight, rtol=1e-6)
+
+
+@given(dense_matrices, st.data())
+def test_rows_are_taken_in_any_order(values, data):
+    matrix = check_matrix(sp.csr_matrix(values), allow_empty=True)
+    numbers = st.integers(-1, len(values) - 1)
+    rows = np.array(data.draw(st.lists(numbers, min_size=1)))
+    taken = matrix.take(rows)
+    expected = np.where(rows[:, None] < 0, 0, np.asarray(values)[rows])
+    np.testing.assert_array_equal(taken.to_scipy().toarray(), expected)
+    assert matrix.take(rows[:0]).shape == (0, matrix.num_columns)

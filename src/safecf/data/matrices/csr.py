@@ -68,6 +68,19 @@ class Csr(ReadOnly):
         shape = (stop - start, self.num_columns)
         return Csr(indptr - indptr[0], self.indices[entries], weights, shape)
 
+    def take(self, rows: NDArray[np.int64]) -> "Csr":
+        """Return these rows, in this order; -1 stands for an empty one.
+
+        >>> matrix.take(np.array([2, -1, 2])).shape
+        (3, 15)
+        """
+        starts = self.indptr[rows]
+        lengths = np.where(rows < 0, 0, self.indptr[rows + 1] - starts)
+        indptr = np.append(0, np.cumsum(lengths))
+        entries = np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
+        weights = None if self.weights is None else self.weights[entries]
+        return Csr(indptr, self.indices[entries], weights, (rows.size, self.num_columns))
+
     def transpose(self) -> "Csr":
         """Return the same interactions by column."""
         check_fits(
