@@ -13,8 +13,6 @@ from safecf import IALS, datasets
 from safecf.cli.command_options import DataOptions
 from safecf.cli.id_lists import read_ids
 
-pytest.importorskip("safecf.batch")
-
 COLUMNS = ("--user", "visitor", "--item", "page")
 
 

@@ -11,6 +11,7 @@ import typer
 from safecf.cli.command_options import (
     MODEL_HELP,
     DataOptions,
+    Json,
     Metric,
     ModelSeed,
     Quiet,
@@ -52,6 +53,7 @@ class RunOptions:
     report: Annotated[Path | None, typer.Option(help="Write the tail report, an HTML page.")] = None
     out: Annotated[Path | None, typer.Option(help="Write all numbers as JSON.")] = None
     quiet: Quiet = False
+    json: Json = False
 
 
 @with_records
@@ -100,6 +102,7 @@ def _run(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions) ->
         options.out,
         options.quiet,
         settings=inputs.split_settings(data, split) | {"command": results.command_line()},
+        as_json=options.json,
     )
     read = list(input_files(data, options.model))
     check_targets(output.paths, read)

@@ -10,6 +10,8 @@ import typer
 from safecf.cli.command_options import (
     MODELS,
     DataOptions,
+    Json,
+    Quiet,
     SplitOptions,
     check_seed,
     with_records,
@@ -75,7 +77,8 @@ class TuneOptions:
     seed: Annotated[int, typer.Option(help="Seed of the models and of the search.")] = 0
     report: Annotated[Path | None, typer.Option(help="Write the tail report, an HTML page.")] = None
     out: Annotated[Path | None, typer.Option(help="Write all numbers as JSON.")] = None
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False
+    quiet: Quiet = False
+    json: Json = False
 
 
 @with_records
@@ -101,7 +104,9 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
 
     check_seed("--seed", options.seed)
     metric, cutoffs = results.choose_metric(options.metric, None)
-    output = results.Output(metric, cutoffs, options.tail, options.report, options.out)
+    output = results.Output(
+        metric, cutoffs, options.tail, options.report, options.out, as_json=options.json
+    )
     save = None if options.save is None else model_file(options.save)
     study = options.study or Path(default_study(data.data[0], options.model))
     study_path(study)  # raises if it cannot be a file
