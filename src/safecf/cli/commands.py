@@ -11,6 +11,7 @@ from safecf.cli.data import app as data
 from safecf.cli.demo import demo
 from safecf.cli.doctor import doctor
 from safecf.cli.evaluate import compare, evaluate
+from safecf.cli.export import export
 from safecf.cli.fit import fit
 from safecf.cli.recommend import recommend, similar
 from safecf.cli.tune import tune
@@ -47,6 +48,7 @@ app.command()(compare)
 app.command()(tune)
 app.command()(recommend)
 app.command()(similar)
+app.command()(export)
 app.command()(doctor)
 app.add_typer(data, name="data")
 
