@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from safecf import EASE, NotFittedError, ParameterWarning
+from safecf.models import queries
 from safecf.models.als import ALSModel
 from safecf.models.factorization import MatrixFactorization
 from tests.contract.quick import only
@@ -327,3 +328,25 @@ def test_one_item_may_be_filtered_by_its_number(model, data):
     ):
         assert first not in found
         assert (found >= 0).any()
+
+
+@pytest.mark.parametrize("options", [{}, {"filter_items": [0, 3]}, {"items": [1, 2, 9]}])
+@pytest.mark.parametrize("recalculate_user", [False, True])
+def test_everybody_at_once(model, data, monkeypatch, options, recalculate_user):
+    """The ids are those of `recommend`, however many users are answered at a time."""
+    options = {**options, "recalculate_user": recalculate_user}
+    whole = model.recommend_all(data, N=4, **options)
+    expected, _ = model.recommend(np.arange(24), data, N=4, **options)
+    np.testing.assert_array_equal(whole, expected)
+    monkeypatch.setattr(queries, "ROWS", 5)
+    np.testing.assert_array_equal(model.recommend_all(data, N=4, **options), expected)
+    some = model.recommend_all(data[20:], N=4, users_items_offset=20, **options)
+    np.testing.assert_array_equal(some, expected[20:])
+
+
+def test_everybody_at_once_refuses_what_does_not_fit(model, data):
+    with pytest.raises(ValueError, match="14 columns"):
+        model.recommend_all(data[:, :14])
+    with pytest.raises(IndexError, match="userid 24 is out of range"):
+        model.recommend_all(data, users_items_offset=1)
+    assert model.recommend_all(data[:0], N=3).shape == (0, 3)

@@ -15,11 +15,11 @@ from safecf.als.population import Population
 from safecf.als.risk import Risk
 from safecf.als.rows import Rows, gramian, item_rows, naming, user_rows
 from safecf.als.solvers import Solver
-from safecf.backends import BACKENDS
+from safecf.backends import BACKENDS, make_backend
 from safecf.data.matrices.csr import Csr
 from safecf.defaults import AUTO
 from safecf.errors import NotFittedError
-from safecf.models import stored
+from safecf.models import explanations, stored
 from safecf.models.callbacks import Callback, check_callback
 from safecf.models.conditioning import check_users, condition_bound
 from safecf.models.factor_arrays import Factors32, grown, squared_norms
@@ -324,6 +324,17 @@ class ALSModel(MatrixFactorization):
         rows = item_rows(matrix, mass, col_weight, loss, ridge, total)
         with naming("item"):
             return self._solve(backend, rows, "users", audience.num_rows)
+
+    def _contributions(
+        self, history: Csr, item: int, user_weights: Any
+    ) -> tuple[Vector, explanations.Weights]:
+        _, items = self.both_factors()
+        rows, loss = self._user_rows(self._half_steps(), history), self.compose().loss
+        twin = make_backend("numpy", 1, {HalfSteps: type(self).__name__})
+        gram = self.derived.get(
+            ("G in float64", loss), items, lambda: gramian(loss, twin, twin.place(items))
+        )
+        return explanations.contributions(rows, history.row(0), items, gram, item, user_weights)
 
     def _popularity_of(self, audience: Csr) -> Factors32:
         shares = replace(audience, weights=None).row_mass(self.user_counts) / self.num_users

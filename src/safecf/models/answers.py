@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from safecf.checks import check_type
 from safecf.data.matrices.ids import asked_ids
 from safecf.data.matrices.interactions import Interactions
-from safecf.models.by_ids import ROWS, Histories, Names, check_named
-from safecf.models.queries import Indices, check_count
+from safecf.models.by_ids import Histories, Names, check_named
+from safecf.models.queries import ROWS, Indices, check_count, slices
 from safecf.models.ranking import Found
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ class Answers:
 
     def parts(self) -> Iterator[tuple[int, int, pa.Table]]:
         """Answer some users at a time: yield how many are done, how many popular, and a table."""
-        size = len(self.users)
-        for start in range(0, size, self.part_size):
-            stop = min(start + self.part_size, size)
+        for start, stop in slices(len(self.users), self.part_size):
             found = self._found(slice(start, stop))
             yield stop, int(np.count_nonzero(found.popular)), self._table(start, found)
 
@@ -82,7 +80,7 @@ class Answers:
         answers = []
         for members, numbers, histories, rows, recalculate in self.sources:
             at = np.flatnonzero(members[part])
-            if at.size:
+            if at.size or not members.size:
                 taken = None if histories is None else histories.take(rows[part][at])
                 answers.append((at, self._recommend(numbers[part][at], taken, recalculate)))
         if len(answers) == 1:
@@ -126,10 +124,12 @@ def make_answers(
     """
     num_items = model.sizes()[1]
     part_size = max(1, min(ROWS, PAIRS // check_count(N, num_items)))
+    only, without = select(Names.of_items(model), num_items, items, filter_items)
     options = {
         "N": N,
         "filter_already_liked_items": filter_already_liked_items,
-        **_selection(model, items, filter_items, num_items),
+        "filter_items": without,
+        "items": only,
     }
     needed = filter_already_liked_items or recalculate_user or model.needs_histories
     if histories is not None:
@@ -173,16 +173,15 @@ def make_answers(
     return Answers(model, ids, sources, options, part_size)
 
 
-def _selection(
-    model: "Recommender", items: ArrayLike | None, filter_items: ArrayLike | None, num_items: int
-) -> dict[str, Indices | None]:
-    """Return the columns to choose from and those to leave out, items without an id included."""
-    names = Names.of_items(model)
-    only, without = (None if ids is None else names.rows(ids) for ids in (items, filter_items))
-    if only is None and names.array.size < num_items:
-        unnamed = np.arange(names.array.size, num_items)
-        without = unnamed if without is None else np.append(without, unnamed)
-    return {"items": only, "filter_items": without}
+def select(
+    names: Names, size: int, only: ArrayLike | None, without: ArrayLike | None
+) -> tuple[Indices | None, Indices | None]:
+    """Return the rows to choose from and those to leave out, such as have no id included."""
+    chosen, banned = (None if ids is None else names.rows(ids) for ids in (only, without))
+    if chosen is None and names.array.size < size:
+        unnamed = np.arange(names.array.size, size)
+        banned = unnamed if banned is None else np.append(banned, unnamed)
+    return chosen, banned
 
 
 def _own_users(

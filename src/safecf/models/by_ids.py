@@ -12,14 +12,12 @@ from safecf.data.matrices.ids import IdArray, Index, to_arrow
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.reading.arrow import load_pandas
 from safecf.errors import ParameterWarning, warn
-from safecf.models.queries import Indices
+from safecf.models.queries import Indices, slices
 
 if TYPE_CHECKING:
     from safecf.models.recommender import Recommender
 
 NUMBERS = "0, 1, 2 and so on"  # the source of ids that are row numbers
-# Rows of histories that are worked on at a time, which bounds the memory.
-ROWS = 2**14
 
 
 @dataclass(frozen=True)
@@ -163,8 +161,8 @@ def check_named(model: "Recommender", given: Interactions, *, users_too: bool) -
 def _occurring(matrix: Csr, rows: Indices) -> NDArray[np.bool_]:
     """Return which columns there are in these rows."""
     found = np.zeros(matrix.num_columns, dtype=bool)
-    for begin in range(0, rows.size, ROWS):
-        found[matrix.take(rows[begin : begin + ROWS]).indices] = True
+    for start, stop in slices(rows.size):
+        found[matrix.take(rows[start:stop]).indices] = True
     return found
 
 

@@ -237,6 +237,13 @@ class EASE(Recommender):
             "as IALS"
         )
 
+    def _contributions(
+        self, history: Csr, item: int, user_weights: Any
+    ) -> tuple[NDArray[np.float64], None]:
+        """x_uj B_ji for every item j of the history."""
+        columns, confidences = history.row(0)
+        return confidences * self._weights()[columns, item], None
+
     def _weights(self) -> NDArray[np.float32]:
         if self.item_weights is None:
             raise NotFittedError("this EASE is not fitted; call fit first")

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from safecf.backends import make_backend
 from safecf.data.matrices.csr import Csr
@@ -259,6 +260,14 @@ class MultVAE(MatrixFactorization):
         raise NotImplementedError(
             "MultVAE cannot compute an item from its users alone; fit again with these "
             "interactions, or use IALS, ERMMF or SAFER2, which fold in items"
+        )
+
+    def _contributions(
+        self, history: Csr, item: int, user_weights: Any
+    ) -> tuple[NDArray[np.float64], Any]:
+        raise NotImplementedError(
+            "MultVAE cannot explain its scores: they are no sums over the items of the history; "
+            "use a model whose scores are, such as SAFER2, IALS or EASE"
         )
 
     def _make_backend(self, needs: dict[type, str], solvers: dict[str, str] | None = None) -> Any:

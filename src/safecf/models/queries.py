@@ -1,6 +1,7 @@
 """Checks of queries: ids, the number of results, and the matrix rows that come with them."""
 
 import numbers
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,18 @@ Indices = NDArray[np.int64]
 
 PADDING_ID = np.int32(-1)
 PADDING_SCORE = -np.finfo(np.float32).max
+
+ROWS = 2**14  # users that are answered at a time, which bounds the memory
+
+
+def slices(size: int, step: int | None = None) -> Iterator[tuple[int, int]]:
+    """Cut 0..size into parts of up to `step`, or `ROWS`; an empty range is one part.
+
+    >>> list(slices(5, 2))
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    step = ROWS if step is None else step
+    return ((start, min(start + step, size)) for start in range(0, max(size, 1), step))
 
 
 def check_count(count: object, size: int) -> int:
@@ -41,6 +54,14 @@ def check_ids(ids: ArrayLike, size: int | None, name: str) -> Indices:
                 f"{name} {found.flat[outside[0]]} is out of range: ids go from 0 to {size - 1}"
             )
     return found.astype(np.int64)
+
+
+def check_one(value: object, size: int | None, name: str) -> int:
+    """Return one id, which is below `size` unless that is None."""
+    found = check_ids(value, size, name)  # type: ignore[arg-type]
+    if found.ndim:
+        raise ValueError(f"{name} holds {found.size} ids; give one")
+    return int(found)
 
 
 def check_new_ids(ids: ArrayLike, known: int, name: str) -> Indices:

@@ -8,28 +8,34 @@ from contextlib import contextmanager
 from typing import IO, Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.ids import IdArray
-from safecf.data.matrices.interactions import Interactions
 from safecf.defaults import AUTO
 from safecf.errors import FileFormatError, ParameterWarning, warn
 from safecf.models import files
-from safecf.models.answers import make_answers
 from safecf.models.callbacks import Callback
 from safecf.models.changes import Changes
 from safecf.models.derived import Derived
+from safecf.models.frames import Frames
 from safecf.models.options import check_options
 from safecf.models.popularity import resized
-from safecf.models.queries import Indices, check_count, check_ids, check_selection, columns_among
+from safecf.models.queries import (
+    Indices,
+    check_count,
+    check_ids,
+    check_one,
+    check_selection,
+    columns_among,
+    slices,
+)
 from safecf.models.ranking import Found, Ids, Scores
 
 File = str | os.PathLike[str] | IO[bytes]
 
 
-class Recommender(ABC):
+class Recommender(Frames, ABC):
     """A model that ranks items for users. Users are the rows of the data, items the columns.
 
     The constructor stores its arguments under their own names and looks at none of them; `fit`
@@ -255,51 +261,90 @@ class Recommender(ABC):
             items=selected_items,
         )
 
-    def recommend_frame(
+    def recommend_all(
         self,
-        users: ArrayLike | None = None,
+        user_items: Any,
         N: int = 10,
-        *,
-        user_items: Interactions | None = None,
-        filter_already_liked_items: bool = True,
         recalculate_user: bool = False,
+        filter_already_liked_items: bool = True,
         filter_items: ArrayLike | None = None,
+        users_items_offset: int = 0,
         items: ArrayLike | None = None,
-    ) -> pa.Table:
-        """Return the N best items of users, as an Arrow table: user, item, score, rank, popular.
+    ) -> Ids:
+        """Return the N best items of every row of `user_items`, a row each.
 
-        `popular` says that nothing is known of the user, so that the items are the most popular
-        ones. `.to_pandas()` makes a pandas frame of it, `polars.from_arrow(...)` a polars one.
+        The first row is that of user `users_items_offset`. The rest is as in `recommend`; users
+        are answered some thousands at a time.
+
+        >>> model.recommend_all(user_items, N=20).shape
+        (6040, 20)
+        """
+        history = self._check_user_items(user_items, None)
+        options = (N, filter_already_liked_items, filter_items, recalculate_user, items)
+        users = users_items_offset + np.arange(history.num_rows)
+        parts = [
+            self.recommend_flagged(users[start:stop], history.part(start, stop), *options).ids
+            for start, stop in slices(history.num_rows)
+        ]
+        return np.concatenate(parts)
+
+    def explain(
+        self,
+        userid: int,
+        user_items: Any,
+        itemid: int,
+        user_weights: Any = None,
+        N: int = 10,
+    ) -> tuple[float, list[tuple[int, float]], Any]:
+        """Return how much each item of a user's history adds to the score of an item.
+
+            score_ui = sum_{j in V_u} contribution_uij
+
+        The user is computed from the history, as by `recalculate_user` in `recommend`, but in
+        float64. One of whom nothing is known has no contributions, and the score 0.
 
         Parameters
         ----------
-        users
-            One id or an array of ids; None means all that the model knows, or all in `user_items`
-            if they are recalculated.
-        N
-            How many items at most; ranks go from 1 to N, or to the number of items.
+        userid
+            The user; any integer if `user_items` has one row.
         user_items
-            What the users already have; its users and items are found by their ids. Items that
-            the model does not know are left out with a warning; if it knows none, that is an error.
-        filter_already_liked_items
-            Whether to leave out what they have; this needs `user_items`, as every answer of
-            `EASE` does.
-        recalculate_user
-            Whether to compute the users from `user_items`, so that they may be new to the model.
-        filter_items, items
-            Ids of items to leave out, or to choose from. Unknown ids raise a KeyError.
+            Sparse matrix: the user's row alone, or a row for every user.
+        itemid
+            The item whose score is explained.
+        user_weights
+            What an earlier call returned for the same user, which saves time.
+        N
+            How many contributions.
+
+        Returns
+        -------
+        score, contributions, user_weights
+            The sum of all contributions; the N largest as (item, contribution), best first; and
+            what may be passed to the next call for this user.
+
+        >>> score, contributions, _ = model.explain(7, user_items, 42, N=2)
+        >>> score, contributions
+        (0.61, [(17, 0.22), (3, 0.19)])
         """
-        answers = make_answers(
-            self,
-            users,
-            N,
-            user_items=user_items,
-            filter_already_liked_items=filter_already_liked_items,
-            recalculate_user=recalculate_user,
-            filter_items=filter_items,
-            items=items,
-        )
-        return answers.table()
+        num_items = self.sizes()[1]
+        count = check_count(N, num_items)
+        user, item = check_one(userid, None, "userid"), check_one(itemid, num_items, "itemid")
+        history = self._check_user_items(user_items, None)
+        if history.num_rows != 1:
+            row = check_one(user, history.num_rows, "userid")
+            history = history.part(row, row + 1)
+        if history.nnz == 0:
+            return 0.0, [], user_weights
+        each, user_weights = self._contributions(history, item, user_weights)
+        best = np.argsort(-each, kind="stable")[:count]
+        pairs = zip(history.indices[best].tolist(), each[best].tolist(), strict=True)
+        return float(each.sum()), list(pairs), user_weights
+
+    @abstractmethod
+    def _contributions(
+        self, history: Csr, item: int, user_weights: Any
+    ) -> tuple[NDArray[np.float64], Any]:
+        """Return what each entry of the one row adds to the item's score, and what can be kept."""
 
     @abstractmethod
     def sizes(self) -> tuple[int, int]:
