@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from safecf.cli.completion import metric, name_or_file, one_of
 from safecf.data.splits.protocol import HELDOUT_SHARE, HIDDEN_SHARE, SEED
 from safecf.defaults import METRIC
 from safecf.errors import choose
@@ -39,7 +40,11 @@ Json = Annotated[
 ModelSeed = Annotated[int, typer.Option(help="Seed of the models.")]
 Metric = Annotated[
     str | None,
-    typer.Option(help="Metric to show, such as recall, ndcg@10, or auc.", show_default=METRIC),
+    typer.Option(
+        help="Metric to show, such as recall, ndcg@10, or auc.",
+        show_default=METRIC,
+        autocompletion=metric,
+    ),
 ]
 Tail = Annotated[float, typer.Option(help="Share of worst-off users to show.")]
 
@@ -61,7 +66,8 @@ class DataOptions:
         typer.Argument(
             help=f"A data set ({', '.join(DATASETS)}), a synthetic one ({', '.join(SHAPES)}), or "
             "files: Parquet or text, which may be compressed, folders, patterns; or the folder of "
-            "a split that safecf data split wrote."
+            "a split that safecf data split wrote.",
+            autocompletion=name_or_file((*DATASETS, *SHAPES)),
         ),
     ]
     path: Annotated[
@@ -110,7 +116,10 @@ class DataOptions:
     ] = None
     duplicates: Annotated[
         str | None,
-        FilterOption(help="How to merge repeated pairs: sum, max, first, last or error."),
+        FilterOption(
+            help="How to merge repeated pairs: sum, max, first, last or error.",
+            autocompletion=one_of(("sum", "max", "first", "last", "error")),
+        ),
     ] = None
 
     def layout(self) -> Any:
@@ -156,7 +165,8 @@ class SplitOptions:
         str,
         SplitOption(
             help="What is held out. strong: whole users; holdout: a part of every user; temporal: "
-            "all interactions after a time."
+            "all interactions after a time.",
+            autocompletion=one_of(SPLITS),
         ),
     ] = "strong"
     heldout: Annotated[
@@ -264,15 +274,14 @@ def with_records(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**made, **given)
 
-    run.__doc__ = _reflowed(command.__doc__ or "")
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return run
 
 
-def _reflowed(text: str) -> str:
-    """Join the lines of every paragraph: the help wraps them anew."""
-    paragraphs = inspect.cleandoc(text).split("\n\n")
+def reflowed(command: Callable[..., None]) -> str:
+    """Return the help of a command with the lines of every paragraph joined: it is wrapped anew."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     return "\n\n".join(" ".join(each.split()) for each in paragraphs)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from safecf.cli.command_options import (
     MODEL_HELP,
+    MODELS,
     DataOptions,
     Json,
     Metric,
@@ -21,6 +22,7 @@ from safecf.cli.command_options import (
     check_seed,
     with_records,
 )
+from safecf.cli.completion import SUFFIX, name_or_file
 from safecf.defaults import LEVEL
 
 if TYPE_CHECKING:
@@ -36,7 +38,10 @@ class RunOptions:
     model: Annotated[
         list[str],
         typer.Option(
-            "--model", "-m", help=f"{MODEL_HELP} Or the file of a saved model. May be repeated."
+            "--model",
+            "-m",
+            help=f"{MODEL_HELP} Or the file of a saved model. May be repeated.",
+            autocompletion=name_or_file(MODELS, SUFFIX),
         ),
     ]
     seed: ModelSeed = 0

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from safecf.cli.command_options import Json
+from safecf.cli.completion import one_of
 from safecf.cli.recommend import ModelFile
 
 EXPORTS = ("usearch", "faiss", "npz")
@@ -21,7 +22,8 @@ def export(
     format: Annotated[
         str | None,
         typer.Option(
-            help=f"{', '.join(EXPORTS)} (the bare vectors); by default the suffix of the file."
+            help=f"{', '.join(EXPORTS)} (the bare vectors); by default the suffix of the file.",
+            autocompletion=one_of(EXPORTS),
         ),
     ] = None,
     cosine: Annotated[

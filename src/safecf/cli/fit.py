@@ -11,6 +11,7 @@ import typer
 
 from safecf.cli.command_options import (
     MODEL_HELP,
+    MODELS,
     DataOptions,
     Json,
     Metric,
@@ -22,6 +23,7 @@ from safecf.cli.command_options import (
     flag,
     with_records,
 )
+from safecf.cli.completion import one_of
 from safecf.defaults import LEVEL
 
 if TYPE_CHECKING:
@@ -36,7 +38,9 @@ class FitOptions:
     out: Annotated[
         Path, typer.Option("--out", "-o", help="File of the model, as in model.safetensors.")
     ]
-    model: Annotated[str, typer.Option("--model", "-m", help=MODEL_HELP)] = "safer2"
+    model: Annotated[
+        str, typer.Option("--model", "-m", help=MODEL_HELP, autocompletion=one_of(MODELS))
+    ] = "safer2"
     seed: ModelSeed = 0
     checkpoint: Annotated[
         Path | None,

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from safecf.cli.command_options import DataOptions, Json, Quiet, with_records
+from safecf.cli.command_options import DATASETS, SHAPES, DataOptions, Json, Quiet, with_records
+from safecf.cli.completion import SUFFIX, name_or_file
 
 if TYPE_CHECKING:
     from safecf.data.matrices.interactions import Interactions
     from safecf.models import Recommender
 
-MODEL = typer.Argument(help="File of a model, as safecf fit writes it.", metavar="model")
+MODEL = typer.Argument(
+    help="File of a model, as safecf fit writes it.", autocompletion=name_or_file((), SUFFIX)
+)
 TABLE_HELP = "as .parquet, .csv or .jsonl, and the last two also with .gz"
 ModelFile = Annotated[Path, MODEL]
 Number = Annotated[int, typer.Option("--number", "-n", help="Number of results, of each.")]
@@ -28,7 +31,8 @@ class KnownData(DataOptions):
         list[str],
         typer.Argument(
             help="What the users have already: the data that the model was trained on, or newer "
-            "one, given as to safecf fit. Not needed with --seen, nor with --histories."
+            "one, given as to safecf fit. Not needed with --seen, nor with --histories.",
+            autocompletion=name_or_file((*DATASETS, *SHAPES)),
         ),
     ] = field(default_factory=list)
 
@@ -66,12 +70,13 @@ class RecommendOptions:
         ),
     ] = None
     seen: Annotated[
-        bool,
-        typer.Option("--seen/--no-seen", help="Whether to recommend what a user has already, too."),
+        bool, typer.Option("--seen", help="Also recommend what a user has already.")
     ] = False
     recalculate: Annotated[
         bool,
-        typer.Option(help="Compute all users from the data, not from what training stored."),
+        typer.Option(
+            "--recalculate", help="Compute users from the data, not from what training stored."
+        ),
     ] = False
     quiet: Quiet = False
     json: Json = False

@@ -44,10 +44,11 @@ OPTIONS |= {"pick": "--pick", "level": "--tail", "holdout_share": "--share"}
 OPTIONS |= {"min_interactions": "--min-user-interactions"}
 OPTIONS |= {"way to treat duplicates": "--duplicates"}
 NAMES = "|".join(OPTIONS)
+NO_IDS = "|".join(name for name in OPTIONS if name not in ("user", "item"))
 ARGUMENT = re.compile(
-    rf"\b(?P<given>{NAMES})=(?P<value>\S)?"  # level=0
+    rf"\b(?P<given>{NAMES})=(?P<value>[^\s,;])?"  # level=0
     rf"|^(?P<named>{NAMES})(?= is )"  # heldout is 0; ...
-    rf"|(?<=\bunknown )(?P<unknown>{NAMES})(?= ['\"])"  # unknown metric 'recal'
+    rf"|(?<=\bunknown )(?P<unknown>{NO_IDS})(?= ['\"])"  # unknown metric 'recal'
     rf"|(?<=\blower )(?P<lower>{NAMES})\b( or (?P<also>{NAMES})\b)?"  # lower heldout or ...
 )
 

@@ -16,6 +16,7 @@ from safecf.cli.command_options import (
     check_seed,
     with_records,
 )
+from safecf.cli.completion import metric, one_of
 from safecf.defaults import LEVEL, METRIC
 
 
@@ -30,6 +31,7 @@ class TuneOptions:
             "-m",
             help="A model, with options that are fixed, as in safer2:factors=64. "
             f"Models: {', '.join(MODELS)}.",
+            autocompletion=one_of(MODELS),
         ),
     ]
     trials: Annotated[
@@ -39,12 +41,17 @@ class TuneOptions:
     objective: Annotated[
         str,
         typer.Option(
-            help="What is maximised: mean (over all users), tail (over the worst-off), or both."
+            help="What is maximised: mean (over all users), tail (over the worst-off), or both.",
+            autocompletion=one_of(("mean", "tail", "both")),
         ),
     ] = "both"
     metric: Annotated[
         str | None,
-        typer.Option(help="Metric to maximise, such as recall or ndcg@10.", show_default=METRIC),
+        typer.Option(
+            help="Metric to maximise, such as recall or ndcg@10.",
+            show_default=METRIC,
+            autocompletion=metric,
+        ),
     ] = None
     tail: Annotated[float, typer.Option(help="Share of worst-off users.")] = LEVEL
     range: Annotated[
@@ -57,7 +64,10 @@ class TuneOptions:
     ] = None
     against: Annotated[
         list[str] | None,
-        typer.Option(help="A model to tune in the same way and compare with; may be repeated."),
+        typer.Option(
+            help="A model to tune in the same way and compare with; may be repeated.",
+            autocompletion=one_of(MODELS),
+        ),
     ] = None
     pick: Annotated[
         str,
