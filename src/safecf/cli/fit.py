@@ -210,8 +210,9 @@ def _finish(
             "The held-out users are unknown to the model; train without --heldout to serve all."
         )
     console.line_of(f"written: {out} ({bytes_text(size)})")
-    command = f"safecf recommend {shlex.quote(str(out))} {data.typed()}"
-    console.line_of(f"next:    {command} -o recommendations.parquet")
+    file = shlex.quote(str(out))
+    console.line_of(f"next:    safecf recommend {file} {data.typed()} -o recommendations.parquet")
+    console.line_of(f"    or:  safecf serve {file}")
 
 
 def options_text(model: "Recommender") -> str:
