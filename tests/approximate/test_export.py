@@ -1,5 +1,6 @@
 """Items as an index: the files, what a search in them finds, and what is said of it."""
 
+import hashlib
 import json
 import sys
 import warnings
@@ -48,6 +49,7 @@ def test_the_written_index_finds_what_exact_search_finds(model, tmp_path, name, 
     record = json.loads(found.ids_path.read_text())
     assert record["items"] == model.item_ids.tolist()
     assert record["metric"] == ("cos" if cosine else "ip")
+    assert record["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     queries = np.pad(model.user_factors[:50], ((0, 0), (0, int(cosine))))
     positions = np.asarray(restored(name, path)(queries, 10)).astype(int)
     scores = model.user_factors[:50] @ model.item_factors.T

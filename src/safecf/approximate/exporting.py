@@ -1,5 +1,6 @@
 """`export`: the items of a model into the file of an index, with their ids beside it."""
 
+import hashlib
 import json
 import os
 import time
@@ -47,7 +48,7 @@ def export(
     """Write the items of a model as an index that is searched with the factors of a user.
 
     The key of an item is its position; `path`.json, which is written beside it, has the original
-    ids in this order, and the metric.
+    ids in this order, the metric, and the SHA-256 of the index.
 
     Parameters
     ----------
@@ -87,7 +88,13 @@ def export(
     ids_path = Path(f"{os.fspath(path)}.json")
     known = range(len(items)) if model.item_ids is None else model.item_ids.tolist()
     metric = "cos" if cosine else "ip"
-    record = {"format": name, "metric": metric, "dimensions": vectors.shape[1], "items": [*known]}
+    record = {
+        "format": name,
+        "metric": metric,
+        "dimensions": vectors.shape[1],
+        "sha256": hashlib.sha256(content).hexdigest(),  # of the index that the ids belong to
+        "items": [*known],
+    }
     replace_file(path, content)
     replace_file(ids_path, json.dumps(record, ensure_ascii=False).encode())
     return Exported(
