@@ -3,6 +3,7 @@
 import typer
 
 from benchmarks import (
+    batch,
     coverage,
     cpu,
     demo,
@@ -15,6 +16,7 @@ from benchmarks import (
 )
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
+app.command("batch")(batch.main)
 app.command("coverage")(coverage.main)
 app.command("cpu")(cpu.main)
 app.command("demo")(demo.main)

@@ -6,7 +6,7 @@
 
 TYPE_CHECKING = False  # the name means True to type checkers
 if TYPE_CHECKING:
-    from safecf import datasets, split
+    from safecf import batch, datasets, split
     from safecf.data.matrices.interactions import Interactions
     from safecf.errors import (
         ConvergenceWarning,
@@ -59,6 +59,7 @@ __all__ = [
     "SolveError",
     "Tuning",
     "__version__",
+    "batch",
     "compare",
     "datasets",
     "evaluate",

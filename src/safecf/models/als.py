@@ -36,7 +36,7 @@ from safecf.models.options import (
     option,
 )
 from safecf.models.popularity import popularity_of
-from safecf.models.queries import check_new_ids
+from safecf.models.queries import Indices
 from safecf.models.training import FOLD_IN, Parts, Path, Plan, Watcher, make_plan
 from safecf.progress import epoch_bar
 
@@ -275,26 +275,22 @@ class ALSModel(MatrixFactorization):
         users = Population(losses)
         return self.compose().risk.scaled(users).weights(users, self.history[-1].xi)
 
-    def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> None:
-        """Store the fold-in of these users; ids beyond the last one add users.
+    def _store_users(self, ids: Indices, history: Csr) -> None:
+        """Fold the users in, and replace or add all that is kept of them.
 
         A user without a history so far counts, for items that are added later, with the mean
         weight, and a new one as one user.
         """
-        with self.changes.partial_fit():
-            before, _ = self.both_factors()
-            ids = check_new_ids(userids, len(before), "userids")
-            history = self._check_user_items(user_items, ids.size)
-            factors, mass = self._fold_in_users(history), history.row_mass()
-            size = max(len(before), int(ids.max(initial=-1)) + 1)
-            users, weights = grown(before, size), grown(self.user_weights, size)
-            masses, counts = grown(self.user_mass, size), grown(self.user_counts, size)
-            counts[len(self.user_counts) :] = 1
-            weights[ids] = np.where(masses[ids] > 0, weights[ids], self.compose().risk.tail)
-            users[ids], masses[ids] = factors, mass
-            self.user_factors, self.user_weights = users, weights
-            self.user_mass, self.user_counts = masses, counts
-            self.derived.drop(before)
+        before, _ = self.both_factors()
+        factors, mass = self._fold_in_users(history), history.row_mass()
+        size = max(len(before), int(ids.max(initial=-1)) + 1)
+        users, weights = grown(before, size), grown(self.user_weights, size)
+        masses, counts = grown(self.user_mass, size), grown(self.user_counts, size)
+        counts[len(self.user_counts) :] = 1
+        weights[ids] = np.where(masses[ids] > 0, weights[ids], self.compose().risk.tail)
+        users[ids], masses[ids] = factors, mass
+        self.user_factors, self.user_weights = users, weights
+        self.user_mass, self.user_counts = masses, counts
 
     def _fold_in_users(self, history: Csr) -> Factors32:
         """x_u = argmin loss_u + ridge_u/2 |x_u|^2, each row by itself and exactly."""

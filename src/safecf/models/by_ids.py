@@ -1,14 +1,14 @@
 """Original ids of users and items, and the model's rows and columns that they stand for."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from safecf.data.matrices.csr import Csr
-from safecf.data.matrices.ids import IdArray, Index, to_arrow
+from safecf.data.matrices.ids import IdArray, Index, asked_ids, to_arrow
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.reading.arrow import load_pandas
 from safecf.errors import ParameterWarning, warn
@@ -59,12 +59,19 @@ class Names:
 
     def rows(self, asked: ArrayLike, what: str | None = None) -> Indices:
         """Return the row of every id; a KeyError names the first unknown id."""
-        return self._index().rows(asked, what or self.key)
+        rows = self.find(asked_ids(asked))
+        if (rows < 0).any():
+            self._index().rows(asked, what or self.key)
+        return rows
 
     def to_arrow(self) -> Any:
         """Return the ids as an Arrow array."""
         load_pandas()
         return self._kept("in Arrow", lambda: to_arrow(self.array))
+
+    def forget(self) -> None:
+        """Drop what was kept, before the model gets other ids."""
+        self.model.derived.drop(self.source)
 
     def _index(self) -> Index:
         found: Index = self._kept("rows", lambda: Index(self.array, self.array.size))
@@ -120,9 +127,9 @@ class Histories:
         if unknown.size and unknown.size == there.size:
             raise _nothing_known(own.array[unknown], known)
         if unknown.size:
-            others = f"{known.key}s in the {'users' if known.key == 'item' else 'items'}' histories"
+            where = {"item": "items in the users' histories", "user": "users of the items"}
             warn(
-                f"{unknown.size:,} of {there.size:,} {others} are unknown to the "
+                f"{unknown.size:,} of {there.size:,} {where[known.key]} are unknown to the "
                 f"model and left out, such as {own.array[unknown].tolist()[0]!r}",
                 ParameterWarning,
             )
@@ -143,6 +150,65 @@ class Histories:
         found.sort_indices()
         ones = chosen.weights is None
         return Csr(indptr, found.indices.astype(np.int32), None if ones else found.data, shape)
+
+
+class Joined(NamedTuple):
+    """Rows of a partial fit: their numbers, what they hold, and the model's ids afterwards."""
+
+    rows: Indices
+    matrix: Csr
+    ids: IdArray | None
+
+
+def check_alone(name: str, matrix: object) -> None:
+    """Raise if there is a matrix beside the `Interactions` of a partial fit."""
+    if matrix is not None:
+        raise TypeError(
+            f"{name} takes row numbers and a matrix, or an Interactions alone; leave the matrix out"
+        )
+
+
+def join_users(model: "Recommender", given: Interactions) -> Joined:
+    """Find the users, of whom new ones get the next rows, and their histories."""
+    check_named(model, given, users_too=True)
+    rows, ids = _joined(Names.of_users(model), model.user_ids, model.sizes()[0], given.user_ids)
+    everybody = np.arange(given.num_users)
+    rows = everybody if rows is None else rows
+    return Joined(rows, Histories.of_users(model, given, everybody).take(everybody), ids)
+
+
+def join_items(model: "Recommender", given: Interactions) -> Joined:
+    """Find the items, of which new ones get the next rows, and their users."""
+    check_named(model, given, users_too=True)
+    rows, ids = _joined(Names.of_items(model), model.item_ids, model.sizes()[1], given.item_ids)
+    everything = np.arange(given.num_items)
+    rows = everything if rows is None else rows
+    return Joined(rows, Histories.of_items(model, given, everything).take(everything), ids)
+
+
+def _joined(
+    names: Names, known: IdArray | None, size: int, given: IdArray | None
+) -> tuple[Indices | None, IdArray | None]:
+    """Return the rows of given ids, None for 0, 1, 2 and so on, and all ids afterwards."""
+    if given is None:
+        return None, None
+    if (given.dtype == object) != (names.array.dtype == object):
+        kinds = ("strings", "integers") if given.dtype == object else ("integers", "strings")
+        raise TypeError(
+            f"the ids of {names.key}s are {kinds[0]}, while those of the model are {kinds[1]}; "
+            "convert them"
+        )
+    if known is None:
+        return given.astype(np.int64), None
+    if names.array.size < size:
+        raise ValueError(
+            f"{size - names.array.size:,} {names.key}s have no id, because a partial fit by row "
+            f"numbers has added them; append their ids to model.{names.key}_ids first"
+        )
+    rows = names.find(given)
+    new = np.flatnonzero(rows < 0)
+    rows[new] = size + np.arange(new.size)
+    return rows, np.concatenate([names.array, given[new]])
 
 
 def check_named(model: "Recommender", given: Interactions, *, users_too: bool) -> None:

@@ -16,6 +16,7 @@ from safecf.als.risk import CVaR, Mean, SmoothedCVaR
 from safecf.als.solvers import CG, SOLVERS, Gradient, RowSolver, Subspace
 from safecf.defaults import AUTO, LEVEL
 from safecf.models.als import ALSModel
+from safecf.models.model import register
 from safecf.models.options import (
     BANDWIDTH,
     EXPONENT,
@@ -30,7 +31,6 @@ from safecf.models.options import (
     check_flag,
     option,
 )
-from safecf.models.recommender import register
 from safecf.models.scaling import RELATIVE_BANDWIDTH
 
 __all__ = ["ERMMF", "IALS", "IALSPP", "SAFER2", "SAFER2CG", "SAFER2PP", "CVaRMF"]

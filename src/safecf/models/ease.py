@@ -16,6 +16,7 @@ from safecf.models import files
 from safecf.models.callbacks import Callback, check_callback
 from safecf.models.factor_arrays import check_array
 from safecf.models.inverse import blocks, invert
+from safecf.models.model import register
 from safecf.models.options import NONNEGATIVE, Integer, Number, check_options, option
 from safecf.models.popularity import pack_popularity, popularity_of, unpack_popularity
 from safecf.models.queries import (
@@ -26,7 +27,7 @@ from safecf.models.queries import (
     check_selection,
 )
 from safecf.models.ranking import Found, Ids, Scores, dense_ranks, named, search, shaped_like
-from safecf.models.recommender import Recommender, register
+from safecf.models.recommender import Recommender
 from safecf.progress import epoch_bar
 
 # Largest A_ii P_ii = 1 / (1 - R_i^2), the variance inflation of item i: the weights B, computed in

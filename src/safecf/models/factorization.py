@@ -9,7 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 from safecf.als.capabilities import Index, Search
 from safecf.backends import make_backend
 from safecf.data.matrices.csr import Csr
+from safecf.data.matrices.interactions import Interactions
 from safecf.errors import NotFittedError
+from safecf.models.by_ids import (
+    Histories,
+    Names,
+    check_alone,
+    check_named,
+    join_items,
+    join_users,
+)
 from safecf.models.factor_arrays import (
     Factors32,
     check_array,
@@ -146,9 +155,17 @@ class MatrixFactorization(Recommender):
     def fold_in(self, user_items: Any) -> Factors32:
         """Return the factors of new users, one per row of `user_items`; nothing is stored.
 
+        `user_items` may also be an `Interactions`, whose items are found by their ids: those that
+        the model does not know are left out with a warning; if it knows none, that is a KeyError.
+
         >>> model.fold_in(user_items[:2]).shape
         (2, 64)
         """
+        if isinstance(user_items, Interactions):
+            self.both_factors()
+            check_named(self, user_items, users_too=False)
+            everybody = np.arange(user_items.num_users)
+            user_items = Histories.of_users(self, user_items, everybody).take(everybody)
         return self._fold_in_users(self._check_user_items(user_items, None))
 
     def recalculate_user(self, userid: ArrayLike, user_items: Any) -> Factors32:
@@ -163,19 +180,43 @@ class MatrixFactorization(Recommender):
         factors = self._fold_in_items(self._check_item_users(item_users, asked.size))
         return factors[0] if asked.ndim == 0 else factors
 
-    def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> None:
-        """Store the fold-in of these users; ids beyond the last one add users."""
+    def partial_fit_users(self, userids: ArrayLike | Interactions, user_items: Any = None) -> None:
+        """Store the fold-in of these users; ids beyond the last one add users.
+
+        Instead of both arguments there may be one `Interactions`, with the whole histories of its
+        users: those whom the model knows by their ids are replaced, the others are added with
+        their ids, and can be asked for at once. Unknown items are left out, as by `fold_in`.
+
+        >>> model.partial_fit_users([6040], user_items[7])
+        >>> model.partial_fit_users(Interactions.from_frame({"user": ["new"], "item": ["Alien"]}))
+        """
         with self.changes.partial_fit():
             users, _ = self.both_factors()
+            joined = None
+            if isinstance(userids, Interactions):
+                check_alone("partial_fit_users", user_items)
+                joined = join_users(self, userids)
+                userids, user_items = joined.rows, joined.matrix
             ids = check_new_ids(userids, len(users), "userids")
-            factors = self._fold_in_users(self._check_user_items(user_items, ids.size))
-            self.user_factors = with_rows(users, ids, factors)
+            self._store_users(ids, self._check_user_items(user_items, ids.size))
             self.derived.drop(users)
+            if joined is not None and joined.ids is not None:
+                Names.of_users(self).forget()
+                self.user_ids = joined.ids
 
-    def partial_fit_items(self, itemids: ArrayLike, item_users: Any) -> None:
-        """Store what `recalculate_item` gives for these items; ids beyond the last add items."""
+    def partial_fit_items(self, itemids: ArrayLike | Interactions, item_users: Any = None) -> None:
+        """Store what `recalculate_item` gives for these items; ids beyond the last add items.
+
+        Instead of both arguments there may be one `Interactions`, with all users of its items:
+        what holds for users in `partial_fit_users` holds for items here.
+        """
         with self.changes.partial_fit():
             _, items = self.both_factors()
+            joined = None
+            if isinstance(itemids, Interactions):
+                check_alone("partial_fit_items", item_users)
+                joined = join_items(self, itemids)
+                itemids, item_users = joined.rows, joined.matrix
             ids = check_new_ids(itemids, len(items), "itemids")
             audience = self._check_item_users(item_users, ids.size)
             factors = self._fold_in_items(audience)
@@ -184,6 +225,14 @@ class MatrixFactorization(Recommender):
                 self.item_popularity = with_rows(self.item_popularity, ids, shares)
             self.item_factors = with_rows(items, ids, factors)
             self.derived.drop(items)
+            if joined is not None and joined.ids is not None:
+                Names.of_items(self).forget()
+                self.item_ids = joined.ids
+
+    def _store_users(self, ids: Indices, history: Csr) -> None:
+        """Fold the users in, and replace or add their rows."""
+        users, _ = self.both_factors()
+        self.user_factors = with_rows(users, ids, self._fold_in_users(history))
 
     @abstractmethod
     def _fold_in_users(self, history: Csr) -> Factors32:

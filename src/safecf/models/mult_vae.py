@@ -17,6 +17,7 @@ from safecf.models.callbacks import Callback, check_callback, stop_requested
 from safecf.models.factor_arrays import Factors32
 from safecf.models.factorization import MatrixFactorization
 from safecf.models.history import pack_history, unpack_history
+from safecf.models.model import register
 from safecf.models.options import (
     NONNEGATIVE,
     POSITIVE_INTEGER,
@@ -30,7 +31,6 @@ from safecf.models.options import (
     option,
 )
 from safecf.models.popularity import pack_popularity, popularity_of, unpack_popularity
-from safecf.models.recommender import register
 from safecf.models.vae.encoder import Encoder
 from safecf.models.vae.epochs import Found, VAEEpoch, run_epoch
 from safecf.models.validation import METRIC, Validation, make_validation

@@ -1,25 +1,16 @@
 """`Recommender`: what every model can be asked, in the vocabulary of `implicit`."""
 
-import inspect
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import IO, Any, ClassVar, Self, TypeVar
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from safecf.data.matrices.csr import Csr
-from safecf.data.matrices.ids import IdArray
-from safecf.defaults import AUTO
-from safecf.errors import FileFormatError, ParameterWarning, warn
-from safecf.models import files
+from safecf.errors import ParameterWarning, warn
 from safecf.models.callbacks import Callback
-from safecf.models.changes import Changes
-from safecf.models.derived import Derived
 from safecf.models.frames import Frames
-from safecf.models.options import check_options
+from safecf.models.model import Model
 from safecf.models.popularity import resized
 from safecf.models.queries import (
     Indices,
@@ -32,42 +23,19 @@ from safecf.models.queries import (
 )
 from safecf.models.ranking import Found, Ids, Scores
 
-File = str | os.PathLike[str] | IO[bytes]
 
-
-class Recommender(Frames, ABC):
+class Recommender(Frames, Model):
     """A model that ranks items for users. Users are the rows of the data, items the columns.
-
-    The constructor stores its arguments under their own names and looks at none of them; `fit`
-    checks them all.
 
     >>> model = SAFER2(factors=32, random_state=0).fit(user_items)
     >>> ids, scores = model.recommend(7, user_items[7], N=20)
     """
 
-    shape: tuple[int, int] = (0, 0)
-    user_ids: IdArray | None = None
-    item_ids: IdArray | None = None
-
     # share of the training users who have each item; None in models from files of version 0.1
     item_popularity: NDArray[np.float32] | None = None
 
-    # the values that a fit has found for options that are "auto", by name
-    resolved: Mapping[str, float] = {}
-
-    # how the options were found, as `tune` tells; saved with the model, forgotten by `fit`
-    provenance: dict[str, Any] | None = None
-
-    # values of options that are not in files from before these options were added
-    earlier_options: ClassVar[Mapping[str, Any]] = {}
-
     # whether the model stores nothing of the users, so that it has to be shown their histories
     needs_histories = False
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether the model was fitted or loaded."""
-        return self.shape != (0, 0)
 
     @abstractmethod
     def fit(
@@ -360,123 +328,3 @@ class Recommender(Frames, ABC):
             )
         found = resized(self.item_popularity, self.sizes()[1])
         return found if items is None else found[items]
-
-    def get_params(self) -> dict[str, Any]:
-        """Return the constructor's arguments and their values."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
-        shown = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if repr(value) != repr(defaults[name].default)
-        ]
-        shown += [
-            f"{name}='auto: {value:.3g}'"
-            for name, value in self.resolved.items()
-            if getattr(self, name) == AUTO
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    @property
-    def derived(self) -> Derived:
-        """Cache of what is computed from the model's arrays; neither copied nor saved."""
-        found: Derived = vars(self).setdefault("_derived", Derived())
-        return found
-
-    @property
-    def changes(self) -> Changes:
-        """Who may change the model now; neither copied nor saved."""
-        found: Changes = vars(self).setdefault("_changes", Changes())
-        return found
-
-    def __getstate__(self) -> dict[str, Any]:
-        own = ("_derived", "_changes")
-        return {name: value for name, value in vars(self).items() if name not in own}
-
-    @contextmanager
-    def _fitting(self) -> Iterator[None]:
-        """Refuse other fits while the block runs; restore the attributes if it raises."""
-        with self.changes.fit():
-            before = dict(vars(self))
-            vars(self).pop("provenance", None)
-            try:
-                yield
-            except BaseException:
-                vars(self).clear()
-                vars(self).update(before)
-                raise
-
-    @abstractmethod
-    def _pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what training has found, as JSON values and as arrays."""
-
-    @abstractmethod
-    def _unpack(self, fitted: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Read and validate what `_pack` returned."""
-
-    def save(self, file: File) -> None:
-        """Write the model into one safetensors file.
-
-        Parameters
-        ----------
-        file
-            A path, which gets the suffix .safetensors if it has none, or a binary file. A path
-            is replaced in one go: whatever happens, it holds the old model or the new one.
-        """
-        fitted, arrays = self._pack()
-        options = self.get_params()
-        check_options(options, type(self))
-        if not isinstance(options.get("random_state"), int | np.integer | None):
-            options["random_state"] = fitted["seed"]
-        header: dict[str, Any] = {"class": type(self).__name__, "options": options}
-        header["fitted"] = fitted
-        if self.provenance is not None:
-            header["provenance"] = self.provenance
-        files.write(file, files.MODEL, header, arrays)
-
-    @classmethod
-    def load(cls, file: File) -> Self:
-        """Read a model from a path or a binary file; no code in it is ever run.
-
-        Called on a base class it returns a model of whatever class the file holds.
-        """
-        with files.naming(file):
-            header, arrays = files.read(file, files.MODEL)
-            kind = MODELS.get(files.field(header, "class", str))
-            if kind is None:
-                raise FileFormatError(
-                    f"it holds a {header['class']!r}, known are {', '.join(MODELS)}; "
-                    "try a newer version of safecf"
-                )
-            if not issubclass(kind, cls):
-                raise FileFormatError(
-                    f"it holds a {kind.__name__}, not a {cls.__name__}; "
-                    f"try {kind.__name__}.load, or safecf.load"
-                )
-            options = {**kind.earlier_options, **files.field(header, "options", dict)}
-            unknown = options.keys() - inspect.signature(kind).parameters.keys()
-            if unknown:
-                raise FileFormatError(
-                    f"{kind.__name__} has no option {min(unknown)!r}; try a newer version of safecf"
-                )
-            try:
-                check_options(options, kind)
-            except (TypeError, ValueError) as problem:
-                raise FileFormatError(f"an option is damaged: {problem}") from problem
-            model = kind(**options)
-            model._unpack(files.field(header, "fitted", dict), arrays)
-            if "provenance" in header:
-                model.provenance = files.field(header, "provenance", dict)
-        return model
-
-
-MODELS: dict[str, type[Recommender]] = {}
-AnyModel = TypeVar("AnyModel", bound=type[Recommender])
-
-
-def register(model: AnyModel) -> AnyModel:
-    """Add a model class to `MODELS`, the table of all that can be loaded and tested."""
-    MODELS[model.__name__] = model
-    return model

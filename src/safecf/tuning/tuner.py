@@ -14,7 +14,8 @@ from safecf.data.splits.log import Log
 from safecf.defaults import CUTOFFS, LEVEL, METRIC, TAILS
 from safecf.errors import choose
 from safecf.evaluation import RANK_METRICS, Evaluation, evaluate, parse_metric
-from safecf.models.recommender import MODELS, Recommender
+from safecf.models.model import MODELS
+from safecf.models.recommender import Recommender
 from safecf.tuning.budget import Budget
 from safecf.tuning.objective import Objective
 from safecf.tuning.result import Tuning

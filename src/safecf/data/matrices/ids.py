@@ -108,6 +108,8 @@ def asked_ids(ids: ArrayLike) -> NDArray[Any]:
     found = np.atleast_1d(np.asarray(ids))
     if found.dtype.kind == "U" and not hasattr(ids, "dtype"):
         found = np.atleast_1d(np.array(ids, dtype=object))
+    if found.ndim > 1:
+        raise ValueError(f"ids have {found.ndim} dimensions; give one id, or a list of ids")
     return found
 
 
