@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import safecf
 from safecf.data.splits.split_files import NAMES
+from safecf.models.checkpoint import read_checkpoint
 from soak import samples
 from soak.attack import attack
 from soak.mutations import Generator, pick
@@ -34,7 +37,14 @@ main()
 """
 
 TRAINING = ["log.csv", "--heldout", "20", "-q"]
+SAVED = "given.safetensors"
 COMMANDS: dict[str, list[str]] = {
+    "fit": [
+        *("fit", "log.csv", "-q", "-m", "safer2:factors=8,iterations=40", "-o", "m.safetensors"),
+        *("--checkpoint", "c.safetensors", "--resume", "c.safetensors"),
+    ],
+    "recommend": ["recommend", SAVED, "log.csv", "-q", "-o", "best.csv"],
+    "export": ["export", SAVED, "-o", "items.npz", "--check", "100"],
     "summary": ["data", "summary", "log.csv"],
     "split": ["data", "split", "log.csv", "--heldout", "20", "--out", "parts"],
     "evaluate": ["evaluate", *TRAINING, "-m", "safer2:factors=8,iterations=40"],
@@ -68,6 +78,10 @@ class Command:
         pairs = samples.matrix(0, 300, 60).tocoo()
         rows = (f"{user},{item}\n" for user, item in zip(pairs.row, pairs.col, strict=True))
         (folder / "log.csv").write_text("user,item\n" + "".join(rows), encoding="ascii")
+        if SAVED in self.arguments:
+            data = safecf.Interactions.from_csv(folder / "log.csv")
+            saved = safecf.IALS(8, iterations=1, random_state=0)
+            saved.fit(data, show_progress=False).save(folder / SAVED)
 
     def start(
         self, told: int, stdout: Any = subprocess.PIPE, limit: int = 0
@@ -123,7 +137,20 @@ def _check_split(path: Path) -> None:
     assert {each.name for each in path.iterdir()} == set(NAMES)
 
 
+def _check_table(path: Path) -> None:
+    columns = {line.count(",") for line in path.read_text(encoding="utf8").splitlines()}
+    assert columns == {4}, columns
+
+
+def _check_vectors(path: Path) -> None:
+    with np.load(path, allow_pickle=False) as file:
+        assert file["vectors"].shape[1] == 8
+
+
 CHECKS: dict[str, Callable[[Path], Any]] = {
+    "best.csv": _check_table,
+    "items.npz": _check_vectors,
+    "c.safetensors": read_checkpoint,
     "o.json": _check_json,
     "r.html": _check_page,
     "parts": _check_split,
@@ -148,14 +175,16 @@ def interrupted_commands(rng: Generator) -> str:
     """Interrupt a command at a random moment after its start."""
     with tempfile.TemporaryDirectory() as name:
         command = Command(rng, Path(name))
-        seconds = {"summary": 0.6, "split": 0.8}.get(command.name, 2.5)
+        seconds = {"summary": 0.6, "split": 0.8, "recommend": 0.8, "export": 0.8}.get(
+            command.name, 2.5
+        )
         ended = command.run(rng.uniform(0, seconds))
         expected = INTERRUPTED if ended.heard else 0
         assert ended.status == expected, f"status {ended.status}: {ended.error}"
         if ended.heard:
             _check_error(ended.error, lines=2 if command.name == "tune" else 1)
         command.check_files(complete=ended.status == 0)
-        if command.name == "tune":  # its study is to be taken up again
+        if command.name in ("tune", "fit"):  # which are to be taken up again
             again = command.run()
             assert again.status == 0, again.error
             command.check_files(complete=True)

@@ -7,6 +7,8 @@ import pytest
 
 import safecf
 from safecf.cli import command_options
+from safecf.cli.commands import app
+from safecf.cli.data import app as data
 from safecf.cli.running import as_options
 from safecf.data.datasets.loading import DATASETS
 from safecf.data.datasets.synthetic import SHAPES
@@ -29,15 +31,75 @@ def test_names_in_the_help_are_the_registered_ones():
     assert sorted(command_options.MODELS) == sorted(name.lower() for name in MODELS)
 
 
-def test_every_command_has_its_own_help_with_an_example(run):
-    for command in (["evaluate"], ["compare"], ["data", "summary"], ["data", "split"]):
-        code, out, _ = run(*command, "--help")
-        assert code == 0
-        assert f"safecf {' '.join(command)} " in out.split("For example:")[1]
+def all_commands():
+    """Return the words of every command."""
+    groups = {name: [] for name in ("", "data")}
+    for each in (*app.registered_commands, *data.registered_commands):
+        group = "data" if each in data.registered_commands else ""
+        groups[group].append(each.name or each.callback.__name__)
+    return [[name] for name in groups[""]] + [["data", name] for name in groups["data"]]
+
+
+@pytest.mark.parametrize("command", all_commands(), ids=" ".join)
+def test_every_command_has_its_own_help_with_an_example(run, command):
+    code, out, _ = run(*command, "--help")
+    assert code == 0
+    assert f"safecf {' '.join(command)}" in out.split("For example:")[1]
+
+
+@pytest.mark.parametrize("command", all_commands(), ids=" ".join)
+def test_wrong_use_of_every_command_is_one_line(run, command):
+    for arguments in (["--no-such-option"], ["--no-such-option=3"]):
+        code, out, err = run(*command, *arguments)
+        assert (code, out) == (2, "")
+        assert err.count("\n") == 1
+        assert err.endswith(f"; see safecf {' '.join(command)} --help\n")
+    code, out, err = run("evaluat")
+    assert (code, out) == (2, "")
+    assert err.startswith("safecf: no such command 'evaluat'")
+
+
+def test_no_command_shows_the_help(run):
+    code, out, _ = run()
+    assert code == 2
+    assert "Exit codes: 0 done; 1 safecf doctor found" in out
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("safecf eva", ["evaluate"]),
+        ("safecf fit ml", ["ml-1m", "ml-20m", "ml-20m-like", "ml-20m.csv"]),
+        ("safecf fit --model safer2", ["safer2", "safer2pp", "safer2cg"]),
+        ("safecf evaluate demo -m m", ["multvae", "mine.safetensors"]),
+        ("safecf evaluate demo --metric rec", ["recall@20"]),
+        ("safecf evaluate demo --split t", ["temporal"]),
+        ("safecf similar mi", ["mine.safetensors"]),
+        ("safecf export mine.safetensors --format u", ["usearch"]),
+        ("safecf data split folder", ["folder/"]),
+    ],
+)
+def test_shells_complete_names_and_files(run, monkeypatch, tmp_path, typed, offered):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name in ("mine.safetensors", "ml-20m.csv", "mine.csv"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("_SAFECF_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert out.split() == offered
+
+
+DATA_COMMANDS = (
+    *(["fit"], ["evaluate"], ["compare"], ["tune"], ["recommend"]),
+    *(["data", "summary"], ["data", "split"]),
+)
 
 
 def test_all_commands_read_data_with_the_same_options(run):
-    for command in (["evaluate"], ["compare"], ["data", "summary"], ["data", "split"]):
+    for command in DATA_COMMANDS:
         shown = run(*command, "--help")[1]
         for name in vars(command_options.DataOptions([])):
             assert name == "data" or command_options.flag(name) in shown
@@ -58,6 +120,8 @@ def test_all_commands_read_data_with_the_same_options(run):
         ("unknown metric 'recal': known", "unknown --metric 'recal': known"),
         ("unknown way to treat duplicates 'x'", "unknown --duplicates 'x'"),
         ("lower heldout or min_interactions", "lower --heldout or --min-user-interactions"),
+        ("unknown item 'x': 80 are known", "unknown item 'x': 80 are known"),
+        ("pass checkpoint=, or resume=FILE", "pass --checkpoint, or --resume FILE"),
         ("the item is a weight of the data", "the item is a weight of the data"),
     ],
 )

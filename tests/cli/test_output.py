@@ -245,7 +245,7 @@ def test_a_stream_without_the_characters_gets_escapes(clicks):
 
 
 def printed(evaluations, capsys):
-    results._print_scores(Plain(), evaluations, "recall@20", 0.3)
+    results.print_scores(Plain(), evaluations, "recall@20", 0.3)
     return capsys.readouterr().out
 
 
@@ -305,12 +305,20 @@ def interrupt(*_, **__):
     os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.mark.parametrize("command", ["evaluate", "compare", "tune", "demo", "data"])
+COMMANDS = ("fit", "evaluate", "compare", "tune", "recommend", "similar", "export", "demo", "data")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_ctrl_c_ends_every_command(run, clicks, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("safecf.cli.inputs.load_data", interrupt)
     monkeypatch.setattr("safecf.cli.inputs.draw", interrupt)
+    monkeypatch.setattr("safecf.models.Recommender.load", interrupt)
     arguments = {
+        "fit": (clicks, *GIVEN[:4], "-o", "model"),
+        "recommend": ("m.safetensors", clicks, *GIVEN[:4], "-o", "best.parquet"),
+        "similar": ("m.safetensors", "page 1", "-o", "best.parquet"),
+        "export": ("m.safetensors", "-o", "items.npz"),
         "evaluate": (clicks, *GIVEN, "--out", "o.json"),
         "compare": (clicks, *GIVEN, "-m", "ease", "--out", "o.json"),
         "tune": (clicks, *GIVEN, "--out", "o.json"),

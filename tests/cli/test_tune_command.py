@@ -133,7 +133,7 @@ def test_ctrl_c_shows_the_best_so_far(run, visits, monkeypatch):
         (["-m", "ials", "--pick", "best"], "unknown --pick 'best'"),
         (["-m", "ials", "--pick", "9", "--trials", "9"], "--pick 9 is no trial; they are numbered"),
         (["-m", "ials", "--against", "safer"], "did you mean 'safer2'"),
-        (["-m", "ials", "--save", "nowhere/best"], "there is no folder nowhere"),
+        (["-m", "ials", "--save", ".safetensors"], "does not name a file; give a path such as"),
         (["-m", "ials", "--study", "nowhere/s"], "there is no folder nowhere"),
         (["-m", "ials", "--study", "."], "is a folder; name the file of the study"),
     ],
@@ -149,7 +149,7 @@ def test_bad_input_is_one_line(run, visits, arguments, message):
 def test_one_split_is_searched(run, visits):
     code, out, err = run("tune", visits, "-m", "ials", "--repeats", 3, *COLUMNS)
     assert (code, out) == (2, "")
-    assert "No such option: --repeats" in err
+    assert "no such option: --repeats" in err
 
 
 def test_another_search_needs_another_study(run, visits):

@@ -6,14 +6,17 @@ sets are repeated here.
 
 import functools
 import inspect
+import shlex
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from safecf.cli.completion import metric, name_or_file, one_of
 from safecf.data.splits.protocol import HELDOUT_SHARE, HIDDEN_SHARE, SEED
+from safecf.defaults import METRIC
 from safecf.errors import choose
 
 DATASETS = ("ml-1m", "ml-20m", "msd")
@@ -25,6 +28,25 @@ HELDOUT_HELP = (
     "number of validation users, and of test users; by default the paper's for its data sets, else "
     f"{100 * HELDOUT_SHARE:g} % of the users."
 )
+
+MODEL_HELP = (
+    f"A model and its options, as in safer2:factors=32,bandwidth=0.15. Models: {', '.join(MODELS)}."
+)
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the results as one JSON document, and nothing else.")
+]
+ModelSeed = Annotated[int, typer.Option(help="Seed of the models.")]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        help="Metric to show, such as recall, ndcg@10, or auc.",
+        show_default=METRIC,
+        autocompletion=metric,
+    ),
+]
+Tail = Annotated[float, typer.Option(help="Share of worst-off users to show.")]
 
 FileOption = functools.partial(typer.Option, rich_help_panel="Reading files")
 FilterOption = functools.partial(typer.Option, rich_help_panel="Filtering interactions")
@@ -44,7 +66,8 @@ class DataOptions:
         typer.Argument(
             help=f"A data set ({', '.join(DATASETS)}), a synthetic one ({', '.join(SHAPES)}), or "
             "files: Parquet or text, which may be compressed, folders, patterns; or the folder of "
-            "a split that safecf data split wrote."
+            "a split that safecf data split wrote.",
+            autocompletion=name_or_file((*DATASETS, *SHAPES)),
         ),
     ]
     path: Annotated[
@@ -93,7 +116,10 @@ class DataOptions:
     ] = None
     duplicates: Annotated[
         str | None,
-        FilterOption(help="How to merge repeated pairs: sum, max, first, last or error."),
+        FilterOption(
+            help="How to merge repeated pairs: sum, max, first, last or error.",
+            autocompletion=one_of(("sum", "max", "first", "last", "error")),
+        ),
     ] = None
 
     def layout(self) -> Any:
@@ -105,6 +131,20 @@ class DataOptions:
         if self.separator is not None:
             given["separator"] = self.separator.replace("\\t", "\t")
         return Layout(**given)
+
+    def typed(self) -> str:
+        """Return the data and its options as they are typed in a shell.
+
+        >>> DataOptions(["my clicks.csv"], user="visitor", header=False).typed()
+        "'my clicks.csv' --user visitor --no-header"
+        """
+        words = [str(each) for each in self.data]
+        for name, value in vars(self).items():
+            if isinstance(value, bool):
+                words.append(flag(name) if value else flag(f"no-{name}"))
+            elif name != "data" and value is not None:
+                words += [flag(name), str(value)]
+        return shlex.join(words)
 
     def counts(self) -> dict[str, int]:
         """Return the minimum numbers of interactions that were given."""
@@ -125,7 +165,8 @@ class SplitOptions:
         str,
         SplitOption(
             help="What is held out. strong: whole users; holdout: a part of every user; temporal: "
-            "all interactions after a time."
+            "all interactions after a time.",
+            autocompletion=one_of(SPLITS),
         ),
     ] = "strong"
     heldout: Annotated[
@@ -238,17 +279,29 @@ def with_records(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def reflowed(command: Callable[..., None]) -> str:
+    """Return the help of a command with the lines of every paragraph joined: it is wrapped anew."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(" ".join(each.split()) for each in paragraphs)
+
+
 def _options(record: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(record, include_extras=True)
     return [
         inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            default=_default(field),
             annotation=hints[field.name],
         )
         for field in fields(record)
     ]
+
+
+def _default(field: Field[Any]) -> Any:
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return inspect.Parameter.empty if field.default is MISSING else field.default
 
 
 def check_seed(option: str, seed: int) -> None:

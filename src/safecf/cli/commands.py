@@ -7,9 +7,14 @@ from typer.core import TyperGroup
 
 from safecf import __version__
 from safecf.cli import end_interrupted
+from safecf.cli.command_options import reflowed
 from safecf.cli.data import app as data
 from safecf.cli.demo import demo
+from safecf.cli.doctor import doctor
 from safecf.cli.evaluate import compare, evaluate
+from safecf.cli.export import export
+from safecf.cli.fit import fit
+from safecf.cli.recommend import recommend, similar
 from safecf.cli.tune import tune
 
 
@@ -36,12 +41,16 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     help="Safe collaborative filtering: recommenders that look after the worst-off users.",
+    epilog="Exit codes: 0 done; 1 safecf doctor found something that does not work; 2 wrong use, "
+    "or data and files that cannot be used; 130 Ctrl-C; 141 nobody reads the output any more.",
 )
-app.command()(demo)
-app.command()(evaluate)
-app.command()(compare)
-app.command()(tune)
-app.add_typer(data, name="data")
+MODELS, ANSWERS, HERE = "Data and models", "Answers of a saved model", "This installation"
+PANELS = {MODELS: (fit, evaluate, compare, tune), ANSWERS: (recommend, similar, export)}
+PANELS |= {HERE: (demo, doctor)}
+app.add_typer(data, name="data", rich_help_panel=MODELS)
+for panel, commands in PANELS.items():
+    for command in commands:
+        app.command(help=reflowed(command), rich_help_panel=panel)(command)
 
 
 def _show_version(requested: bool) -> None:

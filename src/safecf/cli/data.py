@@ -1,5 +1,6 @@
 """`safecf data`: summarise data and split it."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 from safecf.cli.command_options import (
     HELDOUT_HELP,
     DataOptions,
+    Json,
     SplitOptions,
     check_seed,
     with_records,
@@ -20,7 +22,7 @@ app = typer.Typer(no_args_is_help=True, help="Summarise data, or split it.")
 
 @app.command()
 @with_records
-def summary(data: DataOptions) -> None:
+def summary(data: DataOptions, as_json: Json = False) -> None:
     """Show the numbers of users, items and interactions, and their distribution.
 
     For example:
@@ -28,11 +30,15 @@ def summary(data: DataOptions) -> None:
     safecf data summary clicks.csv.gz --user visitor --item page
     """
     from safecf.cli.inputs import load_data  # noqa: PLC0415
+    from safecf.cli.terminal import print_json  # noqa: PLC0415
 
     found = load_data(data).log.interactions(
         weighted=data.weight is not None, duplicates=data.duplicates, **data.counts()
     )
-    typer.echo(str(found.summary()))
+    if as_json:
+        print_json(asdict(found.summary()))
+    else:
+        typer.echo(str(found.summary()))
 
 
 @app.command()
@@ -45,6 +51,7 @@ def split(
         typer.Option(help=HELDOUT_HELP.capitalize()),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = SEED,
+    as_json: Json = False,
 ) -> None:
     """Split into training, validation and test users as the paper does, and write six text files.
 
@@ -54,6 +61,7 @@ def split(
     """
     from safecf.cli.inputs import load_data  # noqa: PLC0415
     from safecf.cli.output_files import check_targets, input_files  # noqa: PLC0415
+    from safecf.cli.terminal import print_json  # noqa: PLC0415
     from safecf.data.splits.split_files import NAMES, write_split  # noqa: PLC0415
 
     check_seed("--seed", seed)
@@ -71,8 +79,14 @@ def split(
             )
     made = found.split(SplitOptions(heldout=heldout, split_seed=seed))
     write_split(made, found.log, out)
-    counts = (made.train.shape[0], made.validation.target.shape[0], made.test.target.shape[0])
+    parts = {"training": made.train, "validation": made.validation.target, "test": made.test.target}
+    counts = {name: matrix.shape[0] for name, matrix in parts.items()}
+    items = made.train.shape[1]
+    if as_json:
+        print_json({"folder": str(out), "files": NAMES, "users": counts, "items": items})
+        return
+    training, validation, test = counts.values()
     typer.echo(
-        f"{counts[0]:,} training, {counts[1]:,} validation and {counts[2]:,} test users over "
-        f"{made.train.shape[1]:,} items: {', '.join(NAMES)} in {out}"
+        f"{training:,} training, {validation:,} validation and {test:,} test users over "
+        f"{items:,} items: {', '.join(NAMES)} in {out}"
     )

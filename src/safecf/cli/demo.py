@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from safecf.cli.command_options import DataOptions, SplitOptions, check_seed
+from safecf.cli.command_options import DataOptions, Json, ModelSeed, SplitOptions, check_seed
 from safecf.defaults import CUTOFFS, LEVEL, METRIC
 
 if TYPE_CHECKING:
@@ -43,9 +43,15 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for report.html and results.json.")] = Path(
         "safecf-demo"
     ),
-    seed: Annotated[int, typer.Option(help="Seed of the models.")] = 0,
+    seed: ModelSeed = 0,
+    as_json: Json = False,
 ) -> None:
-    """Train iALS, ERM-MF and SAFER2 on synthetic users, and compare their worst-off users."""
+    """Train iALS, ERM-MF and SAFER2 on synthetic users, and compare their worst-off users.
+
+    For example:
+
+    safecf demo --out safecf-demo
+    """
     # Imported here, so that the command line starts fast and Ctrl-C works from the start.
     from safecf.cli import results  # noqa: PLC0415
     from safecf.cli.output_files import check_targets  # noqa: PLC0415
@@ -59,12 +65,14 @@ def demo(
         out / "report.html",
         out / "results.json",
         settings=SPLIT.settings() | {"command": results.command_line()},
+        as_json=as_json,
     )
     check_targets(output.paths)
     console = Plain()
     split = make_split(DATA_SEED)
     facts = results.describe(split, f"synthetic, shape 'demo', seed {DATA_SEED}")
-    console.print(", ".join(f"{name}: {value}" for name, value in facts.items()))
+    if not as_json:
+        console.print(", ".join(f"{name}: {value}" for name, value in facts.items()))
     evaluations = results.train_and_evaluate(make_models(seed), split, output)
     facts["how typical"] = TYPICAL
     results.finish(console, evaluations, output, facts, last=TYPICAL)

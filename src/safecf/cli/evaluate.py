@@ -1,5 +1,7 @@
 """`safecf evaluate` and `safecf compare`: ranking quality of all users and of the worst-off."""
 
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,17 +9,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from safecf.cli.command_options import (
+    MODEL_HELP,
     MODELS,
     DataOptions,
+    Json,
+    Metric,
+    ModelSeed,
+    Quiet,
     RepeatedSplitOptions,
     SplitOptions,
+    Tail,
     check_seed,
     with_records,
 )
-from safecf.defaults import LEVEL, METRIC
+from safecf.cli.completion import SUFFIX, name_or_file
+from safecf.defaults import LEVEL
 
 if TYPE_CHECKING:
+    from safecf.cli.output_files import Target
     from safecf.evaluation import Evaluation
+    from safecf.models import Recommender
 
 
 @dataclass(frozen=True)
@@ -29,23 +40,25 @@ class RunOptions:
         typer.Option(
             "--model",
             "-m",
-            help="A model and its options, as in safer2:factors=32,bandwidth=0.15, or the file of "
-            f"a saved model; may be repeated. Models: {', '.join(MODELS)}.",
+            help=f"{MODEL_HELP} Or the file of a saved model. May be repeated.",
+            autocompletion=name_or_file(MODELS, SUFFIX),
         ),
     ]
-    seed: Annotated[int, typer.Option(help="Seed of the models.")] = 0
-    metric: Annotated[
-        str | None,
-        typer.Option(help="Metric to show, such as recall, ndcg@10, or auc.", show_default=METRIC),
-    ] = None
+    seed: ModelSeed = 0
+    metric: Metric = None
     k: Annotated[
         list[int] | None,
         typer.Option(help="Cutoff of the rankings; may be repeated.", show_default="20 50 100"),
     ] = None
-    tail: Annotated[float, typer.Option(help="Share of worst-off users to show.")] = LEVEL
+    tail: Tail = LEVEL
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Save what was trained: a file for one model, a folder for several."),
+    ] = None
     report: Annotated[Path | None, typer.Option(help="Write the tail report, an HTML page.")] = None
     out: Annotated[Path | None, typer.Option(help="Write all numbers as JSON.")] = None
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False
+    quiet: Quiet = False
+    json: Json = False
 
 
 @with_records
@@ -94,9 +107,14 @@ def _run(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions) ->
         options.out,
         options.quiet,
         settings=inputs.split_settings(data, split) | {"command": results.command_line()},
+        as_json=options.json,
     )
-    check_targets(output.paths, input_files(data, options.model))
+    read = list(input_files(data, options.model))
+    check_targets(output.paths, read)
     models = inputs.name_models(options.model, options.seed)
+    saved = [] if options.save is None else list(_saved(options.save, models, split.repeats))
+    paths = [(each.option, each.path) for each in saved]
+    check_targets([*output.paths, *paths], read)
     if split.repeats > 1:
         inputs.refuse_fitted(models)
     loaded = inputs.load_data(data)
@@ -115,4 +133,31 @@ def _run(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions) ->
     summary = facts[0]
     if split.repeats > 1:
         summary["counted in"] = f"the first of {split.repeats} splits"
-    results.finish(Plain(), evaluations, output, summary)
+    results.finish(Plain(), evaluations, output, summary, models=saved)
+
+
+def _saved(place: Path, models: Mapping[str, "Recommender"], repeats: int) -> Iterator["Target"]:
+    """Yield a target for every model that is to be trained."""
+    from safecf.cli.output_files import model_file, model_target  # noqa: PLC0415
+
+    if repeats > 1:
+        raise ValueError(
+            "--save has no one model to save where --repeats trains several; leave one of them out"
+        )
+    if all(model.is_fitted for model in models.values()):
+        raise ValueError("nothing is trained that --save could save; leave it out")
+    if len(models) > 1 and place.is_file():
+        raise NotADirectoryError(f"{place} is a file; give a folder for {len(models)} models")
+    for name, model in models.items():
+        if not model.is_fitted:
+            path = place if len(models) == 1 else place / file_name(name)
+            yield model_target("--save", model_file(path), model)
+
+
+def file_name(model: str) -> str:
+    """Return the name of a model's file in a folder.
+
+    >>> file_name("IALS (factors=8) #2")
+    'ials-factors-8-2.safetensors'
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", model.lower()).strip("-") + ".safetensors"

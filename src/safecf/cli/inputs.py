@@ -13,6 +13,7 @@ from safecf.cli.command_options import COUNTS, DataOptions, SplitOptions, flag
 from safecf.data.datasets.dataset import DataSet
 from safecf.data.datasets.loading import DATASETS, load, read_files
 from safecf.data.datasets.synthetic import SHAPES, synthetic
+from safecf.data.matrices.interactions import Interactions
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
 from safecf.data.splits.split_files import is_split, read
@@ -63,6 +64,13 @@ class Data:
             chosen["heldout"] = self.dataset.heldout
         return log.strong_generalization(**given, seed=options.seed, **_given(chosen))
 
+    def interactions(self) -> Interactions:
+        """Return all interactions with their ids, filtered as for a split."""
+        if self.made is not None:
+            rows, made = _whole(self.made), self.made
+            return Interactions.from_csr(rows, user_ids=made.user_ids, item_ids=made.item_ids)
+        return self.filtered.interactions(weighted=self.options.weight is not None)
+
     @property
     def _min_interactions(self) -> int | None:
         default = getattr(self.dataset, "min_user_interactions", None)
@@ -83,7 +91,10 @@ def load_data(options: DataOptions) -> Data:
     if _is_split(options):
         options.refuse_others((), f"{name}, which is split already")
         made = read(name)
-        return Data(_whole(made), options, made=made)
+        return Data(Log.of_matrix(_whole(made)), options, made=made)
+    for each in options.data:
+        if each.endswith(SUFFIX):
+            raise ValueError(f"{shown(each)} is a model, not data; give the interactions")
     if options.path is not None:
         raise ValueError(f"--path is for {', '.join(DATASETS)}; give the files themselves instead")
     if len(options.data) == 1 and not Path(name).suffix and not Path(name).exists():
@@ -112,10 +123,17 @@ def _is_split(options: DataOptions) -> bool:
     return len(options.data) == 1 and name not in (*DATASETS, *SHAPES) and is_split(name)
 
 
-def _whole(split: Split) -> Log:
-    """Return all interactions of a split."""
+def _whole(split: Split) -> scipy.sparse.csr_matrix:
+    """Return all interactions of a split of users: training, validation, test."""
     held_out = [each.history + each.target for each in (split.validation, split.test)]
-    return Log.of_matrix(scipy.sparse.vstack([split.train, *held_out], format="csr"))
+    return scipy.sparse.csr_matrix(scipy.sparse.vstack([split.train, *held_out]))
+
+
+def all_but_test(split: Split) -> Interactions:
+    """Return the training and validation users of a split of users, with all they have."""
+    count = split.train.shape[0] + split.validation.history.shape[0]
+    rows, ids = _whole(split)[:count], split.user_ids[:count]
+    return Interactions.from_csr(rows, user_ids=ids, item_ids=split.item_ids)
 
 
 def draw(shape: str, seed: int = 0) -> Log:
@@ -156,6 +174,13 @@ def make_model(spec: str, random_state: int | None = 0) -> tuple[str, Recommende
         choose(f"option of {kind.__name__}", key, known)
     check_options(options, kind)
     return kind.__name__, kind(**options)
+
+
+def make_unfitted(spec: str, random_state: int) -> tuple[str, Recommender]:
+    """Return a display name and a model that is to be trained; raise if it is one from a file."""
+    if spec.endswith(SUFFIX):
+        raise ValueError(f"{spec} is a fitted model; give a model and its options, as in safer2")
+    return make_model(spec, random_state)
 
 
 def name_models(specs: list[str], random_state: int) -> dict[str, Recommender]:

@@ -1,5 +1,7 @@
 """The files that a command writes: checked before any work, and written before anything is said."""
 
+import gzip
+import io
 import os
 import stat
 import tempfile
@@ -7,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from safecf.cli.command_options import DataOptions
 
@@ -20,6 +23,51 @@ class Target:
     option: str
     path: Path
     write: Callable[[], object]
+
+
+def model_file(path: Path) -> Path:
+    """Return the path of a model with .safetensors at its end; raise if it does not name a file."""
+    from safecf.models.files import SUFFIX, with_suffix  # noqa: PLC0415
+
+    if path.name in ("", "..", SUFFIX):
+        raise ValueError(f"'{path}' does not name a file; give a path such as 'model{SUFFIX}'")
+    return with_suffix(path)
+
+
+def model_target(option: str, path: Path, model: Any) -> Target:
+    """Return the target that saves a model; folders on its way are created."""
+
+    def save() -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        model.save(path)
+
+    return Target(option, path, save)
+
+
+def table_file(path: Path) -> Path:
+    """Return the path; raise if its suffix says no format."""
+    from safecf.batch import COMPRESSED, FORMATS  # noqa: PLC0415
+
+    known = (*FORMATS, *COMPRESSED)
+    if not path.name.lower().endswith(known):
+        raise ValueError(f"--out {path} says no format; end it in {', '.join(known)}")
+    return path
+
+
+def write_table(path: Path, table: Any) -> None:
+    """Write an Arrow table in the format that the suffix says; folders are created."""
+    from safecf.atomic import replace_file  # noqa: PLC0415
+    from safecf.batch import COMPRESSED, FORMATS  # noqa: PLC0415
+
+    suffix, buffer = "".join(path.suffixes[-2:]).lower(), io.BytesIO()
+    packed = suffix in COMPRESSED
+    with FORMATS[COMPRESSED[suffix] if packed else path.suffix.lower()](
+        buffer, table.schema
+    ) as write:
+        write(table)
+    content = buffer.getvalue()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, gzip.compress(content, mtime=0) if packed else content)
 
 
 def check_targets(targets: Iterable[tuple[str, Path | None]], inputs: Iterable[Path] = ()) -> None:

@@ -15,7 +15,7 @@ from rich.table import Table
 from safecf.atomic import replace_file
 from safecf.cli.output_files import Target, raise_all, write_all
 from safecf.cli.running import check_interrupt
-from safecf.cli.terminal import Plain, Rows
+from safecf.cli.terminal import Plain, Rows, print_json
 from safecf.data.splits.held_out import Split
 from safecf.defaults import CONFIDENCE, CUTOFFS, TAILS
 from safecf.evaluation import (
@@ -45,6 +45,7 @@ class Output:
     json_path: Path | None = None
     quiet: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
+    as_json: bool = False  # whether to print all numbers as JSON instead of tables
 
     def __post_init__(self) -> None:
         check_level(self.level)
@@ -104,22 +105,26 @@ def finish(
     data_summary: Mapping[str, object],
     *,
     tuning: Tuning | None = None,
-    save: Target | None = None,
+    models: Sequence[Target] = (),
     kept: Sequence[Path] = (),
     last: str = "",
 ) -> None:
     """Write the requested files, then print the results; raise at the end if a file failed.
 
-    If the models were tuned, the files have all trials. `save` writes the model, `kept` are files
+    If the models were tuned, the files have all trials. `models` are to be saved, `kept` are files
     that exist already, and `last` is said at the end.
     """
     check_interrupt()
     results = compare(evaluations) if len(evaluations) > 1 else evaluations[0]
     targets = list(_targets(results, output, data_summary, tuning))
-    written, problems = write_all(targets if save is None else [*targets, save])
+    written, problems = write_all([*targets, *models])
+    if output.as_json:
+        print_json(_record(results, output, tuning))
+        raise_all(problems)
+        return
     if tuning is not None:
         print_trials(console, tuning)
-    _print_scores(console, evaluations, output.metric, output.level)
+    print_scores(console, evaluations, output.metric, output.level)
     if isinstance(results, Comparison):
         _print_comparison(console, results, output.metric, output.level)
     if last:
@@ -152,10 +157,7 @@ def _targets(
 
     def write_numbers() -> None:
         if numbers is not None:
-            record = results.to_dict(level=level)
-            if tuning is not None:
-                record.pop(CHECKSUM)
-                record = sealed({**record, "tuning": to_json(tuning.to_dict())})
+            record = _record(results, output, tuning)
             numbers.parent.mkdir(parents=True, exist_ok=True)
             replace_file(numbers, json.dumps(record).encode())
 
@@ -165,7 +167,27 @@ def _targets(
         yield Target("--out", numbers, write_numbers)
 
 
-def _print_scores(console: Plain, evaluations: list[Evaluation], metric: str, level: float) -> None:
+def _record(
+    results: Comparison | Evaluation, output: Output, tuning: Tuning | None
+) -> dict[str, Any]:
+    """Return all numbers as JSON values, which `--out` writes and `--json` prints."""
+    record = results.to_dict(level=output.level)
+    if tuning is not None:
+        record.pop(CHECKSUM)
+        record = sealed({**record, "tuning": to_json(tuning.to_dict())})
+    return record
+
+
+def scores_of(evaluation: Evaluation, metric: str, level: float) -> dict[str, Any]:
+    """Return mean and tail with their intervals, as JSON values."""
+    found: dict[str, Any] = {"users": evaluation.num_users, "metric": metric, "level": level}
+    for name, share in (("mean", 1.0), ("tail", level)):
+        found[name] = evaluation.tail(metric, share)
+        found[f"{name}_interval"] = list(evaluation.interval(metric, share))
+    return found
+
+
+def print_scores(console: Plain, evaluations: list[Evaluation], metric: str, level: float) -> None:
     """Print mean and tail with their intervals.
 
     Where the tail is zero with every model, it says so, and shows another metric beside it.

@@ -39,14 +39,16 @@ OPTIONS = {
     if each.name != "data"  # an argument
 }
 OPTIONS |= {name: flag(name) for name in ("metric", "objective", "trials", "minutes", "study")}
+OPTIONS |= {name: flag(name) for name in ("checkpoint", "resume", "format")}
 OPTIONS |= {"pick": "--pick", "level": "--tail", "holdout_share": "--share"}
 OPTIONS |= {"min_interactions": "--min-user-interactions"}
 OPTIONS |= {"way to treat duplicates": "--duplicates"}
 NAMES = "|".join(OPTIONS)
+NO_IDS = "|".join(name for name in OPTIONS if name not in ("user", "item"))
 ARGUMENT = re.compile(
-    rf"\b(?P<given>{NAMES})=(?P<value>\S)?"  # level=0
+    rf"\b(?P<given>{NAMES})=(?P<value>[^\s,;])?"  # level=0
     rf"|^(?P<named>{NAMES})(?= is )"  # heldout is 0; ...
-    rf"|(?<=\bunknown )(?P<unknown>{NAMES})(?= ['\"])"  # unknown metric 'recal'
+    rf"|(?<=\bunknown )(?P<unknown>{NO_IDS})(?= ['\"])"  # unknown metric 'recal'
     rf"|(?<=\blower )(?P<lower>{NAMES})\b( or (?P<also>{NAMES})\b)?"  # lower heldout or ...
 )
 
@@ -87,16 +89,30 @@ def run(app: typer.Typer) -> None:
 def _status(app: typer.Typer) -> Any:
     """Run the commands and return the exit code."""
     try:
-        app()
+        return app(prog_name="safecf", standalone_mode=False) or 0
     except SystemExit as end:
         return end.code or 0
     except Exception as error:
         check_interrupt()  # which foreign code may have turned into another error
-        if not isinstance(error, USER_ERRORS):
+        # typer's own class for wrong use depends on its version
+        if hasattr(error, "format_message"):
+            _complain_of_use(error)
+        elif isinstance(error, USER_ERRORS):
+            _complain(as_options(str(error.args[0] if _is_key_error(error) else error)))
+        else:
             raise
-        _complain(as_options(str(error.args[0] if _is_key_error(error) else error)))
         return USER_ERROR
-    return 0
+
+
+def _complain_of_use(error: Any) -> None:
+    """Say what is wrong with the command as it was typed, or show the help if it was empty."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.format_message())
+        return
+    message = " ".join(error.format_message().split()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    command = "safecf" if context is None else context.command_path
+    _complain(f"{message[:1].lower()}{message[1:]}; see {command} --help")
 
 
 def _is_key_error(error: Exception) -> bool:

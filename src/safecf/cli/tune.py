@@ -10,10 +10,13 @@ import typer
 from safecf.cli.command_options import (
     MODELS,
     DataOptions,
+    Json,
+    Quiet,
     SplitOptions,
     check_seed,
     with_records,
 )
+from safecf.cli.completion import metric, one_of
 from safecf.defaults import LEVEL, METRIC
 
 
@@ -28,6 +31,7 @@ class TuneOptions:
             "-m",
             help="A model, with options that are fixed, as in safer2:factors=64. "
             f"Models: {', '.join(MODELS)}.",
+            autocompletion=one_of(MODELS),
         ),
     ]
     trials: Annotated[
@@ -37,12 +41,17 @@ class TuneOptions:
     objective: Annotated[
         str,
         typer.Option(
-            help="What is maximised: mean (over all users), tail (over the worst-off), or both."
+            help="What is maximised: mean (over all users), tail (over the worst-off), or both.",
+            autocompletion=one_of(("mean", "tail", "both")),
         ),
     ] = "both"
     metric: Annotated[
         str | None,
-        typer.Option(help="Metric to maximise, such as recall or ndcg@10.", show_default=METRIC),
+        typer.Option(
+            help="Metric to maximise, such as recall or ndcg@10.",
+            show_default=METRIC,
+            autocompletion=metric,
+        ),
     ] = None
     tail: Annotated[float, typer.Option(help="Share of worst-off users.")] = LEVEL
     range: Annotated[
@@ -55,7 +64,10 @@ class TuneOptions:
     ] = None
     against: Annotated[
         list[str] | None,
-        typer.Option(help="A model to tune in the same way and compare with; may be repeated."),
+        typer.Option(
+            help="A model to tune in the same way and compare with; may be repeated.",
+            autocompletion=one_of(MODELS),
+        ),
     ] = None
     pick: Annotated[
         str,
@@ -75,7 +87,8 @@ class TuneOptions:
     seed: Annotated[int, typer.Option(help="Seed of the models and of the search.")] = 0
     report: Annotated[Path | None, typer.Option(help="Write the tail report, an HTML page.")] = None
     out: Annotated[Path | None, typer.Option(help="Write all numbers as JSON.")] = None
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False
+    quiet: Quiet = False
+    json: Json = False
 
 
 @with_records
@@ -88,17 +101,23 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
     """
     # Imported here, so that the command line starts fast and Ctrl-C works from the start.
     from safecf.cli import inputs, results  # noqa: PLC0415
-    from safecf.cli.output_files import Target, check_targets, input_files  # noqa: PLC0415
+    from safecf.cli.output_files import (  # noqa: PLC0415
+        check_targets,
+        input_files,
+        model_file,
+        model_target,
+    )
     from safecf.cli.running import check_interrupt  # noqa: PLC0415
     from safecf.cli.terminal import Plain  # noqa: PLC0415
-    from safecf.models.files import check_target  # noqa: PLC0415
     from safecf.tuning import parse_range, tune  # noqa: PLC0415
     from safecf.tuning.storage import study_path  # noqa: PLC0415
 
     check_seed("--seed", options.seed)
     metric, cutoffs = results.choose_metric(options.metric, None)
-    output = results.Output(metric, cutoffs, options.tail, options.report, options.out)
-    save = None if options.save is None else check_target(options.save)
+    output = results.Output(
+        metric, cutoffs, options.tail, options.report, options.out, as_json=options.json
+    )
+    save = None if options.save is None else model_file(options.save)
     study = options.study or Path(default_study(data.data[0], options.model))
     study_path(study)  # raises if it cannot be a file
     check_targets([*output.paths, ("--save", save), ("--study", study)], input_files(data))
@@ -135,19 +154,17 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
         output,
         results.describe(made, " ".join(data.data)),
         tuning=found,
-        save=None if save is None else Target("--save", save, lambda: found.best_model.save(save)),
+        models=[] if save is None else [model_target("--save", save, found.best_model)],
         kept=[study],
     )
 
 
 def _candidate(spec: str, seed: int) -> tuple[Any, dict[str, Any]]:
     """Return a model, and None as the range of each option that is fixed."""
-    from safecf.cli.inputs import make_model  # noqa: PLC0415
+    from safecf.cli.inputs import make_unfitted  # noqa: PLC0415
 
-    if spec.endswith(".safetensors"):
-        raise ValueError(f"{spec} is a fitted model; give a model and its options, as in safer2")
     fixed = [setting.partition("=")[0].strip() for setting in spec.partition(":")[2].split(",")]
-    return make_model(spec, seed)[1], {name: None for name in fixed if name}
+    return make_unfitted(spec, seed)[1], {name: None for name in fixed if name}
 
 
 def default_study(data: str, model: str) -> str:

@@ -117,10 +117,10 @@ def make_answers(
 ) -> Answers:
     """Look up all ids; the arguments are those of `Recommender.recommend_frame`, and two more.
 
-    `histories` has users who are computed from it, whatever the model and `user_items` know of
-    them; it is by default these whom the answers are for. A user whom the model does not know is a
-    KeyError, unless `cold` is true: such users are computed from `user_items`, and get the most
-    popular items if they are not in there. If all of them are unknown, that is still an error.
+    Users in `histories` are computed from it, whatever the model and `user_items` know of them;
+    they are the default of `users`. A user whom the model does not know is a KeyError, unless
+    `cold` is true: such users are computed from `user_items`, and get the most popular items if
+    they are not in there. If no user at all is known, that is still an error.
     """
     num_items = model.sizes()[1]
     part_size = max(1, min(ROWS, PAIRS // check_count(N, num_items)))
@@ -177,7 +177,7 @@ def make_answers(
 def select(
     names: Names, size: int, only: ArrayLike | None, without: ArrayLike | None
 ) -> tuple[Indices | None, Indices | None]:
-    """Return the rows to choose from and those to leave out, such as have no id included."""
+    """Return the rows to choose from and those to leave out; rows without an id are left out."""
     chosen, banned = (None if ids is None else names.rows(ids) for ids in (only, without))
     if chosen is None and names.array.size < size:
         unnamed = np.arange(names.array.size, size)
@@ -206,9 +206,11 @@ def _in_arrow(asked: NDArray[Any], known: Names) -> Any:
     """Convert ids of users, some of which are unknown, to the type of the known ones."""
     kind = "strings" if known.array.dtype == object else "integers"
     try:
-        return pa.array(asked.tolist(), type=known.to_arrow().type)
-    except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
+        found = pa.array(asked.tolist(), type=known.to_arrow().type)
+    except (TypeError, ValueError, OverflowError, pa.ArrowException):
+        found = None
+    if found is None or found.null_count:
         raise TypeError(
-            f"users holds ids that are no {kind}, while those of the model are: {problem}; "
-            "convert them"
-        ) from problem
+            f"users holds ids that are no {kind}, as those of the model are; convert them"
+        )
+    return found

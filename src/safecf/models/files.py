@@ -35,7 +35,7 @@ CHECKPOINT = "checkpoint"
 LONGEST_COMPLAINT = 500
 LONGEST_HEADER = 100_000_000  # bytes; safetensors reads no more
 DAMAGED = "it is damaged, or no safetensors file; copy it again, or save the model again"
-ADVICE = {MODEL: "read it with safecf.load", CHECKPOINT: "pass it to fit(resume=...)"}
+ADVICE = {MODEL: "read it with safecf.load", CHECKPOINT: "give it to fit by resume=FILE"}
 
 File = str | os.PathLike[str] | IO[bytes]
 Arrays = dict[str, NDArray[Any]]

@@ -101,7 +101,10 @@ def sort_by_appearance(codes: NDArray[np.int32], ids: IdArray) -> tuple[NDArray[
 
 def asked_ids(ids: ArrayLike) -> NDArray[Any]:
     """Return one id or a list of ids as an array."""
-    return np.atleast_1d(_as_array(ids))
+    found = np.atleast_1d(_as_array(ids))
+    if found.ndim > 1:
+        raise ValueError(f"ids have {found.ndim} dimensions; give one id, or a list of ids")
+    return found
 
 
 def _as_array(ids: ArrayLike) -> NDArray[Any]:

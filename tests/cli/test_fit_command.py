@@ -1,0 +1,165 @@
+"""`safecf fit`, and `--save` of evaluate and compare, as they are typed."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import safecf
+from safecf import IALS, datasets
+from safecf.cli.evaluate import file_name
+
+SMALL = "factors=4,iterations=3"
+COLUMNS = ("--user", "visitor", "--item", "page")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def trained_on(data):
+    return IALS(4, iterations=3, random_state=0).fit(data, show_progress=False)
+
+
+def test_all_data_is_trained_on(run, clicks):
+    code, out, err = run("fit", clicks, *COLUMNS, "-m", f"ials:{SMALL}", "-o", "new/model", "-q")
+    assert (code, err) == (0, "")
+    model = safecf.load("new/model.safetensors")
+    data = datasets.read(clicks, user="visitor", item="page").interactions()
+    np.testing.assert_array_equal(model.item_factors, trained_on(data).item_factors)
+    assert model.user_ids.tolist() == data.user_ids.tolist()
+    assert f"{data.num_users:,} users, {data.num_items:,} items" in out
+    assert "written: new/model.safetensors (" in out
+    assert f"safecf recommend new/model.safetensors {clicks} --user visitor --item page" in out
+
+
+def test_the_default_model_is_safer2(run):
+    assert run("fit", "demo", "-o", "model", "-q")[0] == 0
+    assert isinstance(safecf.load("model.safetensors"), safecf.SAFER2)
+
+
+def test_held_out_users_are_reported_and_not_trained_on(run, clicks):
+    given = (clicks, *COLUMNS, "--heldout", 50, "-q")
+    fitted = run("fit", *given, "-m", f"ials:{SMALL}", "-o", "model", "--json")
+    assert (fitted[0], fitted[2]) == (0, "")
+    record = json.loads(fitted[1])
+    split = datasets.read(clicks, user="visitor", item="page").strong_generalization(heldout=50)
+    test_users = split.user_ids[-50:].tolist()
+    model = safecf.load(record["file"])
+    assert not {*model.user_ids.tolist()} & {*test_users}
+    assert len(model.user_ids) == len(split.user_ids) - 50 == record["users"]
+    code, out, err = run("evaluate", *given, "-m", "model.safetensors", "--out", "numbers.json")
+    assert (code, err) == (0, "")  # without the warning that test users were trained on
+    evaluation = safecf.Evaluation.from_dict(json.loads(Path("numbers.json").read_text()))
+    assert record["heldout"]["tail"] == pytest.approx(evaluation.tail("recall@20", 0.3))
+    assert record["heldout"]["users"] == 50
+    _, out, _ = run("fit", *given, "-m", f"ials:{SMALL}", "-o", "model")
+    assert f"{evaluation.tail('recall@20', 0.3):.4f}" in out
+
+
+def test_a_split_is_trained_on_as_a_whole(run, clicks):
+    assert run("data", "split", clicks, *COLUMNS, "--out", "split", "--heldout", 50)[0] == 0
+    assert run("fit", "split", "-m", f"ials:{SMALL}", "-o", "model", "-q")[0] == 0
+    model = safecf.load("model.safetensors")
+    assert model.item_ids[0].startswith("page ")
+    assert model.shape[0] == safecf.split.read("split").user_ids.size
+
+
+def test_an_interrupted_training_goes_on(run, clicks, monkeypatch):
+    command = ("fit", clicks, *COLUMNS, "-m", "ials:factors=4,iterations=6", "-o", "model", "-q")
+    again = ("--checkpoint", "run", "--resume", "run")
+    epochs = []
+
+    def interrupt(*_):
+        epochs.append(0)
+        if len(epochs) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("safecf.cli.running.check_interrupt", interrupt)
+        code, out, err = run(*command, *again)
+    assert (code, out) == (130, "")
+    assert "interrupted; to go on, add --checkpoint run.safetensors --resume run.safetensors" in err
+    assert not os.path.exists("model.safetensors")
+    assert run(*command, *again)[0] == 0
+    resumed = safecf.load("model.safetensors")
+    assert run(*command)[0] == 0
+    whole = safecf.load("model.safetensors")
+    np.testing.assert_array_equal(resumed.item_factors, whole.item_factors)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "missing option '--out' / '-o'; see safecf fit --help"),
+        (["-o", "."], "'.' does not name a file; give a path such as 'model.safetensors'"),
+        (["-o", "m", "-m", "m.safetensors"], "is a fitted model; give a model and its options"),
+        (["-o", "m", "-m", "safer"], "did you mean 'safer2'"),
+        (["-o", "m", "-m", "ease", "--checkpoint", "c"], "EASE has no checkpoints; leave out"),
+        (["-o", "m", "--resume", "c"], "--resume c: there is no such file; leave it out"),
+        (["-o", "m", "--checkpoint", "m"], "--out m.safetensors and --checkpoint m.safetensors"),
+        (["-o", "m", "--checkpoint", "no/c"], "there is no folder no; create it first"),
+        (["-o", "m", "--heldout", "0"], "--heldout 0; hold out at least 1"),
+        (["-o", "m", "--split-seed", "3"], "--split-seed is for held-out users; add --heldout"),
+        (["-o", "m", "--metric", "recall"], "--metric is for held-out users; add --heldout"),
+        (["-o", "m", "--heldout", "9", "--tail", "3"], "--tail 3 has to be a share"),
+        (["-o", "m", "--seed", "-1"], "--seed -1 has to be at least 0"),
+        (["-o", "m", "--seed", "x"], "invalid value for '--seed'"),
+        (["-o", "m", "--sead", "1"], "no such option: --sead"),
+    ],
+)
+def test_bad_input_is_one_line(run, tmp_path, arguments, message):
+    code, out, err = run("fit", "demo", "-q", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("safecf: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_is_no_data(run):
+    code, _, err = run("fit", "model.safetensors", "-o", "m")
+    assert code == 2
+    assert "'model.safetensors' is a model, not data; give the interactions" in err
+
+
+def test_evaluate_saves_what_it_has_trained(run, clicks):
+    given = (clicks, *COLUMNS, "--heldout", 50, "-q")
+    code, first, err = run("evaluate", *given, "-m", f"ials:{SMALL}", "--save", "new/mine")
+    assert (code, err) == (0, "")
+    assert "written: new/mine.safetensors" in first
+    split = datasets.read(clicks, user="visitor", item="page").strong_generalization(heldout=50)
+    found = safecf.load("new/mine").item_factors
+    np.testing.assert_array_equal(found, trained_on(split.training).item_factors)
+
+
+def test_compare_saves_into_a_folder(run, clicks):
+    given = (clicks, *COLUMNS, "--heldout", 50, "-q")
+    models = ("-m", f"ials:{SMALL}", "-m", "ials:factors=5,iterations=2", "-m", "ease")
+    code, out, err = run("compare", *given, *models, "--save", "models")
+    assert (code, err) == (0, "")
+    names = ["ials-factors-4-iterations-3", "ials-factors-5-iterations-2", "ease"]
+    assert sorted(os.listdir("models")) == sorted(f"{name}.safetensors" for name in names)
+    assert safecf.load("models/ials-factors-5-iterations-2").factors == 5
+    assert all(f"written: models/{name}.safetensors" in out for name in names)
+    saved = ("-m", "models/ease.safetensors", "-m", f"safer2:{SMALL}")
+    assert run("compare", *given, *saved, "--save", "others")[0] == 0
+    assert os.listdir("others") == ["safer2.safetensors"]
+    code, _, err = run("compare", *given, *models, "--save", "models/ease.safetensors")
+    assert (code, "is a file; give a folder for 3 models" in err) == (2, True)
+    code, _, err = run("evaluate", *given, "-m", "models/ease.safetensors", "--save", "again")
+    assert (code, "nothing is trained that --save could save" in err) == (2, True)
+    code, _, err = run("evaluate", *given, "-m", "ials", "--save", "x", "--repeats", 2)
+    assert (code, "--save has no one model to save where --repeats trains several" in err) == (
+        2,
+        True,
+    )
+
+
+def test_files_of_models_have_their_names():
+    assert file_name("IALS (factors=8) #2") == "ials-factors-8-2.safetensors"
+    assert file_name("SAFER2") == "safer2.safetensors"

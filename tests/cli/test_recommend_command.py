@@ -1,0 +1,204 @@
+"""`safecf recommend` and `safecf similar`, as they are typed."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import safecf
+from safecf import IALS, datasets
+from safecf.cli.command_options import DataOptions
+from safecf.cli.id_lists import read_ids
+
+COLUMNS = ("--user", "visitor", "--item", "page")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def data(clicks):
+    return datasets.read(clicks, user="visitor", item="page").interactions()
+
+
+@pytest.fixture
+def model(data):
+    """Return a model, saved as m.safetensors."""
+    trained = IALS(4, iterations=3, random_state=0).fit(data, show_progress=False)
+    trained.save("m.safetensors")
+    return trained
+
+
+def answers(path):
+    return pyarrow.parquet.read_table(path).to_pylist()
+
+
+def test_all_users_get_what_the_library_answers(run, clicks, model, data):
+    code, out, err = run(
+        "recommend", "m.safetensors", clicks, *COLUMNS, "-q", "-o", "new/r.parquet"
+    )
+    assert (code, err) == (0, "")
+    assert answers("new/r.parquet") == model.recommend_frame(user_items=data).to_pylist()
+    assert "3,000 recommendations for 300 users" in out
+    assert "written: new/r.parquet (" in out
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.jsonl", "r.csv.gz", "r.jsonl.gz"])
+def test_the_suffix_is_the_format(run, clicks, model, data, name):
+    given = ("--users", "3", "--json", "-q")
+    code, out, _ = run("recommend", "m.safetensors", clicks, *COLUMNS, *given, "-o", name)
+    assert code == 0
+    assert json.loads(out)["rows"] == 10
+    with pa.input_stream(name, compression="detect") as file:
+        content = file.read()
+    rows = model.recommend_frame([3], user_items=data).to_pylist()
+    if ".jsonl" in name:
+        items = [json.loads(line)["item"] for line in content.splitlines()]
+    else:
+        items = pyarrow.csv.read_csv(pa.BufferReader(content))["item"].to_pylist()
+    assert items == [row["item"] for row in rows]
+
+
+def test_a_few_users_are_shown(run, clicks, model, data):
+    Path("ids.txt").write_text("4\n5\n")
+    some = ("--users", "3", "--users", "ids.txt", "-n", "2")
+    code, out, err = run("recommend", "m.safetensors", clicks, *COLUMNS, *some)
+    assert (code, err) == (0, "")
+    rows = model.recommend_frame([3, 4, 5], 2, user_items=data).to_pylist()
+    shown = [line for line in out.splitlines() if line.startswith("│")]
+    assert len(shown) == len(rows) == 6
+    for line, row in zip(shown, rows, strict=True):
+        assert f"│ {row['item']} " in line
+        assert f"{row['score']:.4f} │" in line
+    code, out, _ = run("recommend", "m.safetensors", clicks, *COLUMNS, *some, "--json")
+    assert json.loads(out) == rows
+
+
+def test_unknown_users_get_popular_items(run, clicks, model):
+    code, out, err = run(
+        "recommend", "m.safetensors", clicks, *COLUMNS, "--users", "3", "--users", "9999", "-n", "2"
+    )
+    assert (code, err) == (0, "")
+    assert "9999 (popular)" in out
+    assert "3 (popular)" not in out
+
+
+def test_blocked_and_allowed_items(run, clicks, model):
+    common = ("recommend", "m.safetensors", clicks, *COLUMNS, "--users", "3", "--json")
+    first = [row["item"] for row in json.loads(run(*common)[1])]
+    pyarrow.parquet.write_table(pa.table({"page": first[:5]}), "blocked.parquet")
+    code, out, err = run(*common, "--block", "blocked.parquet", "--block", "nothing")
+    assert code == 0
+    assert "--block: 1 of 6 ids are unknown to the model and left out, such as 'nothing'" in err
+    assert not {row["item"] for row in json.loads(out)} & {*first[:5]}
+    Path("allowed.csv").write_text("page\n" + "".join(f"{item}\n" for item in first[:5]))
+    code, out, err = run(*common, "--allow", "allowed.csv")
+    assert (code, err) == (0, "")
+    assert [row["item"] for row in json.loads(out)] == first[:5]
+
+
+def test_histories_are_folded_in(run, clicks, model):
+    rows = "".join(f"new,page {item}\n" for item in (1, 2, 3))
+    Path("today.csv").write_text(f"visitor,page\n{rows}")
+    given = ("--histories", "today.csv", *COLUMNS)
+    data = safecf.Interactions.from_csv("today.csv", user="visitor", item="page")
+    expected = model.recommend_frame(user_items=data, recalculate_user=True).to_pylist()
+    code, out, err = run("recommend", "m.safetensors", *given, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == expected
+
+
+def test_seen_items_may_be_wanted(run, clicks, model, data):
+    common = ("recommend", "m.safetensors", "--users", "3", "--seen", "--json")
+    code, out, err = run(*common)
+    assert (code, err) == (0, "")
+    expected = model.recommend_frame([3], filter_already_liked_items=False)
+    assert json.loads(out) == expected.to_pylist()
+
+
+def test_similar_items_and_users(run, model):
+    items = [str(each) for each in model.item_ids[:2]]
+    code, out, err = run("similar", "m.safetensors", *items, "-n", "3", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == model.similar_items_frame(items, 3).to_pylist()
+    code, out, err = run("similar", "m.safetensors", *items, "-n", "3")
+    assert (code, err) == (0, "")
+    assert all(f"│ {item} " in out for item in items)
+    code, out, _ = run("similar", "m.safetensors", "7", "--users", "-o", "new/s.jsonl.gz")
+    assert (code, "written: new/s.jsonl.gz" in out) == (0, True)
+    with pa.input_stream("new/s.jsonl.gz", compression="detect") as file:
+        found = [json.loads(line) for line in file.read().splitlines()]
+    assert [row["similar"] for row in found] == (
+        model.similar_users_frame([7]).column("similar").to_pylist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["m.safetensors"], "all users are too many to show; give some by --users, or a file"),
+        (["m.safetensors", "--users", "3"], "what the users have already is not given; add the"),
+        (["m.safetensors", "--users", "x", "--seen"], "--users 'x' is no file, and no id either"),
+        (["m.safetensors", "--users", "99999", "--seen"], "unknown user 99999"),
+        (["m.safetensors", "{data}", "-o", "r.txt"], "--out r.txt says no format; end it in .parq"),
+        (["m.safetensors", "{data}", "-o", "{data}"], "is an input of this command"),
+        (["no.safetensors", "{data}", "-o", "r.csv"], "no.safetensors"),
+        (["{data}", "{data}", "-o", "r.csv"], "clicks.parquet: it is damaged, or no safetensors"),
+        (["m.safetensors", "{data}", "-o", "r.csv", "-n", "0"], "--number 0 has to be at least 1"),
+        (["m.safetensors", "no.csv", "-o", "r.csv"], "no.csv: there is no such file"),
+        (
+            ["m.safetensors", "{data}", "--users", "3", "--block", "a", "--allow", "b"],
+            "--block and --allow exclude each other",
+        ),
+        (
+            ["m.safetensors", "{data}", "--users", "3", "--block", "nothing"],
+            "unknown id of --block 'nothing'",
+        ),
+        (["m.safetensors", "--histories", "no.csv"], "no.csv: there is no such file"),
+        (["m.safetensors", "--histories", "m.safetensors"], "is a model, not data"),
+    ],
+)
+def test_bad_input_is_one_line(run, clicks, model, tmp_path, arguments, message):
+    before = sorted(tmp_path.iterdir())
+    given = [each.format(data=clicks) for each in arguments]
+    code, out, err = run("recommend", *given, *COLUMNS, "-q")
+    assert (code, out) == (2, "")
+    assert err.startswith("safecf: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["m.safetensors"], "missing argument"),
+        (["m.safetensors", "nothing"], "unknown item 'nothing': 80 are known, the first is"),
+        (["m.safetensors", "x", "--users"], "no id either: the model's ids are integers"),
+        (["m.safetensors", "page 1", "-n", "0"], "--number 0 has to be at least 1"),
+        (["m.safetensors", "page 1", "-o", "m.safetensors"], "says no format"),
+    ],
+)
+def test_bad_input_of_similar_is_one_line(run, model, arguments, message):
+    code, out, err = run("similar", *arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_lists_of_ids(tmp_path, model):
+    Path("empty.txt").write_text("\n\n")
+    options = DataOptions([], item="page")
+    with pytest.raises(ValueError, match="--block: there are no ids; give ids, or files"):
+        read_ids("--block", ["empty.txt"], "item", options, model.item_ids)
+    Path("latin.txt").write_bytes(b"\xe9t\xe9\n")
+    with pytest.raises(ValueError, match=r"latin.txt: it is not written in UTF-8 \(byte 0\)"):
+        read_ids("--block", ["latin.txt"], "item", options, model.item_ids)
+    Path("numbers.txt").write_text("7\r\n 8\n7")
+    assert read_ids("--users", ["numbers.txt"], "user", options, model.user_ids).tolist() == [7, 8]
+    assert read_ids("--users", ["5"], "user", options, None).tolist() == [5]

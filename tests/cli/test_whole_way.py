@@ -1,0 +1,94 @@
+"""A new user's whole way: from a Parquet file with string ids to recommendations in a file."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import safecf
+from safecf.data.datasets.synthetic import synthetic
+
+COLUMNS = ("--user", "reader", "--item", "book")
+
+
+@pytest.fixture
+def loans(tmp_path, monkeypatch):
+    """Return a Parquet file of loans, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    pairs = synthetic(400, 90, 8000, tastes=3).matrix.tocoo()
+    order = np.random.default_rng(0).permutation(pairs.nnz)
+    columns = {
+        "reader": [f"reader-{user:03}" for user in pairs.row[order]],
+        "book": [f"Book {item:02}, vol. 1" for item in pairs.col[order]],
+    }
+    pyarrow.parquet.write_table(pa.table(columns), "loans.parquet")
+    return "loans.parquet"
+
+
+def test_from_a_file_to_recommendations(run, loans):
+    def done(*arguments):
+        """Run a command, which has to succeed and to be silent on stderr; return what it prints."""
+        code, out, err = run(*arguments)
+        assert (code, err) == (0, ""), arguments
+        return out
+
+    summary = json.loads(done("data", "summary", loans, *COLUMNS, "--json"))
+    data = safecf.Interactions.from_parquet(loans, user="reader", item="book")
+    assert [summary[name] for name in ("users", "items", "interactions")] == [
+        data.num_users,
+        data.num_items,
+        data.nnz,
+    ]
+
+    tuned = json.loads(
+        done(
+            "tune", loans, *COLUMNS, "-m", "safer2:factors=8,iterations=4", "--trials", 3,
+            "--heldout", 60, "-q", "--json",
+        )
+    )  # fmt: skip
+    (search,) = tuned["tuning"]["searches"]
+    assert len(search["trials"]) == 3
+    best = search["trials"][search["best"]]["options"]
+    options = {"factors": 8, "iterations": 4} | {
+        name: value for name, value in best.items() if name in search["ranges"]
+    }
+    spec = "safer2:" + ",".join(f"{name}={value}" for name, value in options.items())
+
+    out = done(
+        "compare", loans, *COLUMNS, "-m", "ials:factors=8", "-m", spec, "--heldout", 60, "-q",
+        "--report", "report.html", "--save", "models",
+    )  # fmt: skip
+    assert "compared with IALS" in " ".join(out.split())
+    assert "</html>" in Path("report.html").read_text()
+    assert sorted(path.name for path in Path("models").iterdir()) == [
+        "ials.safetensors",
+        "safer2.safetensors",
+    ]
+
+    fitted = json.loads(
+        done("fit", loans, *COLUMNS, "-m", spec, "-o", "model.safetensors", "-q", "--json")
+    )
+    assert (fitted["users"], fitted["items"]) == (data.num_users, data.num_items)
+
+    written = json.loads(
+        done(
+            "recommend", "model.safetensors", loans, *COLUMNS, "-n", 5, "-o", "best.parquet", "-q",
+            "--json",
+        )
+    )  # fmt: skip
+    assert (written["users"], written["cold_users"]) == (data.num_users, 0)
+    found = pyarrow.parquet.read_table("best.parquet").to_pylist()
+    assert len(found) == written["rows"] == 5 * data.num_users
+    had = {*zip(data.user_ids[data.to_csr().nonzero()[0]],
+                data.item_ids[data.to_csr().nonzero()[1]], strict=True)}  # fmt: skip
+    assert not had & {(row["user"], row["item"]) for row in found}
+    model = safecf.load("model.safetensors")
+    assert model.recommend_frame(["reader-007"], 5, user_items=data).to_pylist() == [
+        row for row in found if row["user"] == "reader-007"
+    ]
+
+    similar = json.loads(done("similar", "model.safetensors", found[0]["item"], "-n", 3, "--json"))
+    assert similar[0]["similar"] == found[0]["item"]
