@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 import safecf
-from safecf import IALS, datasets
+from safecf import EASE, IALS, datasets
 from safecf.cli.command_options import DataOptions
 from safecf.cli.id_lists import read_ids
 
@@ -119,6 +119,13 @@ def test_seen_items_may_be_wanted(run, clicks, model, data):
     assert (code, err) == (0, "")
     expected = model.recommend_frame([3], filter_already_liked_items=False)
     assert json.loads(out) == expected.to_pylist()
+
+
+def test_models_that_store_no_users_need_the_data(run, data):
+    EASE().fit(data, show_progress=False).save("ease.safetensors")
+    code, out, err = run("recommend", "ease.safetensors", "--users", "3", "--seen")
+    assert (code, out) == (2, "")
+    assert err == "safecf: EASE computes users from what they have; add the data, or --histories\n"
 
 
 def test_similar_items_and_users(run, model):

@@ -114,12 +114,18 @@ def recommend(options: RecommendOptions, data: KnownData) -> None:
     lists = [*(options.users or []), *(options.block or []), *(options.allow or [])]
     files = [str(options.model), *lists, *(options.histories or [])]
     check_targets([("--out", out)], input_files(data, files))
-    if not data.data and not options.histories and (options.recalculate or not options.seen):
+    without = not data.data and not options.histories
+    if without and (options.recalculate or not options.seen):
         raise ValueError(
             "what the users have already is not given; add the data, as in safecf recommend "
             f"{shlex.quote(str(options.model))} clicks.parquet, or --seen to recommend that, too"
         )
     model = _load(options.model)
+    if without and model.needs_histories:
+        raise ValueError(
+            f"{type(model).__name__} computes users from what they have; add the data, or "
+            "--histories"
+        )
     chosen = _selection(model, options, data)
     known, histories = _interactions(data), _histories(data, options.histories)
     check_interrupt()
