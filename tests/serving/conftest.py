@@ -1,0 +1,42 @@
+"""Small fitted models with ids, and files of them."""
+
+import numpy as np
+import pytest
+
+from safecf.data.datasets.synthetic import synthetic
+from safecf.data.matrices.interactions import Interactions
+from safecf.models import IALS, SAFER2
+
+USERS, ITEMS = 200, 60
+
+
+def named(seed=0, users=USERS, items=ITEMS):
+    """Return interactions with strings as ids; user 0 and item 0 have none."""
+    matrix = synthetic(users, items, users * 12, tastes=4, seed=seed).matrix.tolil()
+    matrix[0] = 0
+    matrix[:, 0] = 0
+    return Interactions.from_csr(
+        matrix.tocsr(),
+        user_ids=[f"user {each}" for each in range(users)],
+        item_ids=[f"item {each}" for each in range(items)],
+    )
+
+
+def fit(kind=SAFER2, seed=0, **options):
+    chosen = {"factors": 8, "iterations": 3, "random_state": seed} | options
+    return kind(**chosen).fit(named(seed), show_progress=False)
+
+
+@pytest.fixture(scope="session")
+def model():
+    return fit()
+
+
+@pytest.fixture(scope="session")
+def baseline():
+    return fit(IALS, seed=0)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
