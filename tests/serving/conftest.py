@@ -1,6 +1,8 @@
 """Small fitted models with ids, and files of them."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from safecf.data.datasets.synthetic import synthetic
@@ -8,6 +10,7 @@ from safecf.data.matrices.interactions import Interactions
 from safecf.models import IALS, SAFER2
 
 USERS, ITEMS = 200, 60
+WORDS = ("Café", "River", "Machine", "Orchard", "Signal")
 
 
 def named(seed=0, users=USERS, items=ITEMS):
@@ -40,3 +43,19 @@ def baseline():
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory, model, baseline):
+    """Return a folder with the files of a model, a baseline, and titles."""
+    place = tmp_path_factory.mktemp("served")
+    model.save(place / "model.safetensors")
+    baseline.save(place / "baseline.safetensors")
+    titles = {
+        "item": [f"item {each}" for each in range(ITEMS)],
+        "title": [f"The {WORDS[each % 5]} of Number {each}" for each in range(ITEMS)],
+        "genres": [[WORDS[each % 5], WORDS[each % 3]] for each in range(ITEMS)],
+        "year": [1950 + each for each in range(ITEMS)],
+    }
+    pa.parquet.write_table(pa.table(titles), place / "titles.parquet")
+    return place

@@ -10,6 +10,7 @@ from safecf.cli import end_interrupted
 from safecf.cli.data import app as data
 from safecf.cli.demo import demo
 from safecf.cli.evaluate import compare, evaluate
+from safecf.cli.serve import serve
 from safecf.cli.tune import tune
 
 
@@ -41,6 +42,7 @@ app.command()(demo)
 app.command()(evaluate)
 app.command()(compare)
 app.command()(tune)
+app.command()(serve)
 app.add_typer(data, name="data")
 
 

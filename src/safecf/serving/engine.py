@@ -82,7 +82,7 @@ class Engine:
         self.num_items = items
         # items that a partial fit has added without an id cannot be named, nor recommended
         self._unnamed = np.arange(len(self.items), items) if len(self.items) < items else None
-        self._popularity = resized(model.item_popularity, items)
+        self.popularity = resized(model.item_popularity, items)
         self._alone: dict[type, Callable[[Any], Answer]] = {
             Similar: self._similar,
             Explain: self._explain,
@@ -196,7 +196,7 @@ class Engine:
                 return [problem]
             return [answer for each in queries for answer in self._recommend([each])]
         # the scores of a user of whom nothing is known are the shares of users who have the items
-        popular = ((self._popularity[ids] == scores) | (ids < 0)).all(axis=1) & (ids[:, 0] >= 0)
+        popular = ((self.popularity[ids] == scores) | (ids < 0)).all(axis=1) & (ids[:, 0] >= 0)
         rows = zip(queries, ids.tolist(), scores.tolist(), popular.tolist(), strict=True)
         return [self._ranked(*row) for row in rows]
 
