@@ -8,6 +8,7 @@ import pytest
 from safecf.data.datasets.synthetic import synthetic
 from safecf.data.matrices.interactions import Interactions
 from safecf.models import IALS, SAFER2
+from tests.serving.service import separate
 
 USERS, ITEMS = 200, 60
 WORDS = ("Café", "River", "Machine", "Orchard", "Signal")
@@ -59,3 +60,9 @@ def folder(tmp_path_factory, model, baseline):
     }
     pa.parquet.write_table(pa.table(titles), place / "titles.parquet")
     return place
+
+
+@pytest.fixture
+def process():
+    """Return what runs `safecf serve` in a process of its own."""
+    return separate

@@ -2,6 +2,9 @@
 
 import http.client
 import json
+import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -82,3 +85,43 @@ def running(*files, **options):
         thread.join(PATIENCE)
         listener.close()
     assert not thread.is_alive()
+
+
+@dataclass
+class Process(Running):
+    """A service in a process of its own; `server` is the process."""
+
+    @property
+    def pid(self):
+        return self.server.pid
+
+    def end(self, number=signal.SIGTERM):
+        """Send a signal; return the exit code, and what is left of stderr."""
+        self.server.send_signal(number)
+        _, rest = self.server.communicate(timeout=PATIENCE)
+        return self.server.returncode, rest
+
+
+@contextmanager
+def separate(*arguments):
+    """Run `safecf serve` in a process of its own, on any free port."""
+    start = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    command = [sys.executable, "-c", start + "from safecf.cli import main; main()", "serve"]
+    process = subprocess.Popen(
+        [*command, *map(str, arguments), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    found = None
+    try:
+        line = process.stderr.readline()
+        assert "http://127.0.0.1:" in line, line + process.stderr.read()
+        found = Process(int(line.split("http://127.0.0.1:")[1].split()[0]), process, None)
+        yield found
+    finally:
+        for client in found.clients if found else ():
+            client.close()
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=PATIENCE)

@@ -19,7 +19,7 @@ from safecf.models import by_ids, files
 from safecf.models.callbacks import Callback
 from safecf.models.changes import Changes
 from safecf.models.derived import Derived
-from safecf.models.options import check_options
+from safecf.models.options import check_options, parameters
 from safecf.models.popularity import resized
 from safecf.models.ranking import Ids, Scores
 
@@ -254,7 +254,7 @@ class Recommender(ABC):
 
     def get_params(self) -> dict[str, Any]:
         """Return the constructor's arguments and their values."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: getattr(self, name) for name in parameters(type(self))}
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters

@@ -90,19 +90,22 @@ class Protocol(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """uvicorn, which on SIGTERM first asks clients to close their connections, for half a second.
+    """uvicorn, which ends in two steps, so that no request of an open connection gets lost.
 
-    So no request gets lost that comes just before the end. SIGHUP reloads the files.
+    On SIGTERM it stops to listen, and for half a second all answers ask clients to close their
+    connections; then those that are still open are closed. SIGHUP reloads the files.
     """
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
         self.interrupted = False
+        self._sockets: list[socket.socket] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, also to SIGHUP."""
         await super().startup(sockets)
+        self._sockets = sockets or []
         if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGHUP"):
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGHUP, self._reload)
@@ -112,7 +115,7 @@ class Server(uvicorn.Server):
         thread.start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Ask clients to close their connections, then end; end at once if asked again."""
+        """Begin to end; end at once if asked again."""
         self.interrupted = sig == signal.SIGINT
         if self._service.draining:
             self.should_exit = self.force_exit = True
@@ -122,6 +125,10 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Return whether it is time to end; called ten times a second."""
         if self._service.draining and not self.should_exit:
+            for server in self.servers:
+                server.close()
+            for each in self._sockets:
+                each.close()
             await asyncio.sleep(DRAIN)
             self.should_exit = True
         return await super().on_tick(counter)
