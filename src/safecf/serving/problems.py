@@ -27,14 +27,13 @@ SAYS = {
     409: "A file cannot be read; the old models stay.",
     413: "The body is too long.",
     415: "The body is not declared to be JSON.",
-    422: "The request does not fit the schema.",
-    501: "The model cannot do this.",
+    422: "The request does not fit the schema, or the model cannot answer it.",
     503: "Too many requests are waiting.",
 }
 STATUS: dict[type[Exception], int] = {
     UnknownIdError: 404,
     BusyError: 503,
-    NotImplementedError: 501,
+    NotImplementedError: 422,
     TimeoutError: 408,
     ValueError: 422,
 }

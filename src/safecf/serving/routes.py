@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
 from pydantic import BaseModel
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from safecf.serving import problems
 from safecf.serving.bodies import Body, Contributions, Items, make_bodies
@@ -78,7 +78,7 @@ def add_facts(app: FastAPI, service: Service) -> None:
             state = {"status": state["status"]}
         return _answered(state, 503 if service.draining else 200)
 
-    @app.get("/metrics", responses=problems.documented(401))
+    @app.get("/metrics", response_class=PlainTextResponse, responses=problems.documented(401))
     async def metrics() -> Response:
         """Counts and times, as Prometheus reads them."""
         text = service.metrics.text(service.gauges())
@@ -140,7 +140,7 @@ def _post(
         response_model=None,
         responses={
             **({} if answer is None else {200: {"model": answer}}),
-            **problems.documented(400, 401, 404, 408, 413, 415, 422, 501, 503),
+            **problems.documented(400, 401, 404, 408, 413, 415, 422, 503),
         },
         openapi_extra={"requestBody": {"required": True, "content": content}},
     )(endpoint)
