@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from safecf.data.splits.held_out import Split
     from safecf.models import Recommender
 
+MODEL_FILES = {"SAFER2": "safer2.safetensors", "iALS": "ials.safetensors"}
+TITLES = "titles.parquet"
 SPLIT = SplitOptions(heldout=1000)
 # Both are from docs/results/demo.md, which `python -m benchmarks demo` writes: the seed with the
 # median lift of the worst-off, and how typical it is.
@@ -39,10 +41,20 @@ def make_models(seed: int) -> dict[str, "Recommender"]:
     return {name: kind(random_state=seed) for name, kind in named.items()}
 
 
+def write_titles(path: Path) -> None:
+    """Write invented titles of the demo's items."""
+    import pyarrow.parquet  # noqa: PLC0415
+
+    from safecf.data.datasets.synthetic import synthetic  # noqa: PLC0415
+    from safecf.data.datasets.titles import invent_titles  # noqa: PLC0415
+
+    pyarrow.parquet.write_table(invent_titles(synthetic("demo", seed=DATA_SEED)), path)
+
+
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for report.html and results.json.")] = Path(
-        "safecf-demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the report, the numbers, the models and the titles.")
+    ] = Path("safecf-demo"),
     seed: Annotated[int, typer.Option(help="Seed of the models.")] = 0,
 ) -> None:
     """Train iALS, ERM-MF and SAFER2 on synthetic users, and compare their worst-off users."""
@@ -60,11 +72,21 @@ def demo(
         out / "results.json",
         settings=SPLIT.settings() | {"command": results.command_line()},
     )
-    check_targets(output.paths)
+    kept = [out / name for name in (*MODEL_FILES.values(), TITLES)]
+    check_targets([*output.paths, *(("--out", path) for path in kept)])
     console = Plain()
     split = make_split(DATA_SEED)
     facts = results.describe(split, f"synthetic, shape 'demo', seed {DATA_SEED}")
     console.print(", ".join(f"{name}: {value}" for name, value in facts.items()))
-    evaluations = results.train_and_evaluate(make_models(seed), split, output)
+    models = make_models(seed)
+    evaluations = results.train_and_evaluate(models, split, output)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, file in MODEL_FILES.items():
+        models[name].save(out / file)
+    write_titles(out / TITLES)
     facts["how typical"] = TYPICAL
-    results.finish(console, evaluations, output, facts, last=TYPICAL)
+    results.finish(console, evaluations, output, facts, kept=kept, last=TYPICAL)
+    console.line_of(
+        f"to try it in the browser: safecf serve {out / MODEL_FILES['SAFER2']} --baseline "
+        f"{out / MODEL_FILES['iALS']} --items {out / TITLES} --evaluation {out / 'results.json'}"
+    )

@@ -67,6 +67,9 @@ def load(settings: Settings, generation: int = 1) -> Loaded:
     facts = None
     if settings.items is not None:
         facts = read_facts(settings.files["items"], first.items.ids)
+        for place, item in enumerate(first.items.ids):
+            if item in facts:
+                facts[item]["popularity"] = round(float(first.popularity[place]), 6)
     evaluation = None
     if settings.evaluation is not None:
         evaluation = read_curves(settings.files["evaluation"])

@@ -23,7 +23,8 @@ class Settings:
         File of another model of the same items, to compare with.
     items
         Parquet or CSV file with a row per item: its id in the column `item` or `id`, its `title`,
-        and whatever else is to be shown, such as `genres`.
+        and whatever else is to be shown, such as `genres`. Answers then have these facts, and the
+        `popularity` of items: the share of the training users who have them.
     evaluation
         What `safecf evaluate --out` or `safecf compare --out` has written, for the tail curves.
     host, port
