@@ -18,7 +18,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 # the page has no data in it, and /health tells strangers no more than whether it answers
-OPEN = {"/", "/page.css", "/page.js", "/icon.svg", "/health"}
+OPEN = {"/", "/page.css", "/page.js", "/tail.js", "/icon.svg", "/health"}
 LINGER = 2.0  # seconds in which the rest of a refused body is read, so that the answer arrives
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),

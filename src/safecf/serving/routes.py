@@ -19,6 +19,7 @@ STATIC = {
     "/": ("page.html", "text/html; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/tail.js": ("tail.js", "text/javascript; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 QUESTIONS = ("/recommend", "/similar", "/explain", "/items", "/search", "/about")
