@@ -11,6 +11,7 @@ from safecf.models import IALS, SAFER2
 from tests.serving.service import separate
 
 USERS, ITEMS = 200, 60
+HOSTILE = "<img src=x onerror=alert(1)> & </script>\u202e"
 WORDS = ("Café", "River", "Machine", "Orchard", "Signal")
 
 
@@ -54,7 +55,8 @@ def folder(tmp_path_factory, model, baseline):
     baseline.save(place / "baseline.safetensors")
     titles = {
         "item": [f"item {each}" for each in range(ITEMS)],
-        "title": [f"The {WORDS[each % 5]} of Number {each}" for each in range(ITEMS)],
+        "title": [f"The {WORDS[each % 5]} of Number {each}" for each in range(ITEMS - 1)]
+        + [HOSTILE],
         "genres": [[WORDS[each % 5], WORDS[each % 3]] for each in range(ITEMS)],
         "year": [1950 + each for each in range(ITEMS)],
     }

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from safecf.models import SAFER2
 from safecf.serving.engine import Engine
 from safecf.serving.requests import Recommend, Similar
 from tests.serving.conftest import ITEMS, USERS
@@ -55,6 +56,19 @@ def test_known_users_and_similar_items(client, model):
     assert listed(client.post("/similar", item="item 9", k=4)) == list(
         zip(similar.ids, similar.scores, strict=True)
     )
+
+
+@pytest.mark.skipif(not hasattr(SAFER2, "explain"), reason="models cannot explain yet")
+def test_explanations_add_up_to_the_score_of_the_recommendation(client):
+    history = ["item 5", "item 6", "item 7"]
+    best = client.post("/recommend", history=history, k=1).json["items"][0]
+    found = client.post("/explain", item=best["id"], history=[*history, "zzz"]).json
+    assert found["item"]["id"] == best["id"]
+    assert found["unknown"] == ["zzz"]
+    assert sorted(each["id"] for each in found["items"]) == history
+    parts = [each["score"] for each in found["items"]]
+    assert parts == sorted(parts, reverse=True)
+    assert sum(parts) == pytest.approx(found["score"]) == pytest.approx(best["score"], rel=1e-4)
 
 
 def test_without_a_history_the_popular_items_are_flagged(client):

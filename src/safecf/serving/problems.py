@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from safecf.errors import ModelFitError
 from safecf.serving.batching import BusyError
 from safecf.serving.requests import UnknownIdError
 from safecf.texts import visible
@@ -35,6 +36,7 @@ STATUS: dict[type[Exception], int] = {
     BusyError: 503,
     NotImplementedError: 422,
     TimeoutError: 408,
+    ModelFitError: 422,  # a history whose weights are too extreme
     ValueError: 422,
 }
 

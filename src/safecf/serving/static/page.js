@@ -11,6 +11,7 @@
     for (const [key, value] of Object.entries(attributes)) {
       if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
       else if (key.startsWith("--")) element.style.setProperty(key, value);
+      else if (key.startsWith("aria-") && value !== null && value !== undefined) element.setAttribute(key, String(value));
       else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, value === true ? "" : value);
     }
     element.append(...children.filter((each) => each !== null && each !== undefined));
@@ -51,16 +52,17 @@
   // Items: titles, genres, covers.
   const title = (item) => item.title ?? String(item.id);
   const genres = (item) => Array.isArray(item.genres) ? item.genres : typeof item.genres === "string" ? item.genres.split("|") : [];
-  const bareTitle = (item) => title(item).replace(/\s*\(\d{4}\)$/, "");
+  const bareTitle = (item) => title(item).replace(/\s*\(\d{4}\)$/, "").replace(/^(.*), (The|An?|L[ae]s?|El|Il|Der|Die|Das)$/, "$2 $1");
   const year = (item) => item.year ?? title(item).match(/\((\d{4})\)$/)?.[1];
   const about = (item) => [year(item), genres(item).slice(0, 3).join(", ")].filter(Boolean).join(" · ");
   const hash = (text) => [...String(text)].reduce((sum, each) => (sum * 31 + each.codePointAt(0)) % 99991, 7);
-  const hue = (text) => (hash(text) * 47) % 360;
+  const hues = new Map();  // genres turn by the golden angle, in the order in which they come
+  const hue = (genre) => hues.get(genre) ?? hues.set(genre, Math.round(205 + 137.508 * hues.size) % 360).get(genre);
   const cover = (item) => {
     const words = bareTitle(item).split(/[^\p{L}\p{N}]+/u).filter((word) => word && !/^(the|a|an|of|in|and|for|no)$/i.test(word));
     const initials = words.slice(0, 2).map((word) => [...word][0].toUpperCase()).join("");
     const place = hash(item.id);
-    return make("span", { class: "cover", "aria-hidden": "true", "--h": hue(genres(item)[0] ?? item.id), "--x": `${place % 70 - 20}%`, "--y": `${place % 53}%` }, initials);
+    return make("span", { class: "cover", "aria-hidden": "true", "--h": (genres(item)[0] ? hue(genres(item)[0]) : hash(item.id) % 360) + (place % 25), "--x": `${place % 70 - 20}%`, "--y": `${place % 53}%` }, initials);
   };
 
   // Picks are kept in the address, so that they can be shared and taken back.
@@ -107,7 +109,7 @@
     const text = query.value.trim(), turn = ++searching;
     if (!text) return close();
     try {
-      const answer = await ask(`search?k=8&q=${encodeURIComponent(text)}`);
+      const answer = await ask(`search?k=7&q=${encodeURIComponent(text)}`);
       if (turn !== searching) return;
       hits = answer.items.filter((item) => !has(item));
     } catch (error) { return trouble(error); }
@@ -137,7 +139,7 @@
   // A taste: an item by chance, and those most like it.
   byId("surprise").addEventListener("click", async () => {
     try {
-      const many = (await ask(`search?k=${Math.min(500, state.about.limits.k)}`)).items;
+      const many = (await ask(`search?k=${Math.min(500, state.about.limits.k)}`)).items.filter((item) => item.popularity !== 0);
       const first = many[Math.floor(Math.random() * many.length)];
       const near = (await ask("similar", { item: first.id, k: 4 })).items;
       change([first, ...near].map(({ score, ...item }) => item));
@@ -155,8 +157,9 @@
   const explain = (role, item, k = 3) => ask("explain", { item: item.id, history: state.picks.map((each) => each.id), model: role, k });
   const because = (answer) => answer.items.map((part) => {
     const share = answer.score ? part.score / Math.abs(answer.score) : 0;
+    const most = Math.max(...answer.items.map((each) => Math.abs(each.score)), Number.MIN_VALUE);
     return make("div", { class: "part" }, make("span", {}, bareTitle(part)),
-      make("span", { class: "bar" }, make("i", { class: part.score < 0 ? "minus" : null, "--w": `${Math.min(100, 100 * Math.abs(share))}%` })),
+      make("span", { class: "bar" }, make("i", { class: part.score < 0 ? "minus" : null, "--w": `${(100 * Math.abs(part.score)) / most}%` })),
       make("span", { class: "share" }, percent(share)));
   });
   const entry = (role, item, index, other) => {
@@ -164,7 +167,7 @@
     const own = other && place < 0;
     const shift = place - index;
     const note = !other ? null : own ? make("span", { class: "badge" }, "only here")
-      : make("span", { class: "same" }, shift === 0 ? "same place" : `${shift > 0 ? "▲" : "▼"}${space}${Math.abs(shift)}`);
+      : make("span", { class: "same", title: shift ? `${Math.abs(shift)} places ${shift > 0 ? "higher" : "lower"} than on the other list` : null }, shift === 0 ? "" : `${shift > 0 ? "▲" : "▼"}${space}${Math.abs(shift)}`);
     const why = make("div", { class: "why", id: `why-${role}-${index}`, hidden: true });
     const button = make("button", { type: "button", class: "quiet", "aria-expanded": "false", "aria-controls": why.id, onclick: async () => {
       why.hidden = !why.hidden;
@@ -185,7 +188,7 @@
     byId("lists").classList.toggle("single", roles.length < 2);
     byId("lists").replaceChildren(...roles.map((role) => {
       const other = state.answers[roles.find((each) => each !== role)]?.items;
-      const said = role === "model" && roles.length > 1 ? "looks after the worst-off" : role === "baseline" ? "the baseline" : "";
+      const said = /^(SAFER|CVaR)/.test(names()[role]) ? "looks after the worst-off users" : role === "baseline" ? "the baseline" : "";
       return make("article", { class: `list ${role}${role === state.shown ? " shown" : ""}`, "aria-label": displayed(role) },
         make("header", {}, make("h3", {}, displayed(role)), make("small", {}, said)),
         make("ol", {}, ...state.answers[role].items.map((item, index) => entry(role, item, index, other))));
@@ -208,7 +211,7 @@
     const known = model.items.every((item) => item.popularity !== undefined);
     const shares = ["model", "baseline"].map((role) => percent(mean(state.answers[role].items)));
     byId("differs").textContent = (own.model.length ? "" : "Both lists have the same titles. ") + (known
-      ? `On average, ${shares[0]} of all users have a title of ${displayed("model")}'s list, and ${shares[1]} one of ${displayed("baseline")}'s.` : "");
+      ? `A title of ${displayed("model")}'s list has on average been chosen by ${shares[0]} of all users, one of ${displayed("baseline")}'s by ${shares[1]}.` : "");
     byId("reasons").hidden = !own.model.length;
     const blocks = await Promise.all(["model", "baseline"].map(async (role) => {
       const rows = await Promise.all(own[role].slice(0, 4).map(async (item) => {
@@ -270,7 +273,9 @@
       const { models } = state.about;
       byId("serving").textContent = Object.keys(models).map((role) => displayed(role)).join(" and ") + ` · ${models.model.items.toLocaleString("en-US")} titles`;
       if (models.baseline) byId("lede").textContent = `Pick a few titles, and see what ${displayed("model")} and ${displayed("baseline")} recommend to you.`;
-      const popular = (await ask("search?k=12")).items;
+      const perGenre = new Map();
+      const varied = (item) => { const genre = genres(item)[0]; perGenre.set(genre, (perGenre.get(genre) ?? 0) + 1); return !genre || perGenre.get(genre) <= 2; };
+      const popular = (await ask(`search?k=${Math.min(100, state.about.limits.k)}`)).items.filter(varied).slice(0, 12);
       byId("shelf").replaceChildren(...popular.map((item) => make("li", {}, make("button", { type: "button", onclick: () => pick(item), "aria-label": `Pick ${title(item)}` }, cover(item), make("b", {}, bareTitle(item)), make("small", {}, about(item))))));
       if (state.about.evaluation) window.safecf.drawTail(state.about);
       await recall();

@@ -9,7 +9,7 @@
     return element;
   };
   const steps = (high) => {
-    const raw = high / 4, unit = 10 ** Math.floor(Math.log10(raw));
+    const raw = high / 5, unit = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 2.5, 5, 10].map((each) => each * unit).find((each) => each >= raw);
     return Array.from({ length: Math.floor(high / step + 1e-9) + 1 }, (_, n) => n * step);
   };
@@ -25,7 +25,7 @@
     // The served models if they are in the evaluation, else all; their order there is kept.
     const series = () => {
       const all = Object.entries(metrics[choice.value]).map(([name, values]) => ({ name, values, role: roleOf(name) ?? "other" }));
-      const served = all.filter((each) => each.role !== "other");
+      const served = all.filter((each) => each.role !== "other").sort((a, b) => (a.role < b.role ? 1 : -1));
       return served.length ? served : all;
     };
     const whom = (level) => level === 1 ? "all users" : `the worst-off ${percent(level)}`;
@@ -43,7 +43,7 @@
       let text = `Each point is the mean ${choice.value} of a share of ${users.toLocaleString("en-US")} test users, the worst-off first.`;
       if (model && baseline && baseline.values[place] > 0) {
         const gain = model.values[place] / baseline.values[place] - 1;
-        text = `${model.name} serves ${whom(levels[place])} of ${users.toLocaleString("en-US")} test users ${percent(Math.abs(gain))} ${gain < 0 ? "worse" : "better"} than ${baseline.name} (${choice.value}). ` + "Towards the left of the chart there are ever fewer, and ever worse-off, users.";
+        text = `${model.name} serves ${whom(levels[place])} of ${users.toLocaleString("en-US")} test users ${percent(Math.abs(gain))} ${gain < 0 ? "worse" : "better"} than ${baseline.name} (${choice.value}). ` + "Each point is a mean over a share of the users, the worst-off first.";
       }
       byId("tail-says").textContent = text;
     };
