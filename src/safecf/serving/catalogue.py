@@ -61,7 +61,8 @@ class Catalogue:
         begins = pc.starts_with(self._titles, wanted).to_numpy(zero_copy_only=False)
         inside = pc.match_substring(self._titles, f" {wanted}").to_numpy(zero_copy_only=False)
         places = np.flatnonzero(found)
-        order = np.lexsort((-self._popularity[places], -(2 * begins[places] + 1 * inside[places])))
+        group = np.where(begins, 0, np.where(inside, 1, 2))[places]
+        order = np.lexsort((-self._popularity[places], group))
         return [self._ids[place] for place in places[order[:count]].tolist()]
 
 
