@@ -151,6 +151,7 @@ def make_server(settings: Settings) -> tuple[Server, socket.socket]:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_keep_alive=IDLE,
         timeout_graceful_shutdown=int(settings.timeout) + 1,
     )
