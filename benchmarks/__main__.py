@@ -11,6 +11,7 @@ from benchmarks import (
     fingerprints,
     memory,
     parquet,
+    serving,
     solvers,
     synthetic,
 )
@@ -24,6 +25,7 @@ app.command("evaluation")(evaluation.main)
 app.command("fingerprints")(fingerprints.main)
 app.command("memory")(memory.main)
 app.command("parquet")(parquet.main)
+app.command("serving")(serving.main)
 app.command("solvers")(solvers.main)
 app.command("synthetic")(synthetic.main)
 

@@ -82,10 +82,10 @@ class Browser:
                 return result
             self.events.append(answer)
 
-    def open(self, path: Path) -> None:
-        """Load a file and wait until it is complete."""
+    def open(self, path: Path | str) -> None:
+        """Load a file or an address, and wait until it is complete."""
         self.events.clear()
-        self.send("Page.navigate", url=path.as_uri())
+        self.send("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
         self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def wait_for(self, condition: str) -> None:
@@ -117,6 +117,9 @@ class Browser:
         """Emulate light or dark, and screen or paper."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.send("Emulation.setEmulatedMedia", media=media, features=features)
+
+    def write(self, text: str) -> None:
+        self.send("Input.insertText", text=text)
 
     def press(self, key: str) -> None:
         for kind in ("keyDown", "keyUp"):

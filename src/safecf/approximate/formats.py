@@ -44,7 +44,7 @@ class Usearch:
 
     def content(self) -> bytes:
         """Return what `usearch.index.Index.restore` reads."""
-        return bytes(self._index.save())
+        return bytes(self._index.save() or b"")
 
     def search(self, queries: Vectors, count: int) -> Positions:
         """Return the keys of the best items."""

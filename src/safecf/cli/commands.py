@@ -1,5 +1,6 @@
 """All commands."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +16,7 @@ from safecf.cli.evaluate import compare, evaluate
 from safecf.cli.export import export
 from safecf.cli.fit import fit
 from safecf.cli.recommend import recommend, similar
+from safecf.cli.serve import serve
 from safecf.cli.tune import tune
 
 
@@ -45,8 +47,11 @@ app = typer.Typer(
     "or data and files that cannot be used; 130 Ctrl-C; 141 nobody reads the output any more.",
 )
 MODELS, ANSWERS, HERE = "Data and models", "Answers of a saved model", "This installation"
-PANELS = {MODELS: (fit, evaluate, compare, tune), ANSWERS: (recommend, similar, export)}
-PANELS |= {HERE: (demo, doctor)}
+PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    MODELS: (fit, evaluate, compare, tune),
+    ANSWERS: (recommend, similar, export, serve),
+    HERE: (demo, doctor),
+}
 app.add_typer(data, name="data", rich_help_panel=MODELS)
 for panel, commands in PANELS.items():
     for command in commands:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from safecf.data.splits.held_out import Split
     from safecf.models import Recommender
 
+MODEL_FILES = {"SAFER2": "safer2.safetensors", "iALS": "ials.safetensors"}
+TITLES = "titles.parquet"
 SPLIT = SplitOptions(heldout=1000)
 # Both are from docs/results/demo.md, which `python -m benchmarks demo` writes: the seed with the
 # median lift of the worst-off, and how typical it is.
@@ -39,10 +41,20 @@ def make_models(seed: int) -> dict[str, "Recommender"]:
     return {name: kind(random_state=seed) for name, kind in named.items()}
 
 
+def write_titles(path: Path) -> None:
+    """Write invented titles of the demo's items."""
+    import pyarrow.parquet  # noqa: PLC0415
+
+    from safecf.data.datasets.synthetic import synthetic  # noqa: PLC0415
+    from safecf.data.datasets.titles import invent_titles  # noqa: PLC0415
+
+    pyarrow.parquet.write_table(invent_titles(synthetic("demo", seed=DATA_SEED)), path)
+
+
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for report.html and results.json.")] = Path(
-        "safecf-demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the report, the numbers, the models and the titles.")
+    ] = Path("safecf-demo"),
     seed: ModelSeed = 0,
     as_json: Json = False,
 ) -> None:
@@ -54,7 +66,7 @@ def demo(
     """
     # Imported here, so that the command line starts fast and Ctrl-C works from the start.
     from safecf.cli import results  # noqa: PLC0415
-    from safecf.cli.output_files import check_targets  # noqa: PLC0415
+    from safecf.cli.output_files import Target, check_targets, model_target  # noqa: PLC0415
     from safecf.cli.terminal import Plain  # noqa: PLC0415
 
     check_seed("--seed", seed)
@@ -67,12 +79,23 @@ def demo(
         settings=SPLIT.settings() | {"command": results.command_line()},
         as_json=as_json,
     )
-    check_targets(output.paths)
+    models = make_models(seed)
+    more = [
+        *(model_target("--out", out / file, models[name]) for name, file in MODEL_FILES.items()),
+        Target("--out", out / TITLES, lambda: write_titles(out / TITLES)),
+    ]
+    check_targets([*output.paths, *((each.option, each.path) for each in more)])
     console = Plain()
     split = make_split(DATA_SEED)
     facts = results.describe(split, f"synthetic, shape 'demo', seed {DATA_SEED}")
     if not as_json:
         console.print(", ".join(f"{name}: {value}" for name, value in facts.items()))
-    evaluations = results.train_and_evaluate(make_models(seed), split, output)
+    evaluations = results.train_and_evaluate(models, split, output)
     facts["how typical"] = TYPICAL
-    results.finish(console, evaluations, output, facts, last=TYPICAL)
+    results.finish(console, evaluations, output, facts, more=more, last=TYPICAL)
+    if not as_json:
+        console.line_of(
+            f"to try it in the browser: safecf serve {out / MODEL_FILES['SAFER2']} --baseline "
+            f"{out / MODEL_FILES['iALS']} --items {out / TITLES} --evaluation "
+            f"{out / 'results.json'}"
+        )

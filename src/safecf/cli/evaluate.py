@@ -133,7 +133,7 @@ def _run(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions) ->
     summary = facts[0]
     if split.repeats > 1:
         summary["counted in"] = f"the first of {split.repeats} splits"
-    results.finish(Plain(), evaluations, output, summary, models=saved)
+    results.finish(Plain(), evaluations, output, summary, more=saved)
 
 
 def _saved(place: Path, models: Mapping[str, "Recommender"], repeats: int) -> Iterator["Target"]:

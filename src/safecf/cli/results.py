@@ -105,19 +105,19 @@ def finish(
     data_summary: Mapping[str, object],
     *,
     tuning: Tuning | None = None,
-    models: Sequence[Target] = (),
+    more: Sequence[Target] = (),
     kept: Sequence[Path] = (),
     last: str = "",
 ) -> None:
     """Write the requested files, then print the results; raise at the end if a file failed.
 
-    If the models were tuned, the files have all trials. `models` are to be saved, `kept` are files
-    that exist already, and `last` is said at the end.
+    If the models were tuned, the files have all trials. `more` are other files to write, such as
+    models, `kept` are files that exist already, and `last` is said at the end.
     """
     check_interrupt()
     results = compare(evaluations) if len(evaluations) > 1 else evaluations[0]
     targets = list(_targets(results, output, data_summary, tuning))
-    written, problems = write_all([*targets, *models])
+    written, problems = write_all([*targets, *more])
     if output.as_json:
         print_json(_record(results, output, tuning))
         raise_all(problems)

@@ -40,6 +40,7 @@ OPTIONS = {
 }
 OPTIONS |= {name: flag(name) for name in ("metric", "objective", "trials", "minutes", "study")}
 OPTIONS |= {name: flag(name) for name in ("checkpoint", "resume", "format")}
+OPTIONS |= {name: flag(name) for name in ("port", "max_history", "max_k", "max_body", "watch")}
 OPTIONS |= {"pick": "--pick", "level": "--tail", "holdout_share": "--share"}
 OPTIONS |= {"min_interactions": "--min-user-interactions"}
 OPTIONS |= {"way to treat duplicates": "--duplicates"}

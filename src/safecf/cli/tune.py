@@ -154,7 +154,7 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
         output,
         results.describe(made, " ".join(data.data)),
         tuning=found,
-        models=[] if save is None else [model_target("--save", save, found.best_model)],
+        more=[] if save is None else [model_target("--save", save, found.best_model)],
         kept=[study],
     )
 

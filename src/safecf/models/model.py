@@ -1,6 +1,5 @@
 """`Model`: what every model has, whatever it can be asked: options, caches, and files."""
 
-import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from safecf.errors import FileFormatError
 from safecf.models import files
 from safecf.models.changes import Changes
 from safecf.models.derived import Derived
-from safecf.models.options import check_options
+from safecf.models.options import check_options, parameters
 
 if TYPE_CHECKING:
     from safecf.models.recommender import Recommender
@@ -51,10 +50,10 @@ class Model(ABC):
 
     def get_params(self) -> dict[str, Any]:
         """Return the constructor's arguments and their values."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: getattr(self, name) for name in parameters(type(self))}
 
     def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
+        defaults = parameters(type(self))
         shown = [
             f"{name}={value!r}"
             for name, value in self.get_params().items()
@@ -149,7 +148,7 @@ class Model(ABC):
                     f"try {kind.__name__}.load, or safecf.load"
                 )
             options = {**kind.earlier_options, **files.field(header, "options", dict)}
-            unknown = options.keys() - inspect.signature(kind).parameters.keys()
+            unknown = options.keys() - parameters(kind).keys()
             if unknown:
                 raise FileFormatError(
                     f"{kind.__name__} has no option {min(unknown)!r}; try a newer version of safecf"

@@ -6,6 +6,7 @@ import numbers
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,14 @@ def option(default: Any, rule: Rule) -> Any:
     return field(default=default, metadata={"rule": rule})
 
 
-def rules(model: type) -> dict[str, Rule]:
+@cache
+def parameters(model: type) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a model's constructor; `inspect` takes 0.1 ms for them."""
+    return inspect.signature(model).parameters
+
+
+@cache
+def rules(model: type) -> Mapping[str, Rule]:
     """Return the rule of every option of a model class, by name.
 
     A subclass may give an option another default without repeating its rule.
@@ -153,7 +161,7 @@ def rules(model: type) -> dict[str, Rule]:
 
 def check_options(options: Mapping[str, object], model: type) -> None:
     """Check every option by its rule; errors suggest the model's default."""
-    known, defaults = rules(model), inspect.signature(model).parameters
+    known, defaults = rules(model), parameters(model)
     for name, value in options.items():
         known[name](name, value, defaults[name].default)
 

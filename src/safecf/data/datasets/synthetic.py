@@ -99,11 +99,17 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Synthetic:
-    """Interactions, and the taste `group[u]` of every user u; taste 0 is the largest."""
+    """Interactions, and the taste `group[u]` of every user u; taste 0 is the largest.
+
+    Item i belongs to facet `home[i]`, which is one of taste home[i] // facets, and to facet
+    `second[i]`, mostly the same.
+    """
 
     matrix: csr_matrix
     group: NDArray[np.int64]
     recipe: Recipe
+    home: NDArray[np.int64]
+    second: NDArray[np.int64]
 
 
 SHAPES: dict[str, Recipe] = {
@@ -148,7 +154,7 @@ def _draw(recipe: Recipe) -> Synthetic:
     rng = np.random.default_rng(recipe.seed)
     group = rng.choice(recipe.tastes, recipe.users, p=recipe.shares)
     lengths = _lengths(recipe, rng)
-    urns = _urns(recipe, rng)
+    urns, home, second = _urns(recipe, rng)
     indptr = np.append(0, np.cumsum(lengths))
     indices = np.empty(recipe.interactions, dtype=np.int32)
     for first, last in _blocks(indptr):
@@ -156,7 +162,7 @@ def _draw(recipe: Recipe) -> Synthetic:
         indices[begin:end] = _draw_users(recipe, lengths[first:last], group[first:last], urns, rng)
     ones = np.ones(recipe.interactions, dtype=np.float32)
     matrix = csr_matrix((ones, indices, indptr), shape=(recipe.users, recipe.items), copy=False)
-    return Synthetic(matrix, group, recipe)
+    return Synthetic(matrix, group, recipe, home, second)
 
 
 def _lengths(recipe: Recipe, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -202,8 +208,13 @@ class _Urns:
         return np.asarray(self.balls[self.first[urn] + ball])
 
 
-def _urns(recipe: Recipe, rng: np.random.Generator) -> _Urns:
-    """Return one urn per facet of every taste, and a last one with all items."""
+def _urns(
+    recipe: Recipe, rng: np.random.Generator
+) -> tuple[_Urns, NDArray[np.int64], NDArray[np.int64]]:
+    """Return one urn per facet of every taste, and a last one with all items.
+
+    Also return the two facets of every item.
+    """
     items, facets = recipe.items, recipe.facets
     rank = rng.permutation(items) + 1.0
     popularity = np.asarray((rank + recipe.shift * items) ** -recipe.exponent, dtype=np.float64)
@@ -217,7 +228,7 @@ def _urns(recipe: Recipe, rng: np.random.Generator) -> _Urns:
     members = [np.flatnonzero((home == k) | (second == k)) for k in range(recipe.tastes * facets)]
     # facets without items draw from all items
     members = [urn if urn.size else everything for urn in members]
-    return _Urns.fill([*members, everything], popularity)
+    return _Urns.fill([*members, everything], popularity), home, second
 
 
 def _blocks(indptr: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

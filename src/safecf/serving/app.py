@@ -1,0 +1,51 @@
+"""`create_app`: the service over HTTP."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from fastapi import FastAPI
+
+from safecf import __version__
+from safecf.serving import problems, routes
+from safecf.serving.guard import Guard
+from safecf.serving.service import Service
+from safecf.serving.settings import Settings
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Load the files, and return the application; an error says what is wrong with a file.
+
+    >>> app = create_app(Settings("model.safetensors", items="titles.parquet"))
+    """
+    service = Service(settings, routes.PATHS)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.start()
+        watching = asyncio.create_task(service.watch()) if settings.watch else None
+        try:
+            yield
+        finally:
+            if watching is not None:
+                watching.cancel()
+            await asyncio.to_thread(service.stop)
+
+    app = FastAPI(
+        title="safecf",
+        version=__version__,
+        description="Recommendations that look after the worst-off users.",
+        lifespan=lifespan,
+        docs_url=None,  # these pages come from the network
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.service = service
+    app.add_middleware(Guard, service=service)
+    for kind, handler in problems.HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+    routes.add_questions(app, service)
+    routes.add_facts(app, service)
+    routes.add_page(app)
+    routes.describe_token(app, settings)
+    return app

@@ -1,0 +1,122 @@
+"""`Catalogue`: titles and other facts about items, to show and to search."""
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from safecf.data.reading.arrow import load_pandas
+from safecf.errors import FileFormatError
+from safecf.serving.requests import Id
+
+ID_COLUMNS, TITLE = ("item", "id"), "title"
+LONGEST = 1000  # characters of a text
+
+
+class Catalogue:
+    """Facts by item id; items without any have their id as title.
+
+    >>> Catalogue([7, 8], [0.5, 0.1], {7: {"title": "Alien"}}).search("ali", 5)
+    [7]
+    """
+
+    def __init__(
+        self,
+        ids: Sequence[Id],
+        popularity: NDArray[np.float32],
+        facts: dict[Id, dict[str, Any]] | None = None,
+    ) -> None:
+        load_pandas()
+        self.facts = facts or {}
+        self._ids, self._popularity = ids, popularity
+        titles = [folded(self.facts.get(each, {}).get(TITLE) or str(each)) for each in ids]
+        self._titles = pa.array(titles, pa.large_string())
+
+    @property
+    def has_titles(self) -> bool:
+        """Whether a file of items was given."""
+        return bool(self.facts)
+
+    def describe(self, item: Id) -> dict[str, Any]:
+        """Return an item's id and the facts about it."""
+        return {"id": item, **self.facts.get(item, {})}
+
+    def search(self, text: str, count: int) -> list[Id]:
+        """Return items whose titles have all words of a text; first those that begin with it.
+
+        Within each, the most popular come first. Upper case and accents do not count.
+        """
+        wanted = folded(text)
+        found = np.ones(len(self._ids), dtype=bool)
+        for word in wanted.split():
+            found &= pc.match_substring(self._titles, word).to_numpy(zero_copy_only=False)
+        begins = pc.starts_with(self._titles, wanted).to_numpy(zero_copy_only=False)
+        inside = pc.match_substring(self._titles, f" {wanted}").to_numpy(zero_copy_only=False)
+        places = np.flatnonzero(found)
+        group = np.where(begins, 0, np.where(inside, 1, 2))[places]
+        order = np.lexsort((-self._popularity[places], group))
+        return [self._ids[place] for place in places[order[:count]].tolist()]
+
+
+def folded(text: str) -> str:
+    """Return a text without accents, in lower case.
+
+    >>> folded("Amélie")
+    'amelie'
+    """
+    split = unicodedata.normalize("NFKD", text)
+    return "".join(each for each in split if not unicodedata.combining(each)).casefold().strip()
+
+
+def read_facts(path: Path, known: Sequence[Id]) -> dict[Id, dict[str, Any]]:
+    """Read the facts about the known items from a Parquet or CSV file."""
+    read = pa.parquet.read_table if path.suffix.lower() == ".parquet" else pa.csv.read_csv
+    try:
+        table = read(path)
+    except pa.ArrowInvalid as problem:
+        raise FileFormatError(f"{path}: {problem}; give a Parquet or CSV file of items") from None
+    column = next((name for name in ID_COLUMNS if name in table.column_names), None)
+    if column is None or TITLE not in table.column_names:
+        raise FileFormatError(
+            f"{path}: its columns are {', '.join(table.column_names[:20])}; there have to be "
+            "item (or id) and title"
+        )
+    kept = [name for name in table.column_names if name != column and _shown(table[name].type)]
+    names, rows = table[column].to_pylist(), table.select(kept).to_pylist()
+    served = set(known)
+    facts = {
+        name: {key: _value(value) for key, value in row.items() if value is not None}
+        for name, row in zip(names, rows, strict=True)
+        if name in served
+    }
+    if not facts:
+        raise FileFormatError(
+            f"{path}: none of its {len(names):,} items is known to the model, such as "
+            f"{names[:1]}, where {known[:1]} is; give the ids of the training data"
+        )
+    return facts
+
+
+def _shown(kind: Any) -> bool:
+    """Whether a column has texts, numbers, or lists of them."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(texts or pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _value(value: Any) -> Any:
+    """Return a value for JSON: no NaN, and no text without end."""
+    if isinstance(value, list):
+        return [_value(each) for each in value[:100]]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value[:LONGEST] if isinstance(value, str) else value

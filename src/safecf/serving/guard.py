@@ -1,0 +1,159 @@
+"""`Guard`: what every request passes: token, size, time, counts and log."""
+
+import asyncio
+import hmac
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from safecf.serving.problems import MEDIA_TYPE, problem_body
+from safecf.serving.service import Service
+from safecf.texts import visible
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+# the page has no data in it, and /health tells strangers no more than whether it answers
+OPEN = {"/", "/page.css", "/page.js", "/tail.js", "/icon.svg", "/health"}
+LINGER = 2.0  # seconds in which the rest of a refused body is read, so that the answer arrives
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class Guard:
+    """Wraps the application."""
+
+    def __init__(self, app: App, service: Service) -> None:
+        self.app, self.service = app, service
+        token = service.settings.token
+        self._token = None if token is None else f"Bearer {token}".encode()
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        await _Exchange(self, scope, receive, send).run()
+
+    def allowed(self, given: bytes) -> bool:
+        """Whether the header is that of the token, compared in constant time."""
+        return self._token is None or hmac.compare_digest(given, self._token)
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(
+        self, guard: Guard, scope: MutableMapping[str, Any], receive: Receive, send: Send
+    ) -> None:
+        self._guard, self._scope = guard, scope
+        self._receive, self._send = receive, send
+        self._status = self._size = 0
+        self._refused = False
+
+    async def run(self) -> None:
+        guard, path = self._guard, self._scope["path"]
+        start = time.perf_counter()
+        guard.service.metrics.in_flight += 1
+        try:
+            async with asyncio.timeout(guard.service.settings.timeout):
+                await self._answer(path)
+        except TimeoutError:
+            seconds = guard.service.settings.timeout
+            await self._refuse(408, f"the request took more than {seconds:g} seconds")
+        finally:
+            guard.service.metrics.in_flight -= 1
+            seconds = time.perf_counter() - start
+            guard.service.metrics.request(path, self._status, seconds)
+            if guard.service.settings.log != "none":
+                self._log(path, seconds)
+
+    async def _answer(self, path: str) -> None:
+        guard, headers = self._guard, dict(self._scope["headers"])
+        self._scope["authorized"] = guard.allowed(headers.get(b"authorization", b""))
+        if path not in OPEN and not self._scope["authorized"]:
+            said = "give the service's token as the header Authorization: Bearer TOKEN"
+            await self._refuse(401, said, [(b"www-authenticate", b"Bearer")])
+            return
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > guard.service.settings.max_body:
+            await self._refuse_size()
+            return
+        await guard.app(self._scope, self._bounded, self._watched)
+
+    async def _bounded(self) -> Message:
+        """Receive a part of the body; refuse it, and call it the end, if it has become too long."""
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._size += len(message.get("body", b""))
+            if self._size > self._guard.service.settings.max_body:
+                await self._refuse_size()
+                return {"type": "http.disconnect"}
+        return message
+
+    async def _watched(self, message: Message) -> None:
+        """Send, with the headers of all answers; nothing after a refusal."""
+        if self._refused:
+            return
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            headers = [*message.get("headers", ()), *HEADERS]
+            if self._guard.service.draining:
+                headers.append((b"connection", b"close"))
+            message["headers"] = headers
+        await self._send(message)
+
+    async def _refuse_size(self) -> None:
+        most = self._guard.service.settings.max_body
+        await self._refuse(413, f"the body has more than {most:,} bytes; send less at a time")
+
+    async def _refuse(
+        self, status: int, detail: str, headers: list[tuple[bytes, bytes]] | None = None
+    ) -> None:
+        """Send a problem and close the connection, unless an answer has begun already.
+
+        A client that still sends is read for a while: closing at once could take the answer away.
+        """
+        if self._status:
+            return
+        self._status, self._refused = status, True
+        body = problem_body(status, detail)
+        length = str(len(body)).encode()
+        own = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", length)]
+        own += [(b"connection", b"close"), *(headers or ())]
+        own += HEADERS
+        await self._send({"type": "http.response.start", "status": status, "headers": own})
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+        try:
+            async with asyncio.timeout(LINGER):
+                while (await self._receive()).get("more_body"):
+                    pass
+        except TimeoutError:
+            pass
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _log(self, path: str, seconds: float) -> None:
+        """Write one line about the request."""
+        client = (self._scope.get("client") or ("",))[0]
+        method = self._scope["method"]
+        if self._guard.service.settings.log == "json":
+            line = json.dumps(
+                {
+                    "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + "Z",
+                    "client": client,
+                    "method": method,
+                    "path": path,
+                    "status": self._status,
+                    "ms": round(1000 * seconds, 3),
+                    "bytes": self._size,
+                }
+            )
+        else:
+            line = f"{client} {method} {visible(path)} {self._status} {1000 * seconds:.1f} ms"
+        print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,132 @@
+"""`Service`: the state behind the paths: the models, the line of requests, and the counts."""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from safecf.serving.batching import Batcher, BusyError
+from safecf.serving.live import MODEL, Live, Loaded
+from safecf.serving.metrics import Metrics
+from safecf.serving.requests import Answer, Explained, Id, Request
+from safecf.serving.settings import Settings
+
+
+class Service:
+    """The state behind the paths: the models, the line of requests, and the counts."""
+
+    def __init__(self, settings: Settings, paths: Sequence[str]) -> None:
+        self.settings = settings
+        self.live = Live(settings)
+        self.metrics = Metrics(paths)
+        self.batcher: Batcher[Request, bytes] | None = None
+        self.draining = False  # answers ask clients to close their connections
+
+    def start(self) -> None:
+        """Start to answer."""
+        limits = self.settings.max_batch, self.settings.max_waiting
+        self.batcher = Batcher(self._answer, *limits)
+
+    def stop(self) -> None:
+        """Answer what is in line, and end."""
+        if self.batcher is not None:
+            self.batcher.close()
+            self.batcher = None
+
+    async def ask(self, request: Request) -> bytes:
+        """Return the answer of the models as they are when the request's turn comes."""
+        if self.batcher is None:
+            raise BusyError("the service is starting or ending; try again in a second")
+        return await self.batcher.ask(request)
+
+    def _answer(self, requests: Sequence[Request]) -> list[bytes | Exception]:
+        loaded = self.live.current
+        self.metrics.batches.add(len(requests))
+        answers = zip(requests, loaded.answer(requests), strict=True)
+        return [
+            answer if isinstance(answer, Exception) else to_json(loaded, request, answer)
+            for request, answer in answers
+        ]
+
+    def describe(self, ids: Sequence[Id]) -> list[dict[str, Any]]:
+        """Return the facts about those items that the model knows."""
+        loaded = self.live.current
+        known = zip(ids, loaded.engine(MODEL).items.find(ids), strict=True)
+        return [loaded.catalogue.describe(item) for item, place in known if place is not None]
+
+    def search(self, text: str, count: int) -> list[dict[str, Any]]:
+        """Return the facts about items whose titles have these words."""
+        catalogue = self.live.current.catalogue
+        return [catalogue.describe(item) for item in catalogue.search(text, count)]
+
+    async def watch(self) -> None:
+        """Look after the files, for ever."""
+        while True:
+            await asyncio.sleep(self.settings.watch)
+            await asyncio.to_thread(self.live.refresh)
+
+    def state(self) -> dict[str, Any]:
+        """Return what is served, and whether the last reload failed."""
+        loaded = self.live.current
+        return {
+            "status": "stopping" if self.draining else "ok",
+            "generation": loaded.generation,
+            "since": loaded.since,
+            "problem": self.live.problem,
+            "models": {
+                role: {
+                    "class": engine.name,
+                    "users": len(engine.users),
+                    "items": len(engine.items),
+                }
+                for role, engine in loaded.engines.items()
+            },
+        }
+
+    def about(self) -> dict[str, Any]:
+        """Return what the page has to know."""
+        loaded, settings = self.live.current, self.settings
+        return self.state() | {
+            "titles": loaded.catalogue.has_titles,
+            "evaluation": loaded.evaluation,
+            "limits": {"history": settings.max_history, "k": settings.max_k},
+        }
+
+    def gauges(self) -> dict[str, tuple[str, float]]:
+        """Return what is measured now, with its meaning."""
+        live = self.live
+        waiting = 0 if self.batcher is None else self.batcher.length
+        return {
+            "safecf_waiting": ("Requests in line.", waiting),
+            "safecf_generation": ("Counts the models since the start.", live.current.generation),
+            "safecf_loaded_timestamp_seconds": ("When they were loaded.", live.current.since),
+            "safecf_reloads_total": ("Reloads that have succeeded.", live.reloads),
+            "safecf_reload_failures_total": ("Reloads that have failed.", live.failures),
+        }
+
+
+def to_json(loaded: Loaded, request: Request, answer: Answer) -> bytes:
+    """Write an answer, with the facts about its items."""
+    describe = loaded.catalogue.describe
+    head = {"model": loaded.engine(request.model).name, "generation": loaded.generation}
+    body: dict[str, Any]
+    if isinstance(answer, Explained):
+        body = head | {
+            "item": describe(answer.item),
+            "score": answer.score,
+            "unknown": answer.unknown,
+            "items": _scored(describe, answer.ids, answer.contributions),
+        }
+    else:
+        body = head | {
+            "popular": answer.popular,
+            "unknown": answer.unknown,
+            "items": _scored(describe, answer.ids, answer.scores),
+        }
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def _scored(
+    describe: Callable[[Id], dict[str, Any]], ids: Sequence[Id], scores: Sequence[float]
+) -> list[dict[str, Any]]:
+    return [{**describe(item), "score": score} for item, score in zip(ids, scores, strict=True)]

@@ -1,0 +1,250 @@
+"""Abuse over real connections: whatever clients do, others get right answers.
+
+All of it stays on this machine, and is bounded in number and time.
+"""
+
+import json
+import signal
+import socket
+import threading
+import time
+from contextlib import suppress
+from http.client import HTTPException
+
+import pytest
+
+from safecf.serving.engine import Engine
+from safecf.serving.requests import Recommend
+from tests.serving.service import PATIENCE, running
+
+BODY = json.dumps({"history": ["item 5", "item 6"], "k": 5}).encode()
+HEAD = b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture(scope="module")
+def service(folder):
+    with running(folder / "model.safetensors", max_body=10_000, timeout=1.0) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def still_right(service, model):
+    """After every test, the service gives the library's answer, and nothing is left over."""
+    yield
+    (right,) = Engine(model).answer([Recommend(history=("item 5", "item 6"), k=5)])
+    client = service.client()
+    reply = client.send("POST", "/recommend", BODY, {"Content-Type": "application/json"})
+    assert [each["id"] for each in reply.json["items"]] == right.ids
+    assert [each["score"] for each in reply.json["items"]] == right.scores
+    end = time.monotonic() + PATIENCE
+    while service.service.metrics.in_flight or service.service.batcher.length:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def connect(service):
+    return socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE)
+
+
+def read_all(connection):
+    """Return what the service sends until it closes the connection."""
+    found = b""
+    with suppress(ConnectionResetError):
+        while part := connection.recv(65536):
+            found += part
+    return found
+
+
+def exchange(service, *parts):
+    with connect(service) as connection:
+        for part in parts:
+            connection.sendall(part)
+        return read_all(connection)
+
+
+def problem(reply):
+    head, _, body = reply.partition(b"\r\n\r\n")
+    assert b"application/problem+json" in head
+    return json.loads(body)
+
+
+def test_a_declared_body_of_100_mb_is_refused_before_it_is_read(service):
+    found = problem(exchange(service, HEAD + b"Content-Length: 100000000\r\n\r\n"))
+    assert found["status"] == 413
+    assert found["detail"] == "the body has more than 10,000 bytes; send less at a time"
+
+
+def test_a_sender_of_100_mb_gets_its_answer_and_costs_no_memory(service):
+    block = b"x" * 2**20
+    with connect(service) as connection:
+        connection.sendall(HEAD + b"Content-Length: 100000000\r\n\r\n")
+        for _ in range(95):
+            connection.sendall(block)
+        connection.sendall(b"x" * (100_000_000 - 95 * len(block)))
+        assert read_all(connection).startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_in_chunks_without_end_is_refused(service):
+    chunk = b"400\r\n" + b"x" * 1024 + b"\r\n"
+    reply = exchange(service, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[chunk] * 12)
+    assert problem(reply)["status"] == 413
+
+
+def test_slow_heads_are_cut_off(service):
+    start = time.monotonic()
+    with connect(service) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHo")
+        assert read_all(connection) == b""
+    assert time.monotonic() - start < PATIENCE
+
+
+def test_connections_that_send_nothing_are_cut_off(service):
+    with connect(service) as connection:
+        assert read_all(connection) == b""
+
+
+def test_slow_second_heads_are_cut_off(service):
+    with connect(service) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"GET /hea")
+        read_all(connection)
+
+
+def test_slow_bodies_are_cut_off(service):
+    reply = exchange(service, HEAD + b"Content-Length: 50\r\n\r\n", b'{"history"')
+    found = problem(reply)
+    assert found["status"] == 408
+    assert found["detail"] == "the request took more than 1 seconds"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # a TLS greeting
+        b"hello\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET / HTTP/1.1\r\nBad Header\r\n\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"X-A: " + b"b" * 70_000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"X-A: b\r\n" * 20_000 + b"\r\n",
+    ],
+    ids=lambda sent: repr(sent[:20]),
+)
+def test_what_is_no_http_gets_400_or_is_cut_off(service, sent):
+    with connect(service) as connection:
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.sendall(sent)
+        reply = read_all(connection)
+    assert reply == b"" or reply.startswith((b"HTTP/1.1 400", b"HTTP/1.1 408"))
+
+
+def test_dropped_connections_leave_nothing_behind(service):
+    whole = HEAD + f"Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY
+    for length in range(1, len(whole) + 1, 5):
+        with connect(service) as connection:
+            connection.sendall(whole[:length])
+
+
+def test_pipelined_requests_are_answered_in_order(service):
+    one = b"GET /search?k=1 HTTP/1.1\r\nHost: x\r\n\r\n"
+    last = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    reply = exchange(service, one + one + last)
+    assert reply.count(b"HTTP/1.1 200") == 3
+    assert reply.rindex(b'"status": "ok"') > reply.rindex(b'{"items"')
+
+
+def test_clients_that_do_not_read_hold_up_nobody(service):
+    whole = HEAD + f"Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY
+    with connect(service) as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.settimeout(0.2)
+        with suppress(TimeoutError):
+            for _ in range(2000):
+                deaf.sendall(whole)
+        client = service.client()
+        assert client.get("/health").status == 200
+
+
+def test_a_storm_of_good_and_bad_clients_gets_right_answers_only(service, model):
+    (right,) = Engine(model).answer([Recommend(history=("item 5", "item 6"), k=5)])
+    problems = []
+
+    def good():
+        client = service.client()
+        for _ in range(30):
+            reply = client.send("POST", "/recommend", BODY, {"Content-Type": "application/json"})
+            if reply.status != 200 or [e["id"] for e in reply.json["items"]] != right.ids:
+                problems.append(reply)
+
+    def bad():
+        for number in range(10):
+            with connect(service) as connection:
+                connection.sendall([b"hello\r\n\r\n", HEAD, b"", HEAD + b"\r\n{"][number % 4])
+
+    threads = [threading.Thread(target=each) for each in [good] * 8 + [bad] * 4]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert problems == []
+
+
+def ask_until_the_end(client, right, answered, problems):
+    """Ask until the service does not listen any more; note every wrong or missing answer."""
+    while True:
+        fresh = True  # a connection in the kernel's line is reset when the service stops to listen
+        try:
+            client.connection.connect()
+        except OSError:
+            return
+        reply = None
+        while reply is None or reply.headers.get("connection") != "close":
+            try:
+                reply = client.send(
+                    "POST", "/recommend", BODY, {"Content-Type": "application/json"}
+                )
+            except (OSError, HTTPException) as problem:
+                if not fresh:
+                    problems.append(problem)
+                break
+            fresh = False
+            answered.append(reply.status)
+            if [each["id"] for each in reply.json["items"]] != right.ids:
+                problems.append(reply)
+        client.close()
+
+
+def test_sigterm_under_load_loses_no_answer(folder, process, model):
+    (right,) = Engine(model).answer([Recommend(history=("item 5", "item 6"), k=5)])
+    answered, problems = [], []
+    with process(folder / "model.safetensors") as service:
+        threads = [
+            threading.Thread(
+                target=ask_until_the_end, args=(service.client(), right, answered, problems)
+            )
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        while len(answered) < 50:
+            time.sleep(0.01)
+        code, rest = service.end(signal.SIGTERM)
+        for thread in threads:
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+    assert (code, rest) == (0, "")
+    assert problems == []
+    assert set(answered) == {200}
+
+
+def test_ctrl_c_ends_the_command_with_130(folder, process):
+    with process(folder / "model.safetensors") as service:
+        assert service.client().get("/health").status == 200
+        code, rest = service.end(signal.SIGINT)
+    assert code == 130
+    assert "Traceback" not in rest

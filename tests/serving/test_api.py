@@ -1,0 +1,221 @@
+"""The HTTP interface: answers, limits, problems, tokens, health and metrics."""
+
+import json
+
+import numpy as np
+import pytest
+
+from safecf.models import SAFER2
+from safecf.serving.engine import Engine
+from safecf.serving.requests import Recommend, Similar
+from tests.serving.conftest import ITEMS, USERS
+from tests.serving.service import running
+
+PROBLEM = "application/problem+json"
+
+
+@pytest.fixture(scope="module")
+def service(folder):
+    files = (folder / "model.safetensors", folder / "baseline.safetensors")
+    with running(*files, folder / "titles.parquet", max_history=50, max_k=30) as found:
+        yield found
+
+
+@pytest.fixture
+def client(service):
+    found = service.client()
+    yield found
+    found.close()
+
+
+def listed(reply):
+    return [(each["id"], each["score"]) for each in reply.json["items"]]
+
+
+@pytest.mark.parametrize("which", ["model", "baseline"])
+def test_recommendations_are_those_of_the_engine(client, request, which):
+    engine = Engine(request.getfixturevalue(which))
+    history = ("item 5", "item 6", "zzz")
+    (answer,) = engine.answer([Recommend(history=history, k=7, exclude=("item 9",))])
+    reply = client.post("/recommend", history=history, k=7, exclude=["item 9"], model=which)
+    assert reply.status == 200
+    assert listed(reply) == list(zip(answer.ids, answer.scores, strict=True))
+    assert reply.json["unknown"] == ["zzz"]
+    assert reply.json["popular"] is False
+    assert reply.json["model"] == engine.name
+    assert reply.json["items"][0]["title"].startswith("The ")
+    assert isinstance(reply.json["items"][0]["genres"], list)
+
+
+def test_known_users_and_similar_items(client, model):
+    engine = Engine(model)
+    user, similar = engine.answer([Recommend(user="user 9"), Similar("item 9", 4)])
+    assert listed(client.post("/recommend", user="user 9")) == list(
+        zip(user.ids, user.scores, strict=True)
+    )
+    assert listed(client.post("/similar", item="item 9", k=4)) == list(
+        zip(similar.ids, similar.scores, strict=True)
+    )
+
+
+@pytest.mark.skipif(not hasattr(SAFER2, "explain"), reason="models cannot explain yet")
+def test_explanations_add_up_to_the_score_of_the_recommendation(client):
+    history = ["item 5", "item 6", "item 7"]
+    best = client.post("/recommend", history=history, k=1).json["items"][0]
+    found = client.post("/explain", item=best["id"], history=[*history, "zzz"]).json
+    assert found["item"]["id"] == best["id"]
+    assert found["unknown"] == ["zzz"]
+    assert sorted(each["id"] for each in found["items"]) == history
+    parts = [each["score"] for each in found["items"]]
+    assert parts == sorted(parts, reverse=True)
+    assert sum(parts) == pytest.approx(found["score"]) == pytest.approx(best["score"], rel=1e-4)
+
+
+def test_without_a_history_the_popular_items_are_flagged(client):
+    assert client.post("/recommend", history=[]).json["popular"] is True
+
+
+def test_search_finds_words_without_accents_and_popular_titles_first(client, model):
+    found = client.get("/search?q=cafe%20the&k=30").json["items"]
+    assert [each["id"] for each in found]
+    assert all("Café" in each["title"] for each in found)
+    places = [int(each["id"].split()[1]) for each in found]
+    assert (np.diff(model.popularity()[places]) <= 0).all()
+    assert len(client.get("/search").json["items"]) == 10
+
+
+def test_items_are_described_and_unknown_ones_left_out(client):
+    reply = client.post("/items", ids=["item 4", "nothing"])
+    assert [each["year"] for each in reply.json["items"]] == [1954]
+
+
+def test_about_and_health_tell_what_is_served(client):
+    about = client.get("/about").json
+    sizes = {"users": USERS, "items": ITEMS}
+    assert about["models"] == {
+        "model": {"class": "SAFER2", **sizes},
+        "baseline": {"class": "IALS", **sizes},
+    }
+    assert about["limits"] == {"history": 50, "k": 30}
+    health = client.get("/health").json
+    assert (health["status"], health["problem"]) == ("ok", None)
+
+
+def test_metrics_count_requests_batches_and_seconds(client):
+    before = client.get("/metrics").body.decode()
+    client.post("/recommend", history=["item 5"])
+    client.post("/recommend", user="nobody")
+    client.get("/no/such/path")
+    after = client.get("/metrics").body.decode()
+
+    def value(text, name):
+        lines = [line for line in text.splitlines() if line.startswith(name + " ")]
+        return float(lines[0].split()[-1]) if lines else 0.0
+
+    for name, more in {
+        'safecf_requests_total{path="/recommend",status="200"}': 1,
+        'safecf_requests_total{path="/recommend",status="404"}': 1,
+        'safecf_requests_total{path="other",status="404"}': 1,
+        'safecf_request_seconds_count{path="/recommend"}': 2,
+        "safecf_batch_size_sum": 2,
+    }.items():
+        assert value(after, name) - value(before, name) == more, name
+    assert "/no/such/path" not in after
+
+
+BAD = {
+    "no JSON": (b"{", 400, "the body is no JSON"),
+    "not UTF-8": (b'{"user": "\xff"}', 400, "the body is no JSON"),
+    "empty": (b"", 400, "the body is no JSON"),
+    "a list": (b"[]", 422, "valid dictionary|valid object|object"),
+    "nothing asked": (b"{}", 422, "give either a user or a history"),
+    "both asked": (b'{"user": "a", "history": []}', 422, "give either a user or a history"),
+    "unknown key": (b'{"user": "user 3", "K": 3}', 422, "K: Extra inputs are not permitted"),
+    "k of 0": (b'{"user": "user 3", "k": 0}', 422, "k: .*greater than or equal to 1"),
+    "k too large": (b'{"user": "user 3", "k": 31}', 422, "k: .*less than or equal to 30"),
+    "k a fraction": (b'{"user": "user 3", "k": 2.5}', 422, "k: .*integer"),
+    "long history": (json.dumps({"history": ["a"] * 51}).encode(), 422, "at most 50 items"),
+    "a fraction as id": (b'{"history": [1.5]}', 422, "history"),
+    "true as id": (b'{"history": [true]}', 422, "history"),
+    "huge id": (b'{"history": [%d]}' % 10**30, 422, "history"),
+    "weights missing": (b'{"history": ["a", "b"], "weights": [1]}', 422, "one weight for each"),
+    "weight of 0": (b'{"history": ["a"], "weights": [0]}', 422, "weights.0: .*greater than 0"),
+    "weight NaN": (b'{"history": ["a"], "weights": [NaN]}', 422, "weights.0: "),
+    "wrong type of ids": (b'{"history": [1, 2]}', 404, "its ids are strings, convert these"),
+    "unknown user": (b'{"user": "nobody"}', 404, "unknown user 'nobody': the model knows 200"),
+    "unknown model": (b'{"user": "user 3", "model": "x"}', 422, "model: Input should be"),
+    "deep": (b'{"history": ' + b"[" * 5000 + b"]" * 5000 + b"}", 400, "the body is no JSON"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_request_gets_a_problem_with_one_clear_line(client, name):
+    body, status, message = BAD[name]
+    reply = client.send("POST", "/recommend", body, {"Content-Type": "application/json"})
+    assert reply.status == reply.json["status"] == status
+    assert reply.headers["content-type"] == PROBLEM
+    assert "\n" not in reply.json["detail"]
+    assert len(reply.json["detail"]) <= 501
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(reply.json["detail"])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nothing", 404),
+        ("GET", "/recommend", 405),
+        ("PUT", "/recommend", 405),
+        ("DELETE", "/", 405),
+        ("GET", "/search?k=0", 422),
+        ("GET", "/search?k=31", 422),
+        ("GET", "/search?q=" + 201 * "a", 422),
+        ("POST", "/recommend", 415),
+        ("GET", "/../../../../etc/passwd", 404),
+        ("GET", "/%2e%2e/%2e%2e/etc/passwd", 404),
+        ("GET", "/static/..%2f..%2fapp.py", 404),
+        ("GET", "//page.css", 404),
+        ("GET", "/page.css/", 404),
+    ],
+)
+def test_other_errors_are_problems_too(client, method, path, status):
+    reply = client.send(method, path)
+    assert reply.status == reply.json["status"] == status
+    assert reply.headers["content-type"] == PROBLEM
+
+
+def test_the_openapi_document_has_limits_and_examples_that_work(client):
+    document = client.get("/openapi.json").json
+    posts = {path: each["post"] for path, each in document["paths"].items() if "post" in each}
+    schema = posts["/recommend"]["requestBody"]["content"]["application/json"]["schema"]
+    assert schema["properties"]["k"]["maximum"] == 30
+    statuses = {}
+    for path, each in posts.items():
+        if "requestBody" in each:
+            content = each["requestBody"]["content"]["application/json"]["schema"]
+            for example in content["examples"]:
+                statuses.setdefault(path, []).append(client.post(path, example).status)
+    assert statuses.pop("/explain") in ([200], [422])
+    assert statuses == {"/recommend": [200, 200], "/similar": [200], "/items": [200]}
+
+
+def test_a_token_is_asked_for_everywhere_but_at_the_page_and_the_health(folder):
+    with running(folder / "model.safetensors", token="s3cret") as service:
+        wrong = [service.client(), service.client("s3cre"), service.client("s3cret2")]
+        for client in wrong:
+            for path in ("/about", "/metrics", "/search", "/openapi.json", "/nothing"):
+                assert client.get(path).status == 401
+            reply = client.post("/recommend", history=["item 5"])
+            assert reply.status == 401
+            assert reply.headers["content-type"] == PROBLEM
+            assert reply.headers["www-authenticate"] == "Bearer"
+            assert client.post("/reload").status == 401
+            assert client.get("/health").json == {"status": "ok"}
+            assert client.get("/").status == 200
+        right = service.client("s3cret")
+        assert right.post("/recommend", history=["item 5"]).status == 200
+        assert right.get("/health").json["models"]["model"]["class"] == "SAFER2"
+        assert right.get("/openapi.json").json["security"] == [{"token": []}]
+        basic = service.client()
+        assert basic.get("/about", Authorization="Basic s3cret").status == 401
+        assert basic.get("/about", Authorization="Bearer \xff").status == 401

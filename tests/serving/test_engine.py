@@ -1,0 +1,215 @@
+"""The engine: answers are the library's, bit for bit, whatever else is in the batch."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from safecf.models import EASE, SAFER2, MultVAE
+from safecf.serving.engine import Engine, Names
+from safecf.serving.requests import Explain, Explained, Recommend, Similar, UnknownIdError
+from tests.serving.conftest import ITEMS, fit, named
+
+MODELS = {
+    "SAFER2": lambda: fit(SAFER2),
+    "EASE": lambda: EASE(50.0).fit(named(), show_progress=False),
+    "MultVAE": lambda: fit(MultVAE, factors=8, device="cpu"),
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def engine(request):
+    if request.param == "MultVAE":
+        pytest.importorskip("torch")
+    return Engine(MODELS[request.param]())
+
+
+def row(history, weights=None):
+    """Return a history of item numbers as a matrix."""
+    values = np.ones(len(history)) if weights is None else np.array(weights)
+    shape = (1, ITEMS)
+    return scipy.sparse.csr_matrix(
+        (values.astype(np.float32), (np.zeros(len(history), dtype=int), history)), shape=shape
+    )
+
+
+def names(numbers):
+    return tuple(f"item {each}" for each in numbers)
+
+
+def expected(model, history, k, weights=None, **options):
+    ids, scores = model.recommend(0, row(history, weights), N=k, recalculate_user=True, **options)
+    there = ids >= 0
+    return list(names(ids[there])), scores[there].tolist()
+
+
+def draw(rng):
+    """Draw a request, and what the library is asked for it."""
+    history = rng.choice(ITEMS, rng.integers(0, 20), replace=False)
+    k = int(rng.integers(1, 40))
+    weights = None if rng.random() < 0.5 else rng.uniform(0.1, 5, history.size).tolist()
+    options = {}
+    request = {"history": names(history), "k": k}
+    if weights is not None:
+        request["weights"] = tuple(weights)
+    if rng.random() < 0.3:
+        options["filter_items"] = rng.choice(ITEMS, 7, replace=False)
+        request["exclude"] = names(options["filter_items"])
+    elif rng.random() < 0.3:
+        options["items"] = rng.choice(ITEMS, 9, replace=False)
+        request["items"] = names(options["items"])
+    if rng.random() < 0.3:
+        options["filter_already_liked_items"] = False
+        request["keep_history"] = True
+    return Recommend(**request), (history, k, weights), options
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 33])
+def test_answers_are_those_of_the_library_whatever_the_batch(engine, rng, size):
+    for _ in range(10):
+        drawn = [draw(rng) for _ in range(size)]
+        answers = engine.answer([request for request, _, _ in drawn])
+        assert len(answers) == size
+        for answer, (_, asked, options) in zip(answers, drawn, strict=True):
+            ids, scores = expected(engine.model, *asked, **options)
+            assert answer.ids == ids
+            assert answer.scores == scores
+
+
+def test_known_users_get_their_stored_recommendations(model):
+    engine = Engine(model)
+    users = [3, 50, 7]
+    ids, scores = model.recommend(np.array(users), None, N=5, filter_already_liked_items=False)
+    answers = engine.answer([Recommend(user=f"user {user}", k=5) for user in users])
+    assert [answer.ids for answer in answers] == [list(names(row)) for row in ids]
+    assert [answer.scores for answer in answers] == scores.tolist()
+
+
+def test_nothing_is_known_of_a_user_without_history_or_with_unseen_items(engine):
+    popular = engine.model.popularity()
+    requests = [Recommend(history=()), Recommend(history=("new",))]
+    if engine.name != "MultVAE":  # whose encoder knows all items
+        requests.append(Recommend(history=("item 0",)))
+    best = np.argsort(-popular, kind="stable")[:10]
+    for answer in engine.answer(requests):
+        assert answer.popular
+        assert answer.ids == list(names(best))
+        assert answer.scores == popular[best].tolist()
+    (known,) = engine.answer([Recommend(history=("item 5", "item 6"))])
+    assert not known.popular
+
+
+def test_a_user_without_training_interactions_gets_popular_items(model):
+    known, unknown = Engine(model).answer([Recommend(user="user 9"), Recommend(user="user 0")])
+    assert unknown.popular
+    assert not known.popular
+
+
+def test_unknown_items_are_named_and_left_out(model):
+    engine = Engine(model)
+    mixed, plain = engine.answer(
+        [Recommend(history=("item 5", "x", "y", "x")), Recommend(history=("item 5",))]
+    )
+    assert mixed.unknown == ("x", "y")
+    assert (mixed.ids, mixed.scores) == (plain.ids, plain.scores)
+
+
+def test_an_item_counts_once_and_weights_are_added(model):
+    engine = Engine(model)
+    twice, once = engine.answer(
+        [Recommend(history=("item 5", "item 5")), Recommend(history=("item 5",))]
+    )
+    assert twice == once
+    added, sums = engine.answer(
+        [
+            Recommend(history=("item 5", "item 6", "item 5"), weights=(1.0, 1.0, 2.0)),
+            Recommend(history=("item 5", "item 6"), weights=(3.0, 1.0)),
+        ]
+    )
+    assert added == sums
+
+
+def test_similar_items_are_those_of_the_library_without_the_item(engine):
+    ids, scores = engine.model.similar_items(5, N=8)
+    (answer,) = engine.answer([Similar("item 5", k=7)])
+    there = ids[1:] >= 0
+    assert answer.ids == list(names(ids[1:][there]))
+    assert answer.scores == scores[1:][there].tolist()
+    assert "item 5" not in answer.ids
+
+
+class Explaining:
+    """Stands for a model whose scores are sums of known parts."""
+
+    def __init__(self, model):
+        self.model = model
+        self.asked = None
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    def explain(self, userid, user_items, itemid, user_weights=None, N=10):
+        self.asked = userid, user_items.toarray(), itemid
+        parts = [(int(item), float(item) / 2) for item in user_items.indices[::-1]][:N]
+        return sum(part for _, part in parts), parts, None
+
+
+def test_explanations_are_those_of_the_model(model):
+    explaining = Explaining(model)
+    (answer,) = Engine(explaining).answer(
+        [Explain("item 9", ("item 5", "zzz", "item 6"), weights=(2.0, 1.0, 1.0), k=2)]
+    )
+    assert answer == Explained("item 9", 5.5, ["item 6", "item 5"], [3.0, 2.5], ("zzz",))
+    userid, matrix, item = explaining.asked
+    assert (userid, item) == (0, 9)
+    np.testing.assert_array_equal(matrix, row([5, 6], [2, 1]).toarray())
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind", "message"),
+    [
+        (Recommend(user="nobody"), UnknownIdError, "unknown user 'nobody': the model knows 200"),
+        (Recommend(user=3), UnknownIdError, "its ids are strings, convert these"),
+        (Recommend(history=(3, 4)), UnknownIdError, "no item of the history is known.*strings"),
+        (Recommend(), ValueError, "neither a user nor a history"),
+        (Recommend(history=("item 1",), weights=()), ValueError, "0 weights for 1 items"),
+        (Recommend(history=("item 1",), weights=(0.0,)), ValueError, "weight 0 is 0.0"),
+        (Recommend(history=("item 1",), weights=(float("nan"),)), ValueError, "weight 0 is nan"),
+        (Similar("nothing"), UnknownIdError, "unknown item 'nothing'"),
+        (Explain("nothing", ("item 1",)), UnknownIdError, "unknown item 'nothing'"),
+    ],
+)
+def test_a_bad_request_gets_its_error_and_leaves_the_others_alone(model, request_, kind, message):
+    engine = Engine(Explaining(model))
+    good = Recommend(history=("item 5",))
+    first, problem, last = engine.answer([good, request_, good])
+    assert first == last == engine.answer([good])[0]
+    with pytest.raises(kind, match=message):
+        raise problem
+
+
+def test_users_of_models_without_user_factors_need_a_history():
+    (problem,) = Engine(MODELS["EASE"]()).answer([Recommend(user="user 3")])
+    with pytest.raises(ValueError, match="EASE stores nothing of the users; give a history"):
+        raise problem
+
+
+def test_items_without_an_id_are_never_recommended():
+    model = fit()
+    new = scipy.sparse.csr_matrix(np.ones((1, 200), dtype=np.float32))
+    model.partial_fit_items([ITEMS], new)
+    answers = Engine(model).answer([Recommend(history=("item 5",), k=ITEMS), Similar("item 5", 99)])
+    for answer in answers:
+        assert set(answer.ids) <= set(names(range(ITEMS)))
+
+
+def test_an_empty_choice_of_items_gives_an_empty_answer(model):
+    request = Recommend(history=("item 5",), items=("item 7",), exclude=("item 7",))
+    (answer,) = Engine(model).answer([request])
+    assert answer.ids == []
+
+
+def test_numbers_are_ids_where_the_model_has_none():
+    found = Names(None, 3)
+    assert found.find([2, 3, "2"]) == [2, None, None]
+    with pytest.raises(UnknownIdError, match=r"unknown user '2': .*its ids are integers"):
+        found.place("2", "user")

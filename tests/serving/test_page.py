@@ -1,0 +1,226 @@
+"""The page in a real browser: search, pick, compare, explain; all widths, colours and keys."""
+
+import json
+
+import pytest
+
+from safecf.models import SAFER2, Recommender
+from safecf.serving.engine import Engine
+from safecf.serving.requests import Recommend
+from tests.reporting.browser import Browser, find_chromium
+from tests.reporting.evaluations import pair
+from tests.serving.conftest import HOSTILE
+from tests.serving.service import running
+
+pytestmark = pytest.mark.skipif(find_chromium() is None, reason="chromium is not installed")
+
+READY = "document.documentElement?.classList.contains('ready')"
+TITLES = "[...document.querySelectorAll('.list.{} .name')].map((e) => e.textContent)"
+OWN = "[...document.querySelectorAll('.list.{} li.own .name')].map((e) => e.textContent)"
+PICKS = "[...document.querySelectorAll('#picks .chip')].map((e) => e.ariaLabel)"
+TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+SEEN = "document.querySelector('{}')?.checkVisibility() ?? false"
+
+
+def explain(self, userid, user_items, itemid, user_weights=None, N=10):
+    """Stands for models that cannot explain yet: every item adds the same."""
+    items = user_items.indices[:N]
+    return float(items.size), [(int(item), 1.0) for item in items], None
+
+
+@pytest.fixture(scope="module")
+def served(folder):
+    (folder / "results.json").write_text(json.dumps(pair().to_dict()))
+    files = ("model.safetensors", "baseline.safetensors", "titles.parquet", "results.json")
+    with pytest.MonkeyPatch.context() as patch:
+        if not hasattr(SAFER2, "explain"):
+            patch.setattr(Recommender, "explain", explain, raising=False)
+        with running(*(folder / name for name in files)) as service:
+            yield service
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser, served):
+    """Open the page anew, on a desktop, in light colours."""
+    browser.resize(1200)
+    browser.prefer("light")
+    visit(browser, served)
+    return browser
+
+
+def visit(browser, served, picks=()):
+    browser.open("about:blank#")
+    browser.send("Page.navigate", url="about:blank")
+    browser.wait_for("location.href === 'about:blank'")
+    fragment = f"#{json.dumps([f'item {each}' for each in picks])}" if picks else ""
+    browser.send("Page.navigate", url=f"http://127.0.0.1:{served.port}/{fragment}")
+    browser.wait_for(READY)
+    if picks:
+        browser.wait_for("document.querySelectorAll('.reasons').length === 2")
+
+
+def search(browser, text):
+    browser.evaluate("document.getElementById('query').focus()")
+    browser.write(text)
+    browser.wait_for("!document.getElementById('found').hidden")
+
+
+def title(number):
+    return f"The {('Café', 'River', 'Machine', 'Orchard', 'Signal')[number % 5]} of Number {number}"
+
+
+def right(model, picks):
+    history = tuple(f"item {each}" for each in picks)
+    (answer,) = Engine(model).answer([Recommend(history=history, k=10)])
+    return [title(int(each.split()[1])) if each != "item 59" else HOSTILE for each in answer.ids]
+
+
+def test_nothing_but_the_service_is_asked_and_nothing_complains(page, served):
+    page.evaluate("0")
+    assert page.complaints() == []
+    assert {each.split("/")[2] for each in page.requests() if each.startswith("http")} == {
+        f"127.0.0.1:{served.port}"
+    }
+    policy = served.client().get("/").headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "unsafe" not in policy
+
+
+def test_search_pick_and_compare_by_keyboard_alone(page, model, baseline):
+    page.press("/")
+    page.wait_for("document.activeElement.id === 'query'")
+    for text, number in (("number 12", 12), ("river number 21", 21)):
+        search(page, text)
+        assert title(number) in page.evaluate("document.querySelector('#found li').textContent")
+        page.press("Enter")
+        page.wait_for(f"{PICKS}.includes('Remove {title(number)}')")
+    page.wait_for("document.querySelectorAll('.reasons').length === 2")
+    wanted = json.dumps(right(model, [12, 21]))
+    page.wait_for(f"{TITLES.format('model')}.join() === {wanted}.join()")
+    lists = {role: page.evaluate(TITLES.format(role)) for role in ("model", "baseline")}
+    assert lists == {"model": right(model, [12, 21]), "baseline": right(baseline, [12, 21])}
+    for role, other in (("model", "baseline"), ("baseline", "model")):
+        own = [each for each in lists[role] if each not in lists[other]]
+        assert page.evaluate(OWN.format(role)) == own
+    page.press("Backspace")
+    page.wait_for(f"{PICKS}.length === 1")
+    assert page.complaints() == []
+
+
+def test_arrow_keys_and_escape_in_the_search(page):
+    search(page, "signal")
+    active = "document.getElementById('query').getAttribute('aria-activedescendant')"
+    assert page.evaluate(active) == "hit-0"
+    page.press("ArrowDown")
+    assert page.evaluate(active) == "hit-1"
+    page.press("ArrowUp")
+    page.press("ArrowUp")
+    assert page.evaluate(active) == "hit-6"
+    page.press("Escape")
+    assert page.evaluate("document.getElementById('found').hidden")
+    search(page, "no such title")
+    assert "No title" in page.evaluate("document.getElementById('found').textContent")
+
+
+def test_reasons_are_shown_and_picks_go_back_with_the_address(page, served):
+    visit(page, served, [12, 21])
+    page.evaluate("document.querySelector('.list.model .acts button').click()")
+    page.wait_for("document.querySelectorAll('.list.model .part').length === 2")
+    parts = page.evaluate("document.querySelector('.list.model .why').textContent")
+    assert title(12) in parts
+    assert title(21) in parts
+    page.evaluate("document.querySelector('.list.model .add').click()")
+    page.wait_for(f"{PICKS}.length === 3")
+    page.evaluate("history.back()")
+    page.wait_for(f"{PICKS}.length === 2")
+    page.evaluate("document.getElementById('clear').click()")
+    page.wait_for(f"{PICKS}.length === 0 && !document.getElementById('start').hidden")
+    assert not page.evaluate(SEEN.format("#results"))
+    assert page.complaints() == []
+
+
+def test_surprises_and_the_shelf_pick_titles(page):
+    page.evaluate("document.querySelector('#shelf button').click()")
+    page.wait_for(f"{PICKS}.length === 1")
+    page.evaluate("document.getElementById('surprise').click()")
+    page.wait_for(f"{PICKS}.length >= 2")
+    page.wait_for("document.querySelectorAll('.list.model .name').length === 10")
+
+
+def test_hostile_titles_are_shown_as_text(page):
+    search(page, "onerror")
+    assert page.evaluate("document.querySelector('#found .name').textContent") == HOSTILE
+    page.press("Enter")
+    page.wait_for(f"{PICKS}.length === 1")
+    assert page.evaluate("document.querySelectorAll('main img').length") == 0
+
+
+def test_hostile_addresses_are_left_alone(page, served):
+    for fragment in ("#x", "#%5B%7B%7D%5D", "#%22a%22", "#%", "#[1e400,null,[]]"):
+        page.send("Page.navigate", url="about:blank")
+        page.wait_for("location.href === 'about:blank'")
+        page.send("Page.navigate", url=f"http://127.0.0.1:{served.port}/{fragment}")
+        page.wait_for(READY)
+        assert page.evaluate(f"{PICKS}.length") == 0
+
+
+def test_the_tail_curve_has_the_numbers_of_the_evaluation(page):
+    comparison = pair()
+    page.evaluate("document.getElementById('curve').focus()")
+    page.press("End")
+    shown = page.evaluate("document.getElementById('readout').textContent")
+    assert shown.startswith("All users")
+    for each in (comparison.baseline, *comparison.others):
+        if each.model in ("IALS", "SAFER2"):
+            assert f"{each.model} {each.tail('recall@20', 1.0):.4f}" in shown
+    assert "SAFER2" in shown
+    page.press("Home")
+    assert page.evaluate("document.getElementById('readout').textContent") != shown
+
+
+@pytest.mark.parametrize("width", [320, 390, 760, 1200, 1900])
+def test_nothing_is_wider_than_the_screen(page, served, width):
+    page.resize(width, mobile=width < 600)
+    visit(page, served, [12, 21, 30, 31, 44, 59])
+    assert not page.evaluate(TOO_WIDE)
+
+
+def test_a_phone_shows_one_list_at_a_time(page, served):
+    page.resize(390, 844, mobile=True)
+    visit(page, served, [12, 21])
+    seen = [page.evaluate(SEEN.format(f".list.{role}")) for role in ("model", "baseline")]
+    assert seen == [True, False]
+    page.evaluate("document.querySelectorAll('#switch button')[1].click()")
+    seen = [page.evaluate(SEEN.format(f".list.{role}")) for role in ("model", "baseline")]
+    assert seen == [False, True]
+    small = """[...document.querySelectorAll('main button, header button')]
+        .filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 34).length"""
+    assert page.evaluate(small) == 0
+
+
+def test_dark_and_light(page):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.prefer("dark")
+    dark = page.evaluate(ground)
+    assert light != dark
+    page.evaluate("document.getElementById('theme').click()")
+    assert page.evaluate(ground) == light
+    page.evaluate("localStorage.clear()")
+
+
+def test_a_token_is_asked_for_once(browser, folder):
+    with running(folder / "model.safetensors", token="s3cret") as service:
+        browser.send("Page.navigate", url=f"http://127.0.0.1:{service.port}/")
+        browser.wait_for("document.getElementById('ask-token')?.open ?? false")
+        browser.evaluate("document.getElementById('token').value = 's3cret'")
+        browser.evaluate("document.querySelector('#ask-token button').click()")
+        browser.wait_for(READY)
+        assert browser.evaluate("document.querySelectorAll('#shelf button').length") == 12
+        assert not browser.evaluate("document.getElementById('ask-token').open")

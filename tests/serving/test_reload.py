@@ -1,0 +1,126 @@
+"""Hot reload: new models without a failed request, damaged files without harm."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from safecf.serving.engine import Engine
+from safecf.serving.live import Live
+from safecf.serving.requests import Recommend
+from safecf.serving.settings import Settings
+from tests.serving.conftest import fit
+from tests.serving.service import PATIENCE, running
+
+ASKED = {"history": ["item 5", "item 6"], "k": 5}
+
+
+@pytest.fixture
+def path(tmp_path, model):
+    model.save(tmp_path / "model.safetensors")
+    return tmp_path / "model.safetensors"
+
+
+def answer_of(model):
+    (found,) = Engine(model).answer([Recommend(history=tuple(ASKED["history"]), k=ASKED["k"])])
+    return list(zip(found.ids, found.scores, strict=True))
+
+
+def listed(reply):
+    return [(each["id"], each["score"]) for each in reply.json["items"]]
+
+
+def wait_for(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_changed_file_is_loaded_by_itself(path):
+    other = fit(seed=1)
+    with running(path, watch=0.05) as service:
+        client = service.client()
+        before = listed(client.post("/recommend", ASKED))
+        other.save(path)
+        wait_for(lambda: client.get("/health").json["generation"] == 2)
+        after = client.post("/recommend", ASKED)
+        assert after.json["generation"] == 2
+        assert listed(after) == answer_of(other) != before
+
+
+def test_a_damaged_file_keeps_the_old_model_and_says_so(path, model):
+    good = path.read_bytes()
+    with running(path) as service:
+        client = service.client()
+        for damaged in (b"", good[:-10], good[:200] + b"x" + good[201:]):
+            path.write_bytes(damaged)
+            reply = client.post("/reload")
+            assert reply.status == 409
+            assert "the old models stay" in reply.json["detail"]
+            health = client.get("/health").json
+            assert health["generation"] == 1
+            assert str(path) in health["problem"]
+            assert listed(client.post("/recommend", ASKED)) == answer_of(model)
+        path.unlink()
+        assert client.post("/reload").status == 409
+        path.write_bytes(good)
+        assert client.post("/reload").json["problem"] is None
+        assert client.get("/health").json["generation"] == 2
+        metrics = client.get("/metrics").body.decode()
+        assert "safecf_reloads_total 1" in metrics
+        assert "safecf_reload_failures_total 4" in metrics
+
+
+def test_a_file_is_loaded_once_per_change(path):
+    live = Live(Settings(path))
+    assert not live.refresh()
+    fit(seed=1).save(path)
+    assert live.refresh()
+    assert not live.refresh()
+    path.write_bytes(b"damaged")
+    assert not live.refresh()
+    assert live.failures == 1
+    assert not live.refresh()
+    assert live.failures == 1
+
+
+def test_reloads_under_load_fail_no_request_and_mix_no_models(path, model):
+    other = fit(seed=1)
+    right = {1: answer_of(model), 0: answer_of(other)}  # by the parity of the generation
+    with running(path) as service:
+        stop, seen, problems = threading.Event(), set(), []
+
+        def ask():
+            client = service.client()
+            while not stop.is_set():
+                reply = client.post("/recommend", ASKED)
+                generation = reply.json.get("generation", 0)
+                if reply.status != 200 or listed(reply) != right[generation % 2]:
+                    problems.append(reply)
+                seen.add(generation)
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        operator = service.client()
+        for generation in range(2, 9):
+            (model if generation % 2 else other).save(path)
+            assert operator.post("/reload").json["generation"] == generation
+            wait_for(lambda wanted=generation: wanted in seen or problems)
+        stop.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+    assert problems == []
+    assert seen >= set(range(2, 9))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP")
+def test_sighup_reloads(path, process):
+    with process(path, "--watch", "0") as service:
+        client = service.client()
+        assert client.get("/health").json["generation"] == 1
+        os.kill(service.pid, signal.SIGHUP)
+        wait_for(lambda: client.get("/health").json["generation"] == 2)
