@@ -25,6 +25,8 @@ TEXTS = {
     "words": ("u,i,r\n1,2,3\n1,2,x\n", r"line 3: column 'r' holds 'x', not a number; correct it"),
     "cut off": ("u,i,r\n1,2,3\n1,2\n", r"line 3: it has 2 fields, not 3 .*is it cut off"),
     "too long": ("u,i,r\n1,2,3,4\n", r"line 2: it has 4 fields, not 3"),
+    "spaces": ("u i r\n1 2 3\n", r"'u i r', is not separated by ','; try separator=' '"),
+    "spaces in names": ("a u,the i\n1,2\n", r"there is no column 'u' for the user"),
     "other separator": ("u;i;r\n1;2;3\n", r"'u;i;r', is not separated by ','; try separator=';'"),
     "header without line break": ("u,i,r", r"log\.csv: there are no rows"),
     "empty first line": ("\nu,i,r\n1,2,3\n", "line 1 is empty; remove the empty lines"),

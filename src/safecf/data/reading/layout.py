@@ -64,6 +64,10 @@ class Layout:
         return {role: column for role, column in columns.items() if column is not None}
 
 
+class ColumnError(ValueError):
+    """A column is not there, or not to be told from the others."""
+
+
 @dataclass(frozen=True)
 class Source:
     """The record batches of one file or frame; their columns are named by role.
@@ -91,7 +95,7 @@ def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) 
     for role, column in columns.items():
         if column in names:
             if names.count(str(column)) > 1:
-                raise ValueError(
+                raise ColumnError(
                     f"{source}: there are {names.count(str(column))} columns {column!r}; rename "
                     f"them, or give a position, such as {role}={names.index(str(column))}"
                 )
@@ -103,7 +107,7 @@ def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) 
             near = difflib.get_close_matches(str(column).lower(), names, n=1, cutoff=0.5)
             near += [name for name in names if name.lower().startswith(str(column).lower())]
             remedy = f"try {role}={shown(near[0])}" if near else f"choose another one by {role}="
-            raise ValueError(
+            raise ColumnError(
                 f"{source}: there is no column {column!r} for the {role}; it has "
                 f"{known or 'no columns at all'}; {remedy}"
             )
