@@ -1,5 +1,6 @@
 """Model files: what they hold, and how they are replaced."""
 
+import io
 import os
 
 import numpy as np
@@ -32,8 +33,10 @@ def test_header_is_strict_json_even_with_infinities(tmp_path):
 
 
 def test_missing_files(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"model\.safetensors"):
+    with pytest.raises(FileNotFoundError, match=r"model\.safetensors: .* seen from .*; check the"):
         safecf.load(tmp_path / "model")
+    with pytest.raises(IsADirectoryError, match="is a folder; give the path of a file"):
+        safecf.load(tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         good_model().save(tmp_path / "nowhere" / "model")
     with pytest.raises(IsADirectoryError, match="is a folder; give the path of a file"):
@@ -46,8 +49,11 @@ def test_paths_that_name_no_file(tmp_path, monkeypatch, name):
     (tmp_path / "folder").mkdir()
     with pytest.raises(ValueError, match="does not name a file; give a path such as"):
         good_model().save(name)
-    with pytest.raises(ValueError, match="does not name a file"):
-        SAFER2(factors=3).fit(DATA, show_progress=False, checkpoint=name)
+    with pytest.raises(ValueError, match="does not name a file; give a path such as"):
+        safecf.load(name)
+    for argument in ("checkpoint", "resume"):
+        with pytest.raises(ValueError, match="does not name a file"):
+            SAFER2(factors=3).fit(DATA, show_progress=False, **{argument: name})
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
@@ -57,6 +63,26 @@ def test_what_is_no_file_at_all(file):
         good_model().save(file)
     with pytest.raises(TypeError, match="is neither a path nor a binary file; try"):
         safecf.load(file)
+    for argument in ("checkpoint", "resume") if file is not None else ():
+        message = rf"{argument}=b?'?\w+'? is no path; try {argument}='model\.safetensors'"
+        with pytest.raises(TypeError, match=message):
+            SAFER2(factors=3).fit(DATA, show_progress=False, **{argument: file})
+
+
+def test_files_open_for_text():
+    with pytest.raises(TypeError, match="open for text, not for bytes; open it as 'rb'"):
+        safecf.load(io.StringIO("text"))
+    with pytest.raises(TypeError, match="open for text, not for bytes; open it as 'wb'"):
+        good_model().save(io.StringIO())
+
+
+def test_names_that_are_too_long(tmp_path):
+    for use in (safecf.load, good_model().save):
+        with pytest.raises(ValueError, match=r"…. is too long for the name of a file; give"):
+            use(tmp_path / ("x" * 300))
+    longest = tmp_path / ("x" * (255 - len(".safetensors")))
+    good_model().save(longest)
+    assert safecf.load(longest).is_fitted
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
@@ -128,8 +154,3 @@ def test_links_in_a_circle_are_no_targets(data, tmp_path):
     with pytest.raises(OSError, match=r"links lead in a circle.*circle\.safetensors"):
         fit(make(), data, checkpoint=circle)
     assert circle.is_symlink()
-
-
-def test_a_path_with_a_null_character_is_refused():
-    with pytest.raises(ValueError, match=r"'a\\x00b' is no path; give one such as"):
-        safecf.load("a\0b")

@@ -63,7 +63,7 @@ def input_files(data: DataOptions, models: Iterable[str] = ()) -> Iterator[Path]
             yield from find_files(given, (*PARQUET, *TEXT))
         except OSError:  # the name of a data set; or reading it says what is wrong
             continue
-    yield from (Path(spec) for spec in models if Path(spec).is_file())
+    yield from (Path(spec) for spec in models if os.path.isfile(spec))
 
 
 def write_all(targets: Iterable[Target]) -> tuple[list[Path], list[Exception]]:

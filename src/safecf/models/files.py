@@ -25,7 +25,7 @@ from safetensors.numpy import save as serialise
 from safecf.atomic import check_replaceable, replace_file
 from safecf.checks import check_plain
 from safecf.data.matrices.ids import IdArray, find_repeated
-from safecf.errors import FileFormatError
+from safecf.errors import FileFormatError, shown
 
 SUFFIX = ".safetensors"
 FORMAT = 2
@@ -33,6 +33,7 @@ CHECKED = 2  # the first format with a checksum
 MODEL = "model"
 CHECKPOINT = "checkpoint"
 LONGEST_COMPLAINT = 500
+LONGEST_NAME = 255  # bytes, on all common file systems
 LONGEST_HEADER = 100_000_000  # bytes; safetensors reads no more
 DAMAGED = "it is damaged, or no safetensors file; copy it again, or save the model again"
 ADVICE = {MODEL: "read it with safecf.load", CHECKPOINT: "pass it to fit(resume=...)"}
@@ -50,26 +51,38 @@ def with_suffix(path: str | os.PathLike[str]) -> Path:
 
 def located(path: str | os.PathLike[str]) -> Path:
     """Return the file of exactly this name, or else the one with .safetensors at its end."""
-    exact = Path(path)
-    return exact if exact.is_file() else with_suffix(path)
+    return Path(path) if os.path.isfile(path) else with_suffix(path)
+
+
+def check_path(name: str, path: object) -> None:
+    """Raise if the argument of this name is not the path of a file, there or not."""
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise TypeError(f"{name}={shown(path)} is no path; try {name}='model{SUFFIX}'")
+    if os.path.basename(text) in ("", ".", "..", SUFFIX) or "\0" in text:
+        raise ValueError(f"{shown(text)} does not name a file; give a path such as 'model{SUFFIX}'")
+    if len(os.fsencode(os.path.basename(with_suffix(text)))) > LONGEST_NAME:
+        raise ValueError(f"{shown(text)} is too long for the name of a file; give a shorter one")
 
 
 def _source(path: str | os.PathLike[str]) -> Path:
-    """Return the file to read; raise if reading it might never end."""
-    if not os.fspath(path) or "\0" in os.fspath(path):
-        raise ValueError(f"{os.fspath(path)!r} is no path; give one such as 'model{SUFFIX}'")
+    """Return the file to read; raise if there is none, or reading it might never end."""
+    check_path("file", path)
     found = located(path)
     for each in (Path(path), found):
         check_plain(each)
+    if not found.is_file():
+        if os.path.isdir(path):
+            raise IsADirectoryError(f"{path} is a folder; give the path of a file")
+        raise FileNotFoundError(
+            f"{found}: there is no such file, seen from {Path.cwd()}; check the path"
+        )
     return found
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
     """Return the path that `write` will use; raise if it is not that of a file in a folder."""
-    name = os.fspath(path)
-    last = os.path.basename(name)
-    if last in ("", ".", "..", SUFFIX) or "\0" in name:
-        raise ValueError(f"{name!r} does not name a file; give a path such as 'model{SUFFIX}'")
+    check_path("file", path)
     target = with_suffix(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent}; create it first")
@@ -110,7 +123,10 @@ def write(file: File, kind: str, header: Mapping[str, Any], arrays: Arrays) -> N
     if isinstance(file, Path):
         replace_file(file, content)
     else:
-        file.write(content)
+        try:
+            file.write(content)
+        except TypeError as problem:
+            raise TypeError("file is open for text, not for bytes; open it as 'wb'") from problem
 
 
 def sealed(text: str, arrays: Arrays) -> str:
@@ -147,10 +163,13 @@ def naming(file: File) -> Iterator[None]:
 
 def read(file: File, kind: str) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a file of the given kind."""
+    content: Any
     if isinstance(file, str | os.PathLike):
         content = _source(file).read_bytes()
     elif hasattr(file, "read"):
         content = file.read()
+        if isinstance(content, str):
+            raise TypeError("file is open for text, not for bytes; open it as 'rb'")
     else:
         raise TypeError(f"file={file!r} is neither a path nor a binary file; try 'model{SUFFIX}'")
     try:

@@ -115,6 +115,9 @@ def make_plan(
     needs = {capability_for(solver): name, Search: name}
     solvers = {FOLD_IN.name: f"fold-in of {name}", **dict.fromkeys(row_solvers_for(solver), name)}
     backend = make_backend(model.backend, model.num_threads, needs, solvers)
+    for argument, path in (("checkpoint", checkpoint), ("resume", resume)):
+        if path is not None:
+            files.check_path(argument, path)
     if checkpoint is not None:
         files.check_checkpoint_target(checkpoint)
         same = resume is not None and files.with_suffix(resume) == files.with_suffix(checkpoint)

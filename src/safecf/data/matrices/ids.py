@@ -105,7 +105,13 @@ def asked_ids(ids: ArrayLike) -> NDArray[Any]:
     Strings stay objects: numpy's own cut off null characters at the end, and make "1" of 1 beside
     them.
     """
-    found = np.atleast_1d(np.asarray(ids))
+    remedy = "give one id, or a list of ids"
+    try:
+        found = np.atleast_1d(np.asarray(ids))
+    except ValueError:
+        raise ValueError(f"the ids are lists of different lengths; {remedy}") from None
+    if found.ndim > 1:
+        raise ValueError(f"the ids have {found.ndim} dimensions; {remedy}")
     if found.dtype.kind == "U" and not hasattr(ids, "dtype"):
         found = np.atleast_1d(np.array(ids, dtype=object))
     return found

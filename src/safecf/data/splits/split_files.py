@@ -82,7 +82,7 @@ def is_split(folder: str | os.PathLike[str]) -> bool:
 
 def _versions(folder: Path, name: str) -> list[str]:
     """Return the names under which a file of a split is there: its own, or that of an archive."""
-    return [name + end for end in ("", *COMPRESSED) if (folder / (name + end)).exists()]
+    return [name + end for end in ("", *COMPRESSED) if os.path.exists(folder / (name + end))]
 
 
 def read(folder: str | os.PathLike[str]) -> Split:
