@@ -97,6 +97,7 @@ def test_a_saved_model_is_evaluated_by_item_ids(run, clicks, tmp_path):
         (["demo", "-m", "ials:factor=3"], "did you mean 'factors'"),
         (["demo", "-m", "ials:factors"], "no option=value"),
         (["demo", "-m", "./nosuch.safetensors"], "nosuch.safetensors: there is no such file, seen"),
+        (["demo", "-m", "ials:factors=4, factors=5"], "factors is given twice; leave one of them"),
         (["demo", "-m", "1" * 5000], "unknown model '111"),
         (["1" * 5000, "-m", "ials"], "unknown data set or file '111"),
         (["ml-1m", "--path", "nowhere", "-m", "ials"], "nowhere"),

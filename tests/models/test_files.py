@@ -1,10 +1,13 @@
 """Model files: what they hold, and how they are replaced."""
 
+import copy
 import io
 import os
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import safecf
 from safecf import SAFER2
@@ -154,3 +157,50 @@ def test_links_in_a_circle_are_no_targets(data, tmp_path):
     with pytest.raises(OSError, match=r"links lead in a circle.*circle\.safetensors"):
         fit(make(), data, checkpoint=circle)
     assert circle.is_symlink()
+
+
+def test_factors_that_do_not_fit_are_not_saved(tmp_path):
+    model = copy.deepcopy(good_model())
+    columns = model.user_factors.shape[1]
+    model.factors = 999
+    with pytest.raises(ValueError, match=rf"factors=999, while .* trained with {columns}; fit it"):
+        model.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.text() | st.integers(-(2**70), 2**70) | st.floats(),
+    lambda each: st.lists(each) | st.dictionaries(st.text(), each),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(), VALUES | st.sampled_from(["inf", (1, 2), {3: 4}, b"x"])))
+def test_the_provenance_comes_back_as_it_was_or_is_refused(provenance):
+    model, file = copy.copy(good_model()), io.BytesIO()
+    model.provenance = provenance
+    try:
+        model.save(file)
+    except (TypeError, ValueError):  # whose messages the next test reads
+        return
+    file.seek(0)
+    assert repr(safecf.load(file).provenance) == repr(provenance)
+
+
+@pytest.mark.parametrize(
+    ("provenance", "message"),
+    [
+        ({"a": [{"b": "nan"}]}, r"provenance\['a'\]\[0\]\['b'\] is the text 'nan', which is read"),
+        ({3: 4}, "provenance has the key 3, not a text; try '3'"),
+        (
+            {"a": (1, 2)},
+            r"provenance\['a'\] is of type tuple, which a file cannot hold; give dicts",
+        ),
+        ("tuned", "provenance is 'tuned'; give a dict, or None"),
+    ],
+)
+def test_a_provenance_that_would_change_is_refused(provenance, message):
+    model = copy.copy(good_model())
+    model.provenance = provenance
+    with pytest.raises((TypeError, ValueError), match=message):
+        model.save(io.BytesIO())

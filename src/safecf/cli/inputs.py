@@ -146,13 +146,17 @@ def make_model(spec: str, random_state: int | None = 0) -> tuple[str, Recommende
     kind = choose("model", name.lower(), kinds)
     known = {each: each for each in kind().get_params()}
     options: dict[str, Any] = {"random_state": random_state} if "random_state" in known else {}
+    given: dict[str, Any] = {}
     for setting in filter(None, text.split(",")):
         key, sign, value = setting.partition("=")
         if not sign:
             raise ValueError(
                 f"{shown(spec)}: {shown(setting)} is no option=value; try {name}:factors=32"
             )
-        options[key.strip()] = parse_value(value.strip())
+        if key.strip() in given:
+            raise ValueError(f"{shown(spec)}: {key.strip()} is given twice; leave one of them out")
+        given[key.strip()] = parse_value(value.strip())
+    options |= given
     for key in options:
         choose(f"option of {kind.__name__}", key, known)
     check_options(options, kind)

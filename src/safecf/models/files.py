@@ -7,8 +7,6 @@ a checksum over the header and the arrays, against accidents. It does not tell w
 import contextlib
 import hashlib
 import json
-import math
-import numbers
 import os
 import reprlib
 from collections.abc import Iterator, Mapping
@@ -26,6 +24,7 @@ from safecf.atomic import check_replaceable, replace_file
 from safecf.checks import check_plain
 from safecf.data.matrices.ids import IdArray, find_repeated
 from safecf.errors import FileFormatError, shown
+from safecf.models.json_values import plain, revived
 
 SUFFIX = ".safetensors"
 FORMAT = 2
@@ -91,19 +90,23 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def check_checkpoint_target(path: str | os.PathLike[str]) -> None:
-    """Raise if a checkpoint cannot be written there, or would replace anything but a checkpoint."""
+def check_checkpoint_target(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Return the header of the checkpoint that one written there would replace, if there is one.
+
+    Raise if it cannot be written, or would replace anything but a checkpoint.
+    """
     target = check_target(path)
     check_plain(target)
     check_replaceable(target)
     if not target.exists() or target.stat().st_size == 0:
-        return
+        return None
     found = "no checkpoint"
     with contextlib.suppress(OSError, FileFormatError), target.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        kind = _header(_text(file.read(min(length, LONGEST_HEADER)))).get("kind")
+        header = _header(_text(file.read(min(length, LONGEST_HEADER))))
+        kind = header.get("kind")
         if kind == CHECKPOINT:
-            return
+            return header
         found = f"a {reprlib.repr(kind)[1:-1]}"
     raise FileExistsError(
         f"{target} is {found}, and checkpoint= would replace it; give another path, or delete the "
@@ -214,7 +217,7 @@ def _text(outer: bytes) -> str:
 def _header(text: str) -> dict[str, Any]:
     """Return our own header."""
     try:
-        header = _revived(json.loads(text, parse_constant=_refuse))
+        header = revived(json.loads(text, parse_constant=_refuse))
     except (TypeError, ValueError, RecursionError) as problem:
         raise FileFormatError(f"its header is damaged; {DAMAGED}") from problem
     if not isinstance(header, dict):
@@ -298,29 +301,6 @@ def unpack_ids(arrays: Arrays, name: str, fewest: int, most: int) -> IdArray | N
     if not fewest <= ids.size <= most or find_repeated(ids) is not None:
         raise FileFormatError(damaged)
     return ids
-
-
-def plain(value: Any) -> Any:
-    """Convert to JSON types; infinities and NaN become strings."""
-    if isinstance(value, Mapping):
-        return {key: plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, bool | str | None):
-        return value
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    number = float(value)
-    return number if math.isfinite(number) else str(number)
-
-
-def _revived(value: Any) -> Any:
-    """Undo `plain` for infinities and NaN."""
-    if isinstance(value, dict):
-        return {key: _revived(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_revived(entry) for entry in value]
-    return float(value) if value in ("inf", "-inf", "nan") else value
 
 
 def _refuse(constant: str) -> Any:

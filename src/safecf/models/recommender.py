@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from safecf.checks import check_type
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.defaults import AUTO
@@ -19,6 +20,7 @@ from safecf.models import by_ids, files
 from safecf.models.callbacks import Callback
 from safecf.models.changes import Changes
 from safecf.models.derived import Derived
+from safecf.models.json_values import check_kept
 from safecf.models.options import check_options
 from safecf.models.popularity import resized
 from safecf.models.ranking import Ids, Scores
@@ -324,6 +326,8 @@ class Recommender(ABC):
         header: dict[str, Any] = {"class": type(self).__name__, "options": options}
         header["fitted"] = fitted
         if self.provenance is not None:
+            check_type("provenance", self.provenance, dict, "give a dict, or None")
+            check_kept("provenance", self.provenance)
             header["provenance"] = self.provenance
         files.write(file, files.MODEL, header, arrays)
 

@@ -84,6 +84,16 @@ def test_short_lines_with_a_double_separator(tmp_path):
         Interactions.from_csv(tmp_path, user=0, item=1, header=False, separator="::")
 
 
+@pytest.mark.parametrize("item", ["user", 0])
+def test_one_column_for_users_and_items(tmp_path, item):
+    (tmp_path / "log.csv").write_text("user,item\n1,2\n")
+    message = "column 'user' is given both for the user and for the item; choose another one by"
+    with pytest.raises(ValueError, match=message):
+        Interactions.from_csv(tmp_path / "log.csv", item=item)
+    with pytest.raises(ValueError, match=message):
+        Interactions.from_frame({"user": [1], "item": [2]}, item=item)
+
+
 def test_positions_beyond_the_last_column(tmp_path):
     (tmp_path / "log.csv").write_text("1,2\n")
     with pytest.raises(ValueError, match=r"no column 2 for the item; it has '0', '1'"):

@@ -90,7 +90,10 @@ def name_all(names: Sequence[str]) -> str:
 
 
 def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) -> dict[str, int]:
-    """Return the position of every role's column among `names`; raise if one is missing."""
+    """Return the position of every role's column among `names`.
+
+    Raise if one is missing, or if user and item are the same.
+    """
     positions = {}
     for role, column in columns.items():
         if column in names:
@@ -111,6 +114,11 @@ def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) 
                 f"{source}: there is no column {column!r} for the {role}; it has "
                 f"{known or 'no columns at all'}; {remedy}"
             )
+    if {"user", "item"} <= positions.keys() and positions["user"] == positions["item"]:
+        raise ColumnError(
+            f"{source}: column {columns['user']!r} is given both for the user and for the item; "
+            "choose another one by user= or item="
+        )
     return positions
 
 
