@@ -33,6 +33,8 @@ def check_targets(targets: Iterable[tuple[str, Path | None]], inputs: Iterable[P
     for option, path in targets:
         if path is None:
             continue
+        if path == Path():  # also what an empty text is parsed to
+            raise IsADirectoryError(f"{option} is empty, or this folder; name the file to write")
         _check_writable(path)
         identity = _identity(path)
         if identity in read:

@@ -24,6 +24,7 @@ TEXTS = {
     "NaN": ("u,i,r\n1,2,3\n1,2,nan\n", r"column 'r', line 3: there is no number"),
     "words": ("u,i,r\n1,2,3\n1,2,x\n", r"line 3: column 'r' holds 'x', not a number; correct it"),
     "cut off": ("u,i,r\n1,2,3\n1,2\n", r"line 3: it has 2 fields, not 3 .*is it cut off"),
+    "cut off early": ("u,i,r\n1\n", r"line 2: it has 1 field, not 3 .*is it cut off"),
     "too long": ("u,i,r\n1,2,3,4\n", r"line 2: it has 4 fields, not 3"),
     "spaces": ("u i r\n1 2 3\n", r"'u i r', is not separated by ','; try separator=' '"),
     "spaces in names": ("a u,the i\n1,2\n", r"there is no column 'u' for the user"),

@@ -154,5 +154,10 @@ class Index:
             known = "none are known"
             for example in self._ids[:1].tolist():
                 known = f"{self._ids.size:,} are known, the first is {shown(example)}"
+                if self._ids.size == 1:
+                    known = f"only {shown(example)} is known"
+                if isinstance(unknown, str) != isinstance(example, str):
+                    kind = "strings" if isinstance(example, str) else "integers"
+                    known += f"; known ids are {kind}, convert those you ask for"
             raise KeyError(f"unknown {name} {shown(unknown)}: {known}")
         return rows

@@ -228,8 +228,9 @@ class _Text:
         lengths = re.search(r"Expected (\d+) columns, got (\d+)", problem)
         if lengths:
             expected, found = ((int(count) - 1) // self.stride + 1 for count in lengths.groups())
+            fields = "1 field" if found == 1 else f"{found} fields"
             return (
-                f"it has {found} fields, not {expected} as the first line; is it cut off, or "
+                f"it has {fields}, not {expected} as the first line; is it cut off, or "
                 "is another separator= meant?"
             )
         if "UTF8" in problem or "codec" in problem:
