@@ -4,6 +4,7 @@ numpy's scalars are numbers, True and False are not.
 """
 
 import numbers
+import os
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -50,7 +51,7 @@ def check_type(name: str, value: object, kinds: type | tuple[type, ...], remedy:
 
 def check_plain(path: Path) -> None:
     """Raise if the path is a pipe, a socket or a device: reading it might never end."""
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if os.path.exists(path) and not path.is_file() and not path.is_dir():
         mode = path.stat().st_mode
         kind = "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
         raise OSError(f"{path}: it is a {kind}, not a file; copy the data into a file")

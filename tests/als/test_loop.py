@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Training
@@ -15,6 +16,7 @@ from safecf.als.solvers import CG, Exact, SpectralCG, Subspace
 from safecf.backends.cpu import CpuBackend
 from safecf.backends.numpy import NumpyBackend
 from safecf.data.matrices.csr import Csr
+from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.data.matrices.interactions import Interactions
 from safecf.errors import ConvergenceWarning
 from tests.problems import (
@@ -334,6 +336,15 @@ def test_too_much_regularization_is_reported():
     (warning,) = caught
     assert "weight is" not in str(warning.message)  # of which iALS has none
     assert "bandwidth" not in str(warning.message)
+
+
+def test_what_is_zero_is_not_to_be_lowered():
+    users = check_matrix(scipy.sparse.diags_array([1e12, 1e-12, 1, 1], format="csr"))
+    problem = problem_of(users, Loss(1e12, 0.0), 0.0, tail=1.0)
+    training = Training(problem, Mean(1.0), Exact(), CpuBackend(), seed=0)
+    expected = "; lower unobserved_weight or the largest weights of the interactions$"
+    with pytest.warns(ConvergenceWarning, match=expected):
+        run(training, 3)
 
 
 @pytest.mark.parametrize("in_risk", [False, True])

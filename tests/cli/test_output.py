@@ -150,7 +150,7 @@ def test_two_outputs_are_two_files(run, clicks, tmp_path, monkeypatch, no_work, 
         (["--out", "/dev/null"], "cannot write /dev/null: it is no regular file"),
         (["--out", "loop"], "cannot write loop: Too many levels of symbolic links"),
         (["--out", "x" * 300], "File name too long; choose another place"),
-        (["--out", ""], "is a folder; name the file to write"),
+        (["--out", ""], "--out is empty, or this folder; name the file to write"),
     ],
 )
 def test_targets_are_checked_before_any_work(

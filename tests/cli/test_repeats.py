@@ -76,6 +76,7 @@ def test_one_repetition_is_none(run, clicks, tmp_path, split):
     ("arguments", "message"),
     [
         (["--repeats", "0"], "--repeats 0 has to be at least 1; try --repeats 10"),
+        (["--repeats", str(10**11)], "--repeats 100000000000 has to be at most 1,000,000; try"),
         (["--repeats", "-1"], "--repeats -1 has to be at least 1; try --repeats 10"),
         (["--repeats", "2", "--split", "temporal"], "--repeats does not apply to --split temporal"),
         (["--repeats", "2", "-m", "{file}"], "EASE (mine) is trained already, while --repeats"),

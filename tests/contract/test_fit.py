@@ -249,3 +249,21 @@ def test_bad_data_is_refused(make, model, data, snapshot, case, before):
     with pytest.raises(error, match=message):
         fitted(model, spoil(data))
     assert snapshot(model) == held
+
+
+@pytest.mark.parametrize("show_progress", ["no", 0, None])
+def test_progress_is_shown_or_not(make, data, show_progress):
+    model = make()
+    with pytest.raises(TypeError, match=r"show_progress is .*; give True or False"):
+        model.fit(data, show_progress=show_progress)
+    assert not model.is_fitted
+
+
+def test_options_cannot_change_in_a_callback(make, data):
+    model = make()
+    name, value = next(iter(model.get_params().items()))
+    message = rf"the callback has set {name}=999 while .* with {name}={value}; set options before"
+    with pytest.raises(RuntimeError, match=message):
+        model.fit(data, show_progress=False, callback=lambda *_: setattr(model, name, 999))
+    assert getattr(model, name) == value
+    assert not model.is_fitted

@@ -106,7 +106,7 @@ def test_numbers_of_numpy_are_fine(model, split):
         (lambda e, _: over_splits([e, 3]), TypeError, "an entry of evaluations is 3; give what"),
         (lambda e, _: compare(None), TypeError, "evaluations is None; give a list of at least 2"),
         (lambda e, _: compare(e), TypeError, "evaluations is an Evaluation; give a list of at le"),
-        (lambda e, _: compare([]), ValueError, "there are 0 evaluations; give at least 2"),
+        (lambda e, _: compare([]), ValueError, "there are no evaluations; give at least 2"),
         (lambda e, _: compare([e, 3]), TypeError, "an entry of evaluations is 3; give what ev"),
         (lambda e, _: compare([e, [3]]), TypeError, "an entry of evaluations is 3; give what ev"),
         (lambda e, c: compare([c, c]), TypeError, "entry of evaluations is a Comparison; give"),
@@ -120,7 +120,7 @@ def test_numbers_of_numpy_are_fine(model, split):
         (lambda e, _: report([], "x.html"), ValueError, "there is no evaluation to report on"),
         (lambda e, _: report(e, None), TypeError, "path is None; name the HTML file to write"),
         (lambda e, _: report(e, 3), TypeError, "path is 3; name the HTML file to write"),
-        (lambda e, _: report(e, ""), IsADirectoryError, "is a folder; name the HTML file"),
+        (lambda e, _: report(e, ""), ValueError, "path is empty; name the HTML file to write"),
         (lambda e, _: report(e, "x", title=3), TypeError, "title is 3; give a text, or None"),
         (lambda e, _: report(e, "x", level="x"), TypeError, "level='x' has to be a number"),
         (lambda e, _: report(e, "x", settings=3), TypeError, "settings is 3; give a text, or"),
@@ -212,5 +212,8 @@ def test_few_users_in_the_tail_get_a_caution(made_up):
     assert few.caution(METRIC, 1.0) == "4 users are too few for an interval: it takes 20"
     enough = made_up("m", np.linspace(0, 1, 67))
     assert enough.caution(METRIC, 0.3) == enough.caution(METRIC, 1.0) == ""
+    alone = made_up("m", [0.5])
+    assert alone.caution(METRIC, 1.0) == "1 user is too few for an interval: it takes 20"
+    assert alone.caution(METRIC, 0.3) == "1 user is too few for an interval: it takes 67"
     assert enough.caution(METRIC, 0.2).endswith("it takes 20 of them, of 100 users")
     assert made_up("m", np.linspace(0, 1, 200)).caution(METRIC, 0.1) == ""

@@ -234,7 +234,7 @@ def test_a_verdict_on_the_average_alone(comparison):
 def test_what_cannot_be_compared_is_refused(made_up):
     one = made_up("one", [0.1, 0.2])
     for evaluations, options, message in (
-        ([one], {}, "there are 1 evaluations; give at least 2"),
+        ([one], {}, "there is 1 evaluation; give at least 2"),
         ([one, made_up("one", [0.1, 0.3])], {}, "two evaluations are called 'one'"),
         ([one, made_up("two", [0.1, 0.3], data="x")], {}, "not evaluated on the same users"),
         ([one, made_up("two", [0.1, 0.3, 0.4])], {}, "not evaluated on the same users"),

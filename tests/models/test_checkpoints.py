@@ -98,6 +98,30 @@ def test_values_of_a_file_are_shortened_in_messages(data, tmp_path):
     assert len(str(caught.value)) < 300
 
 
+@pytest.mark.parametrize("case", [case for case in MISMATCHES if case != "shape"])
+def test_the_checkpoint_of_another_run_is_not_replaced(data, tmp_path, case):
+    path = tmp_path / "run.safetensors"
+    fit(make(iterations=2), data, checkpoint=path)
+    before = path.read_bytes()
+    model, change, message = MISMATCHES[case]
+    given = data if change is None else change(data)
+    expected = f"is the checkpoint of another run, .*{message}.*resume=; else give another path"
+    with pytest.raises(FileExistsError, match=expected):
+        fit(model(), given, checkpoint=path)
+    fit(make(tail=0.5), data, checkpoint=tmp_path / "other")
+    with pytest.raises(FileExistsError, match="is the checkpoint of another run"):
+        fit(make(tail=0.5), data, checkpoint=path, resume=tmp_path / "other")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("seed", [1, None])
+def test_the_same_run_replaces_its_checkpoint(data, tmp_path, seed):
+    path = tmp_path / "run"
+    for iterations in (2, 3):
+        model = fit(make(random_state=seed, iterations=iterations), data, checkpoint=path)
+        assert_same(fit(make(random_state=seed, iterations=iterations), data, resume=path), model)
+
+
 def test_bad_paths(data, tmp_path):
     with pytest.raises(
         FileNotFoundError, match=r"no checkpoint to resume from.*nothing\.safetensors"

@@ -1,9 +1,13 @@
 """Model files: what they hold, and how they are replaced."""
 
+import copy
+import io
 import os
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import safecf
 from safecf import SAFER2
@@ -32,8 +36,10 @@ def test_header_is_strict_json_even_with_infinities(tmp_path):
 
 
 def test_missing_files(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"model\.safetensors"):
+    with pytest.raises(FileNotFoundError, match=r"model\.safetensors: .* seen from .*; check the"):
         safecf.load(tmp_path / "model")
+    with pytest.raises(IsADirectoryError, match="is a folder; give the path of a file"):
+        safecf.load(tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         good_model().save(tmp_path / "nowhere" / "model")
     with pytest.raises(IsADirectoryError, match="is a folder; give the path of a file"):
@@ -46,8 +52,11 @@ def test_paths_that_name_no_file(tmp_path, monkeypatch, name):
     (tmp_path / "folder").mkdir()
     with pytest.raises(ValueError, match="does not name a file; give a path such as"):
         good_model().save(name)
-    with pytest.raises(ValueError, match="does not name a file"):
-        SAFER2(factors=3).fit(DATA, show_progress=False, checkpoint=name)
+    with pytest.raises(ValueError, match="does not name a file; give a path such as"):
+        safecf.load(name)
+    for argument in ("checkpoint", "resume"):
+        with pytest.raises(ValueError, match="does not name a file"):
+            SAFER2(factors=3).fit(DATA, show_progress=False, **{argument: name})
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
@@ -57,6 +66,26 @@ def test_what_is_no_file_at_all(file):
         good_model().save(file)
     with pytest.raises(TypeError, match="is neither a path nor a binary file; try"):
         safecf.load(file)
+    for argument in ("checkpoint", "resume") if file is not None else ():
+        message = rf"{argument}=b?'?\w+'? is no path; try {argument}='model\.safetensors'"
+        with pytest.raises(TypeError, match=message):
+            SAFER2(factors=3).fit(DATA, show_progress=False, **{argument: file})
+
+
+def test_files_open_for_text():
+    with pytest.raises(TypeError, match="open for text, not for bytes; open it as 'rb'"):
+        safecf.load(io.StringIO("text"))
+    with pytest.raises(TypeError, match="open for text, not for bytes; open it as 'wb'"):
+        good_model().save(io.StringIO())
+
+
+def test_names_that_are_too_long(tmp_path):
+    for use in (safecf.load, good_model().save):
+        with pytest.raises(ValueError, match=r"…. is too long for the name of a file; give"):
+            use(tmp_path / ("x" * 300))
+    longest = tmp_path / ("x" * (255 - len(".safetensors")))
+    good_model().save(longest)
+    assert safecf.load(longest).is_fitted
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
@@ -132,5 +161,52 @@ def test_links_in_a_circle_are_no_targets(data, tmp_path):
 
 def test_names_that_no_file_can_have_are_refused():
     for name in ("a\0b", "", "a\ud800"):
-        with pytest.raises(ValueError, match=r"is no path; give one such as"):
+        with pytest.raises(ValueError, match=r"does not name a file; give a path such as"):
             safecf.load(name)
+
+
+def test_factors_that_do_not_fit_are_not_saved(tmp_path):
+    model = copy.deepcopy(good_model())
+    columns = model.user_factors.shape[1]
+    model.factors = 999
+    with pytest.raises(ValueError, match=rf"factors=999, while .* trained with {columns}; fit it"):
+        model.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.text() | st.integers(-(2**70), 2**70) | st.floats(),
+    lambda each: st.lists(each) | st.dictionaries(st.text(), each),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(), VALUES | st.sampled_from(["inf", (1, 2), {3: 4}, b"x"])))
+def test_the_provenance_comes_back_as_it_was_or_is_refused(provenance):
+    model, file = copy.copy(good_model()), io.BytesIO()
+    model.provenance = provenance
+    try:
+        model.save(file)
+    except (TypeError, ValueError):  # whose messages the next test reads
+        return
+    file.seek(0)
+    assert repr(safecf.load(file).provenance) == repr(provenance)
+
+
+@pytest.mark.parametrize(
+    ("provenance", "message"),
+    [
+        ({"a": [{"b": "nan"}]}, r"provenance\['a'\]\[0\]\['b'\] is the text 'nan', which is read"),
+        ({3: 4}, "provenance has the key 3, not a text; try '3'"),
+        (
+            {"a": (1, 2)},
+            r"provenance\['a'\] is of type tuple, which a file cannot hold; give dicts",
+        ),
+        ("tuned", "provenance is 'tuned'; give a dict, or None"),
+    ],
+)
+def test_a_provenance_that_would_change_is_refused(provenance, message):
+    model = copy.copy(good_model())
+    model.provenance = provenance
+    with pytest.raises((TypeError, ValueError), match=message):
+        model.save(io.BytesIO())

@@ -105,8 +105,10 @@ class Training:
         problem, clock = self.problem, _Clock()
         active, sums = problem.active_users, self.backend.loss_sums
         sweep = make_sweep(problem, self.backend, self.solver)
-        smoothed = self.risk.bandwidth is not None
-        collapse = _Collapse(self.risk.tail, smoothed, warned=not sweep.forgets)
+        remedy = self._lower_pull()
+        if self.risk.bandwidth is not None:
+            remedy += ", set ridge_in_risk=True, or raise bandwidth or quantile_sample"
+        collapse = _Collapse(self.risk.tail, remedy, warned=not sweep.forgets)
         unmoved = 0.0 if state.epoch else 1.0
 
         def population() -> Population:
@@ -153,13 +155,24 @@ class Training:
         if sweep.solves and not collapse.reported:
             self._judge(users, unmoved if problem.ridge.in_risk else 0.0)
 
+    def _lower_pull(self) -> str:
+        """Advise to lower the options that pull factors to zero, but not those that are 0."""
+        pulls = {
+            "regularization": self.problem.ridge.regularization,
+            "unobserved_weight": self.problem.loss.unobserved_weight,
+        }
+        names = [name for name, value in pulls.items() if value > 0]
+        if self.problem.interactions.users.weights is not None:
+            names.append("the largest weights of the interactions")
+        return f"lower {' or '.join(names)}" if names else "raise init_std"
+
     def _judge(self, users: Population, unmoved: float) -> None:
         """Warn after the last epoch if nothing was learned, or the weights have hardly moved."""
         zero = self.problem.loss_of_zero
         if users.mean_loss > USELESS * zero:
             warn(
                 f"nothing was learned: the mean loss is {users.mean_loss:.3g}, that of factors of "
-                f"zero {zero:.3g}; lower regularization or unobserved_weight, or raise iterations"
+                f"zero {zero:.3g}; {self._lower_pull()}, or raise iterations"
                 + (", tail or bandwidth" if self.risk.bandwidth is not None else ""),
                 ConvergenceWarning,
             )
@@ -225,7 +238,7 @@ class _Collapse:
     """
 
     tail: float
-    smoothed: bool
+    remedy: str
     warned: bool
     reported: bool = False
     suspected: bool = False
@@ -239,15 +252,12 @@ class _Collapse:
             return
         self.warned = self.reported = True
         what = f"{vanished:.0%} of the users have vanishing factors"
-        remedy = "lower regularization or unobserved_weight"
         if off:
             what += f", the mean weight is {record.mean_weight:.2g} where {self.tail:.2g} is wanted"
-        if self.smoothed:
-            remedy = (
-                "lower regularization, set ridge_in_risk=True, or raise bandwidth or "
-                "quantile_sample"
-            )
-        warn(f"training collapses at epoch {record.epoch}: {what}; {remedy}", ConvergenceWarning)
+        warn(
+            f"training collapses at epoch {record.epoch}: {what}; {self.remedy}",
+            ConvergenceWarning,
+        )
 
 
 class _Clock:

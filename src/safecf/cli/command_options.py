@@ -15,7 +15,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from safecf.cli.completion import metric, name_or_file, one_of
-from safecf.data.splits.protocol import HELDOUT_SHARE, HIDDEN_SHARE, SEED
+from safecf.data.splits.protocol import HELDOUT_SHARE, HIDDEN_SHARE, MOST_REPEATS, SEED
 from safecf.defaults import METRIC
 from safecf.errors import choose
 
@@ -227,8 +227,9 @@ class RepeatedSplitOptions(SplitOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.repeats < 1:
-            raise ValueError(f"--repeats {self.repeats} has to be at least 1; try --repeats 10")
+        if not 1 <= self.repeats <= MOST_REPEATS:
+            bound = "at least 1" if self.repeats < 1 else f"at most {MOST_REPEATS:,}"
+            raise ValueError(f"--repeats {self.repeats} has to be {bound}; try --repeats 10")
         if self.repeats > 1 and self.split == "temporal":
             raise ValueError(
                 "--repeats does not apply to --split temporal, where nothing is random; leave it "

@@ -1,5 +1,6 @@
 """The inputs of a command: data by name or path, splits, and models by name and options."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -97,7 +98,7 @@ def load_data(options: DataOptions) -> Data:
             raise ValueError(f"{shown(each)} is a model, not data; give the interactions")
     if options.path is not None:
         raise ValueError(f"--path is for {', '.join(DATASETS)}; give the files themselves instead")
-    if len(options.data) == 1 and not Path(name).suffix and not Path(name).exists():
+    if len(options.data) == 1 and not Path(name).suffix and not os.path.exists(name):
         choose("data set or file", name, {**DATASETS, **SHAPES})
     return Data(read_files(options.data, options.layout()), options)
 
@@ -158,18 +159,22 @@ def make_model(spec: str, random_state: int | None = 0) -> tuple[str, Recommende
     if spec.endswith(SUFFIX):
         model = Recommender.load(spec)
         return f"{type(model).__name__} ({Path(spec).stem})", model
-    if name.lower() not in kinds and with_suffix(spec).is_file():
+    if name.lower() not in kinds and os.path.isfile(with_suffix(spec)):
         raise ValueError(f"unknown model {shown(spec)}; for the file, give {with_suffix(spec)}")
     kind = choose("model", name.lower(), kinds)
     known = {each: each for each in kind().get_params()}
     options: dict[str, Any] = {"random_state": random_state} if "random_state" in known else {}
+    given: dict[str, Any] = {}
     for setting in filter(None, text.split(",")):
         key, sign, value = setting.partition("=")
         if not sign:
             raise ValueError(
                 f"{shown(spec)}: {shown(setting)} is no option=value; try {name}:factors=32"
             )
-        options[key.strip()] = parse_value(value.strip())
+        if key.strip() in given:
+            raise ValueError(f"{shown(spec)}: {key.strip()} is given twice; leave one of them out")
+        given[key.strip()] = parse_value(value.strip())
+    options |= given
     for key in options:
         choose(f"option of {kind.__name__}", key, known)
     check_options(options, kind)

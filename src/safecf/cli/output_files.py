@@ -81,6 +81,8 @@ def check_targets(targets: Iterable[tuple[str, Path | None]], inputs: Iterable[P
     for option, path in targets:
         if path is None:
             continue
+        if path == Path():  # also what an empty text is parsed to
+            raise IsADirectoryError(f"{option} is empty, or this folder; name the file to write")
         _check_writable(path)
         identity = _identity(path)
         if identity in read:
@@ -111,7 +113,7 @@ def input_files(data: DataOptions, models: Iterable[str] = ()) -> Iterator[Path]
             yield from find_files(given, (*PARQUET, *TEXT))
         except OSError:  # the name of a data set; or reading it says what is wrong
             continue
-    yield from (Path(spec) for spec in models if Path(spec).is_file())
+    yield from (Path(spec) for spec in models if os.path.isfile(spec))
 
 
 def write_all(targets: Iterable[Target]) -> tuple[list[Path], list[Exception]]:

@@ -213,7 +213,8 @@ def compare(
         for each in check_list("evaluations", evaluations, "give a list of at least 2, to compare")
     ]
     if len(models) < 2:
-        raise ValueError(f"there are {len(models)} evaluations; give at least 2 to compare")
+        given = "is 1 evaluation" if models else "are no evaluations"
+        raise ValueError(f"there {given}; give at least 2 to compare")
     names = [each.model for each in models]
     for name in names:
         if names.count(name) > 1:

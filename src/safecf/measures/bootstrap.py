@@ -163,9 +163,11 @@ def caution(users: int, level: float) -> str:
     inside = level * users
     if inside >= ENOUGH * (1 - ROUNDING):
         return ""
+    needed = math.ceil(ENOUGH / level * (1 - ROUNDING))
+    if users == 1:
+        return f"1 user is too few for an interval: it takes {needed:,}"
     if level == 1:
         return f"{_users(users)} are too few for an interval: it takes {ENOUGH}"
-    needed = math.ceil(ENOUGH / level * (1 - ROUNDING))
     return (
         f"{whom(level)} of {_users(users)} are {_users(inside)}, too few for an interval: it takes "
         f"{ENOUGH} of them, of {needed:,} users"

@@ -20,7 +20,7 @@ from safecf.data.matrices.csr import Csr
 from safecf.defaults import AUTO
 from safecf.errors import NotFittedError
 from safecf.models import explanations, stored
-from safecf.models.callbacks import Callback, check_callback
+from safecf.models.callbacks import Callback, check_watching
 from safecf.models.conditioning import check_users, condition_bound
 from safecf.models.factor_arrays import Factors32, grown, squared_norms
 from safecf.models.factorization import MatrixFactorization
@@ -196,7 +196,7 @@ class ALSModel(MatrixFactorization):
         >>> SAFER2(random_state=0).fit(user_items, checkpoint="run.safetensors")
         >>> SAFER2(random_state=0).fit(user_items, resume="run.safetensors")
         """
-        check_callback(callback)
+        callback = check_watching(self, show_progress, callback)
         self.changes.check("fit")
         plan = make_plan(self, user_items, user_weight, user_groups, checkpoint, resume)
         done, epochs = plan.state.epoch, int(self.iterations)

@@ -1,8 +1,14 @@
 """Callbacks of `fit`."""
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from safecf.checks import check_type
+
+if TYPE_CHECKING:
+    from safecf.models.recommender import Recommender
 
 # callback(epoch, seconds, objective), with epochs counted from 0; True stops the training
 Callback = Callable[[int, float, float], object]
@@ -13,7 +19,25 @@ def stop_requested(answers: Iterable[object]) -> bool:
     return any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers)
 
 
-def check_callback(callback: object) -> None:
-    """Raise unless it is None or callable."""
-    if callback is not None and not callable(callback):
+def check_watching(
+    model: "Recommender", show_progress: object, callback: Callback | None
+) -> Callback | None:
+    """Check two arguments of `fit`; return the callback, which then must not change options."""
+    check_type("show_progress", show_progress, (bool, np.bool_), "give True or False")
+    if callback is None:
+        return None
+    if not callable(callback):
         raise TypeError(f"callback={callback!r} cannot be called; give a function, or None")
+    before = model.get_params()
+
+    def call(epoch: int, seconds: float, objective: float) -> object:
+        answer = callback(epoch, seconds, objective)
+        for name, value in model.get_params().items():
+            if value != before[name]:
+                raise RuntimeError(
+                    f"the callback has set {name}={value!r} while the model is trained with "
+                    f"{name}={before[name]!r}; set options before fit"
+                )
+        return answer
+
+    return call

@@ -18,6 +18,7 @@ from safecf.data.matrices.ids import IdArray
 from safecf.errors import FileFormatError, shown
 from safecf.models import files
 from safecf.models.history import pack_history, unpack_history
+from safecf.models.json_values import plain
 
 # Options that may change when a run is resumed; the seed is checked instead of random_state.
 FREE_OPTIONS = {"iterations", "num_threads", "backend", "random_state"}
@@ -52,26 +53,50 @@ class Run:
     data: Mapping[str, str]
     seed: int
 
-    def check_continues(self, earlier: "Run", state: State, shape: tuple[int, int, int]) -> None:
-        """Raise if a checkpoint is of another run, or beyond `iterations`."""
-        differing = []
+    def differences(self, earlier: "Run") -> list[str]:
+        """Return in what this run differs from an earlier one; none if it goes on with it.
+
+        >>> run, earlier = (Run("IALS", {"factors": each}, {}, seed=0) for each in (4, 3))
+        >>> run.differences(earlier)
+        ['factors=3 in the file, 4 here']
+        """
         if earlier.model != self.model:
-            differing.append(f"model {shown(earlier.model)[1:-1]} in the file, {self.model} here")
+            return [f"model {shown(earlier.model)[1:-1]} in the file, {self.model} here"]
+        differing = []
         for name, value in self.options.items():
             before = earlier.options.get(name)
-            if name not in FREE_OPTIONS and files.plain(before) != files.plain(value):
+            if name not in FREE_OPTIONS and plain(before) != plain(value):
                 differing.append(f"{name}={shown(before)} in the file, {value!r} here")
         if earlier.seed != self.seed:
             differing.append(f"random_state={earlier.seed} in the file, {self.seed} here")
+        for name, data in self.data.items():
+            if earlier.data.get(name) != data:
+                differing.append(f"{name} is not what the file was trained on")
+        return differing
+
+    def check_replaces(self, path: Path, earlier: "Run", epoch: int) -> None:
+        """Raise if this run could not have written the checkpoint of this epoch at the path."""
+        differing = self.differences(earlier)
+        if epoch > self.options["iterations"]:
+            differing.append(
+                f"it is at epoch {epoch}, beyond iterations={self.options['iterations']}"
+            )
+        if differing:
+            raise FileExistsError(
+                f"{files.with_suffix(path)} is the checkpoint of another run, and checkpoint= "
+                f"would replace it: {'; '.join(differing)}. To go on with that run, use its "
+                "options and data with resume=; else give another path, or delete the file first"
+            )
+
+    def check_continues(self, earlier: "Run", state: State, shape: tuple[int, int, int]) -> None:
+        """Raise if a checkpoint is of another run, or beyond `iterations`."""
+        differing = self.differences(earlier)
         users, (items, factors) = len(state.users), state.items.shape
         if (users, items, factors) != shape:
             differing.append(
                 f"{users} users x {items} items with {factors} factors in the file, {shape[0]} x "
                 f"{shape[1]} with {shape[2]} here"
             )
-        for name, value in self.data.items():
-            if earlier.data.get(name) != value:
-                differing.append(f"{name} is not what the file was trained on")
         if differing:
             raise ValueError(
                 f"cannot resume: {'; '.join(differing)}. Use the same options and data, or start "
@@ -105,6 +130,16 @@ def write_checkpoint(path: Path, run: Run, state: State, history: list[Epoch]) -
     files.write(path, files.CHECKPOINT, header, arrays)
 
 
+def read_run(header: Mapping[str, Any]) -> Run:
+    """Return the run that the header of a checkpoint describes."""
+    return Run(
+        model=files.field(header, "class", str),
+        options=files.field(header, "options", dict),
+        data=files.field(header, "data", dict),
+        seed=files.field(header, "seed", int),
+    )
+
+
 def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
     """Read and validate a checkpoint."""
     if not files.located(path).is_file():
@@ -115,12 +150,7 @@ def read_checkpoint(path: Path) -> tuple[Run, State, list[Epoch]]:
         )
     with files.naming(path):
         header, arrays = files.read(path, files.CHECKPOINT)
-        run = Run(
-            model=files.field(header, "class", str),
-            options=files.field(header, "options", dict),
-            data=files.field(header, "data", dict),
-            seed=files.field(header, "seed", int),
-        )
+        run = read_run(header)
         users = files.array(arrays, "users", (None, None), np.float32, np.float64)
         items = files.array(arrays, "items", (None, users.shape[1]), np.float32, np.float64)
         adam = run.options.get("optimizer") == "adam"

@@ -13,7 +13,7 @@ from safecf.data.matrices.interactions import Interactions
 from safecf.errors import ConvergenceWarning, NotFittedError, SolveError, warn
 from safecf.free_memory import check_free
 from safecf.models import files
-from safecf.models.callbacks import Callback, check_callback
+from safecf.models.callbacks import Callback, check_watching
 from safecf.models.factor_arrays import check_array
 from safecf.models.inverse import blocks, invert
 from safecf.models.model import register
@@ -104,7 +104,7 @@ class EASE(Recommender):
         Its objective is the minimum, sum_i (1 / P_ii - lambda - p/(1-p) G_ii). The bar shows the
         inversion. Ctrl-C leaves the model as it was.
         """
-        check_callback(callback)
+        callback = check_watching(self, show_progress, callback)
         self.changes.check("fit")
         check_options(self.get_params(), type(self))
         if not isinstance(user_items, Interactions):

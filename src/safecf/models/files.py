@@ -7,8 +7,6 @@ a checksum over the header and the arrays, against accidents. It does not tell w
 import contextlib
 import hashlib
 import json
-import math
-import numbers
 import os
 import reprlib
 from collections.abc import Iterator, Mapping
@@ -25,7 +23,8 @@ from safetensors.numpy import save as serialise
 from safecf.atomic import check_replaceable, replace_file
 from safecf.checks import check_plain
 from safecf.data.matrices.ids import IdArray, find_repeated
-from safecf.errors import FileFormatError
+from safecf.errors import FileFormatError, shown
+from safecf.models.json_values import plain, revived
 
 SUFFIX = ".safetensors"
 FORMAT = 2
@@ -33,6 +32,7 @@ CHECKED = 2  # the first format with a checksum
 MODEL = "model"
 CHECKPOINT = "checkpoint"
 LONGEST_COMPLAINT = 500
+LONGEST_NAME = 255  # bytes, on all common file systems
 LONGEST_HEADER = 100_000_000  # bytes; safetensors reads no more
 DAMAGED = "it is damaged, or no safetensors file; copy it again, or save the model again"
 ADVICE = {MODEL: "read it with safecf.load", CHECKPOINT: "give it to fit by resume=FILE"}
@@ -50,34 +50,42 @@ def with_suffix(path: str | os.PathLike[str]) -> Path:
 
 def located(path: str | os.PathLike[str]) -> Path:
     """Return the file of exactly this name, or else the one with .safetensors at its end."""
-    exact = Path(path)
-    return exact if exact.is_file() else with_suffix(path)
+    return Path(path) if os.path.isfile(path) else with_suffix(path)
+
+
+def check_path(name: str, path: object) -> None:
+    """Raise if the argument of this name is not the path of a file, there or not."""
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise TypeError(f"{name}={shown(path)} is no path; try {name}='model{SUFFIX}'")
+    try:
+        encoded = os.fsencode(with_suffix(text))
+    except UnicodeEncodeError:  # half a character
+        encoded = b"\0"
+    if os.path.basename(text) in ("", ".", "..", SUFFIX) or b"\0" in encoded:
+        raise ValueError(f"{shown(text)} does not name a file; give a path such as 'model{SUFFIX}'")
+    if len(os.path.basename(encoded)) > LONGEST_NAME:
+        raise ValueError(f"{shown(text)} is too long for the name of a file; give a shorter one")
 
 
 def _source(path: str | os.PathLike[str]) -> Path:
-    """Return the file to read; raise if reading it might never end."""
-    if not _is_name(os.fspath(path)):
-        raise ValueError(f"{os.fspath(path)!r} is no path; give one such as 'model{SUFFIX}'")
+    """Return the file to read; raise if there is none, or reading it might never end."""
+    check_path("file", path)
     found = located(path)
     for each in (Path(path), found):
         check_plain(each)
+    if not found.is_file():
+        if os.path.isdir(path):
+            raise IsADirectoryError(f"{path} is a folder; give the path of a file")
+        raise FileNotFoundError(
+            f"{found}: there is no such file, seen from {Path.cwd()}; check the path"
+        )
     return found
-
-
-def _is_name(name: str) -> bool:
-    """Whether a file can have this name."""
-    try:
-        return b"\0" not in (os.fsencode(name) or b"\0")
-    except UnicodeEncodeError:
-        return False
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
     """Return the path that `write` will use; raise if it is not that of a file in a folder."""
-    name = os.fspath(path)
-    last = os.path.basename(name)
-    if last in (".", "..", SUFFIX) or not _is_name(last):
-        raise ValueError(f"{name!r} does not name a file; give a path such as 'model{SUFFIX}'")
+    check_path("file", path)
     target = with_suffix(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent}; create it first")
@@ -86,19 +94,23 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def check_checkpoint_target(path: str | os.PathLike[str]) -> None:
-    """Raise if a checkpoint cannot be written there, or would replace anything but a checkpoint."""
+def check_checkpoint_target(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Return the header of the checkpoint that one written there would replace, if there is one.
+
+    Raise if it cannot be written, or would replace anything but a checkpoint.
+    """
     target = check_target(path)
     check_plain(target)
     check_replaceable(target)
     if not target.exists() or target.stat().st_size == 0:
-        return
+        return None
     found = "no checkpoint"
     with contextlib.suppress(OSError, FileFormatError), target.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        kind = _header(_text(file.read(min(length, LONGEST_HEADER)))).get("kind")
+        header = _header(_text(file.read(min(length, LONGEST_HEADER))))
+        kind = header.get("kind")
         if kind == CHECKPOINT:
-            return
+            return header
         found = f"a {reprlib.repr(kind)[1:-1]}"
     raise FileExistsError(
         f"{target} is {found}, and checkpoint= would replace it; give another path, or delete the "
@@ -118,7 +130,10 @@ def write(file: File, kind: str, header: Mapping[str, Any], arrays: Arrays) -> N
     if isinstance(file, Path):
         replace_file(file, content)
     else:
-        file.write(content)
+        try:
+            file.write(content)
+        except TypeError as problem:
+            raise TypeError("file is open for text, not for bytes; open it as 'wb'") from problem
 
 
 def sealed(text: str, arrays: Arrays) -> str:
@@ -155,10 +170,13 @@ def naming(file: File) -> Iterator[None]:
 
 def read(file: File, kind: str) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a file of the given kind."""
+    content: Any
     if isinstance(file, str | os.PathLike):
         content = _source(file).read_bytes()
     elif hasattr(file, "read"):
         content = file.read()
+        if isinstance(content, str):
+            raise TypeError("file is open for text, not for bytes; open it as 'rb'")
     else:
         raise TypeError(f"file={file!r} is neither a path nor a binary file; try 'model{SUFFIX}'")
     try:
@@ -203,7 +221,7 @@ def _text(outer: bytes) -> str:
 def _header(text: str) -> dict[str, Any]:
     """Return our own header."""
     try:
-        header = _revived(json.loads(text, parse_constant=_refuse))
+        header = revived(json.loads(text, parse_constant=_refuse))
     except (TypeError, ValueError, RecursionError) as problem:
         raise FileFormatError(f"its header is damaged; {DAMAGED}") from problem
     if not isinstance(header, dict):
@@ -287,29 +305,6 @@ def unpack_ids(arrays: Arrays, name: str, fewest: int, most: int) -> IdArray | N
     if not fewest <= ids.size <= most or find_repeated(ids) is not None:
         raise FileFormatError(damaged)
     return ids
-
-
-def plain(value: Any) -> Any:
-    """Convert to JSON types; infinities and NaN become strings."""
-    if isinstance(value, Mapping):
-        return {key: plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, bool | str | None):
-        return value
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    number = float(value)
-    return number if math.isfinite(number) else str(number)
-
-
-def _revived(value: Any) -> Any:
-    """Undo `plain` for infinities and NaN."""
-    if isinstance(value, dict):
-        return {key: _revived(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_revived(entry) for entry in value]
-    return float(value) if value in ("inf", "-inf", "nan") else value
 
 
 def _refuse(constant: str) -> Any:

@@ -9,12 +9,14 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from safecf.checks import check_type
 from safecf.data.matrices.ids import IdArray
 from safecf.defaults import AUTO
 from safecf.errors import FileFormatError
 from safecf.models import files
 from safecf.models.changes import Changes
 from safecf.models.derived import Derived
+from safecf.models.json_values import check_kept
 from safecf.models.options import check_options, parameters
 
 if TYPE_CHECKING:
@@ -125,6 +127,8 @@ class Model(ABC):
         header: dict[str, Any] = {"class": type(self).__name__, "options": options}
         header["fitted"] = fitted
         if self.provenance is not None:
+            check_type("provenance", self.provenance, dict, "give a dict, or None")
+            check_kept("provenance", self.provenance)
             header["provenance"] = self.provenance
         files.write(file, files.MODEL, header, arrays)
 

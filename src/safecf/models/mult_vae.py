@@ -13,7 +13,7 @@ from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
 from safecf.errors import FileFormatError, NotFittedError
 from safecf.models import files
-from safecf.models.callbacks import Callback, check_callback, stop_requested
+from safecf.models.callbacks import Callback, check_watching, stop_requested
 from safecf.models.factor_arrays import Factors32
 from safecf.models.factorization import MatrixFactorization
 from safecf.models.history import pack_history, unpack_history
@@ -146,7 +146,7 @@ class MultVAE(MatrixFactorization):
 
         >>> MultVAE(32).fit(split.train, validation=split.validation, metric="recall@50")
         """
-        check_callback(callback)
+        callback = check_watching(self, show_progress, callback)
         self.changes.check("fit")
         check_options(self.get_params(), type(self))
         if self.factors < 2:

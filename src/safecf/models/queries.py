@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from safecf.data.limits import MOST_IDS
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
+from safecf.data.reading.sources import is_frame
 
 Indices = NDArray[np.int64]
 
@@ -112,6 +113,8 @@ def check_rows(matrix: Any, count: int | None, row: str, column: str, known: ran
     if not is_sparse or matrix.ndim > 2:
         given = f"a {matrix.ndim}-D array" if is_sparse else type(matrix).__name__
         hint = f"pass the {row}s' rows" if matrix is None else "try scipy.sparse.csr_matrix"
+        if is_frame(matrix):
+            hint = "try recommend_frame, with user_items=Interactions.from_frame(...)"
         raise ValueError(
             f"{name} has to be a sparse matrix with a row for every {row} in question and "
             f"{width} columns, not {given}; {hint}"

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 def pack(model: "ALSModel") -> tuple[dict[str, Any], files.Arrays]:
     """Return what training has found, as JSON values and as arrays."""
     users, items = model.both_factors()
+    if users.shape[1] != model.factors:
+        raise ValueError(
+            f"factors={model.factors}, while the model was trained with {users.shape[1]}; fit it "
+            f"again, or set factors={users.shape[1]}"
+        )
     model.compose()  # raises if an option was set to "auto" after the fit
     if not (np.isfinite(users).all() and np.isfinite(items).all()):
         raise ValueError("the factors are not finite, so the file could not be read; fit again")

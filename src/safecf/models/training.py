@@ -24,7 +24,7 @@ from safecf.defaults import AUTO
 from safecf.free_memory import check_free, training_bytes
 from safecf.models import files
 from safecf.models.callbacks import stop_requested
-from safecf.models.checkpoint import Run, fingerprints, read_checkpoint, write_checkpoint
+from safecf.models.checkpoint import Run, fingerprints, read_checkpoint, read_run, write_checkpoint
 from safecf.models.options import check_options, draw_seed
 from safecf.models.per_user import check_user_groups, check_user_weight
 from safecf.models.scaling import resolve
@@ -115,8 +115,12 @@ def make_plan(
     needs = {capability_for(solver): name, Search: name}
     solvers = {FOLD_IN.name: f"fold-in of {name}", **dict.fromkeys(row_solvers_for(solver), name)}
     backend = make_backend(model.backend, model.num_threads, needs, solvers)
+    for argument, path in (("checkpoint", checkpoint), ("resume", resume)):
+        if path is not None:
+            files.check_path(argument, path)
+    replaced = None
     if checkpoint is not None:
-        files.check_checkpoint_target(checkpoint)
+        replaced = files.check_checkpoint_target(checkpoint)
         same = resume is not None and files.with_suffix(resume) == files.with_suffix(checkpoint)
         if same and resume is not None and not files.located(resume).is_file():
             resume = None
@@ -137,15 +141,29 @@ def make_plan(
         groups = _group_risk(name, risk, labels[problem.active_users])
     data = {} if checkpoint is None and resume is None else fingerprints(problem, labels)
     run = Run(name, options, data, seed)
+    if earlier is not None:
+        before, state, history = earlier
+        before = replace(before, options={**kind.earlier_options, **before.options})
+        shape = (user_items.num_users, user_items.num_items, model.factors)
+        run.check_continues(before, state, shape)
+    if checkpoint is not None and replaced is not None:
+        _check_replaced(model, run, checkpoint, replaced)
     _check_memory(model, user_items, backend)
     training = Training(problem.place(backend), groups or risk, solver, backend, seed)
     if earlier is None:
         start = training.start(model.factors, model.init_std)
         return Plan(run, training, groups, start, [], resolved)
-    before, state, history = earlier
-    before = replace(before, options={**kind.earlier_options, **before.options})
-    run.check_continues(before, state, (user_items.num_users, user_items.num_items, model.factors))
     return Plan(run, training, groups, state.map(backend.place), history, resolved)
+
+
+def _check_replaced(model: "ALSModel", run: Run, path: Path, header: dict[str, Any]) -> None:
+    """Raise if the checkpoint with this header is of another run; any seed will do for None."""
+    with files.naming(path):
+        before, epoch = read_run(header), files.field(header, "epoch", int)
+    before = replace(before, options={**model.earlier_options, **before.options})
+    if not isinstance(model.random_state, numbers.Integral):
+        before = replace(before, seed=run.seed)
+    run.check_replaces(path, before, epoch)
 
 
 def _check_memory(model: "ALSModel", data: Interactions, backend: HalfSteps) -> None:

@@ -89,6 +89,8 @@ def report(
     >>> report(compare([evaluate(ials, split), evaluate(safer2, split)]), "report.html")
     """
     check_type("path", path, (str, os.PathLike), "name the HTML file to write")
+    if not os.fspath(path):
+        raise ValueError("path is empty; name the HTML file to write")
     check_type("title", title, (str, type(None)), "give a text, or None")
     described = (Mapping, str, type(None))
     check_type("data_summary", data_summary, described, "give a text, or names and values")

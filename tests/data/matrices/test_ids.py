@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safecf.data.matrices.ids import Index, check_ids
+from safecf.data.matrices.ids import Index, asked_ids, check_ids
 from tests.data.rows import integers, strings
 
 
@@ -83,6 +83,24 @@ def test_integers_of_any_size_become_int64():
 def test_bad_ids_are_refused(given_ids, error, message):
     with pytest.raises(error, match=message):
         check_ids(given_ids, 2, "user_ids")
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "kind"), [(["42"], 42, "strings"), ([42], "42", "integers")]
+)
+def test_ids_of_another_type_are_told(known, asked, kind):
+    message = (
+        rf"unknown user '?42'?: only '?42'? is known; known ids are {kind}, convert those you ask"
+    )
+    with pytest.raises(KeyError, match=message):
+        Index(check_ids(known, 1, "user_ids"), 1).rows([asked], "user")
+
+
+def test_lists_of_lists_are_refused():
+    with pytest.raises(ValueError, match="the ids have 2 dimensions; give one id, or a list"):
+        asked_ids([[1, 2], [3, 4]])
+    with pytest.raises(ValueError, match="the ids are lists of different lengths; give one id"):
+        asked_ids([["a", "b"], ["c"]])
 
 
 def test_strings_mixed_with_integers_are_refused():

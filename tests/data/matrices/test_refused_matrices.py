@@ -1,10 +1,14 @@
 """`check_matrix` refuses bad matrices with a remedy."""
 
 import numpy as np
+import pandas
+import polars
+import pyarrow
 import pytest
 import scipy.sparse as sp
 
 from safecf.data.matrices.csr_from_scipy import check_matrix
+from safecf.models.queries import check_rows
 from tests.data.matrices.matrices import EXAMPLE, raw_csr
 from tests.problems import N_DIMENSIONAL
 
@@ -16,6 +20,23 @@ def test_dense_and_foreign_types_are_refused(matrix, kind):
     expected = rf"history is of type {kind}, .*try scipy.sparse.csr_matrix\(history\)"
     with pytest.raises(TypeError, match=expected):
         check_matrix(matrix, name="history")
+
+
+FRAMES = [pandas.DataFrame, polars.DataFrame, polars.LazyFrame, pyarrow.table, dict]
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames_are_sent_to_from_frame(kind):
+    frame = kind({"user": [1, 2], "item": [3, 4]})
+    with pytest.raises(TypeError, match=r"try Interactions\.from_frame\(user_items, user="):
+        check_matrix(frame)
+    with pytest.raises(ValueError, match=r"user_items has to be a sparse .*; try recommend_frame"):
+        check_rows(frame, 2, "user", "item", range(3))
+
+
+def test_weights_that_are_too_small_are_told():
+    with pytest.raises(ValueError, match=r"has no weight above 1e-45; below 1\.2e-38 .*scale them"):
+        check_matrix(sp.csr_matrix([[1e-45, 0], [0, 1e-45]]))
 
 
 def test_complex_values_are_refused():

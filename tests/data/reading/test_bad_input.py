@@ -24,7 +24,10 @@ TEXTS = {
     "NaN": ("u,i,r\n1,2,3\n1,2,nan\n", r"column 'r', line 3: there is no number"),
     "words": ("u,i,r\n1,2,3\n1,2,x\n", r"line 3: column 'r' holds 'x', not a number; correct it"),
     "cut off": ("u,i,r\n1,2,3\n1,2\n", r"line 3: it has 2 fields, not 3 .*is it cut off"),
+    "cut off early": ("u,i,r\n1\n", r"line 2: it has 1 field, not 3 .*is it cut off"),
     "too long": ("u,i,r\n1,2,3,4\n", r"line 2: it has 4 fields, not 3"),
+    "spaces": ("u i r\n1 2 3\n", r"'u i r', is not separated by ','; try separator=' '"),
+    "spaces in names": ("a u,the i\n1,2\n", r"there is no column 'u' for the user"),
     "other separator": ("u;i;r\n1;2;3\n", r"'u;i;r', is not separated by ','; try separator=';'"),
     "header without line break": ("u,i,r", r"log\.csv: there are no rows"),
     "empty first line": ("\nu,i,r\n1,2,3\n", "line 1 is empty; remove the empty lines"),
@@ -80,6 +83,16 @@ def test_short_lines_with_a_double_separator(tmp_path):
     (tmp_path / "log.dat").write_text("1::2::3\n1::2\n")
     with pytest.raises(ValueError, match=r"line 2: it has 2 fields, not 3"):
         Interactions.from_csv(tmp_path, user=0, item=1, header=False, separator="::")
+
+
+@pytest.mark.parametrize("item", ["user", 0])
+def test_one_column_for_users_and_items(tmp_path, item):
+    (tmp_path / "log.csv").write_text("user,item\n1,2\n")
+    message = "column 'user' is given both for the user and for the item; choose another one by"
+    with pytest.raises(ValueError, match=message):
+        Interactions.from_csv(tmp_path / "log.csv", item=item)
+    with pytest.raises(ValueError, match=message):
+        Interactions.from_frame({"user": [1], "item": [2]}, item=item)
 
 
 def test_positions_beyond_the_last_column(tmp_path):

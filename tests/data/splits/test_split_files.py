@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import safecf
@@ -31,7 +31,7 @@ LINE_BREAKS = [
 
 def log_of(items: int, seed: int, names=None) -> Log:
     """Return a random log, whose items have these names."""
-    liked = np.random.default_rng(seed).random((30, items)) < 0.4
+    liked = np.random.default_rng(seed).random((30, items)) < 0.6
     users, columns = np.nonzero(liked)
     order = np.random.default_rng(seed).permutation(users.size)
     ids = np.arange(items) * 3 if names is None else np.array(sorted(names), dtype=object)
@@ -68,6 +68,7 @@ NAMES_OF_ITEMS = st.lists(
 def test_what_is_written_is_read_back(seed, names):
     log = log_of(8 if names is None else len(names), seed, names)
     split = log.strong_generalization(heldout=4, min_interactions=1)
+    assume(split.test.target.nnz)
     with tempfile.TemporaryDirectory() as folder:
         write_split(split, log, Path(folder))
         found = safecf.split.read(folder)
@@ -136,7 +137,8 @@ def test_windows_line_ends_and_empty_parts(folder):
 
 BAD = {
     "missing file": ("test_te.csv", None, "there is no test_te.csv; a split has the files train"),
-    "other header": ("train.csv", "user,item\n0,0\n", r"train\.csv: there is no column 'uid'"),
+    "other header": ("train.csv", "user,item\n0,0\n", r"train\.csv: line 1 is not uid,sid; split"),
+    "other separator": ("train.csv", "uid;sid\n0;0\n", r"train\.csv: line 1 is not uid,sid; split"),
     "words": ("train.csv", "uid,sid\n0,0\n0,x\n", "column 'sid', line 3: it is no whole number"),
     "negative": ("train.csv", "uid,sid\n0,-1\n", "column 'sid', line 2: it is no whole number"),
     "huge": ("train.csv", f"uid,sid\n{2**64},0\n", "column 'uid', line 2: it is no whole number"),
@@ -158,6 +160,7 @@ BAD = {
         r"validation_tr\.csv and validation_te\.csv: user 2 has item 0 more than once",
     ),
     "no training": ("train.csv", "uid,sid\n", r"train\.csv: there are no rows; split the data"),
+    "nothing hidden": ("test_te.csv", "uid,sid\n", r"test_te\.csv: there are no rows; split the"),
     "repeated item": ("unique_sid.txt", "a\nb\na\n", "line 3: 'a' is in an earlier line, too"),
     "no items": ("unique_sid.txt", "", r"unique_sid\.txt: the file is empty"),
     "not UTF-8": ("unique_sid.txt", b"a\n\xff\n", r"not written in UTF-8 \(byte 2\); convert it"),
@@ -174,3 +177,29 @@ def test_bad_files_are_refused(folder, case):
     with pytest.raises((ValueError, FileNotFoundError), match=message) as told:
         safecf.split.read(folder)
     assert str(folder) in str(told.value)
+
+
+def test_files_that_are_no_plain_text_are_named(folder):
+    (folder / "train.csv").rename(folder / "train.csv.gz")
+    with pytest.raises(ValueError, match=r"train\.csv\.gz: .* has to hold train\.csv; extract it"):
+        safecf.split.read(folder)
+    os.mkfifo(folder / "train.csv")
+    with pytest.raises(OSError, match=r"train\.csv: it is a pipe, not a file; copy the data"):
+        safecf.split.read(folder)
+    assert is_split(folder)
+
+
+def test_two_files_make_a_folder_a_split(folder):
+    for name in NAMES[:4]:
+        (folder / name).unlink()
+    assert is_split(folder)
+    (folder / NAMES[-1]).unlink()
+    assert not is_split(folder)
+
+
+def test_a_split_that_hides_nothing_is_not_written(tmp_path):
+    log = Log(np.repeat(np.arange(9), 2), np.tile([0, 1], 9), np.arange(9), np.arange(2))
+    split = log.strong_generalization(heldout=3, min_interactions=1)
+    with pytest.raises(ValueError, match=r"nothing is hidden of the 3 test users, .*; raise min_"):
+        write_split(split, log, tmp_path / "split")
+    assert os.listdir(tmp_path) == []

@@ -33,6 +33,8 @@ def test_fewer_repeats_are_the_first_of_the_paper_s_splits():
     drawn = np.random.RandomState(98765).randint(0, 100000000, size=50)
     for repeats in (1, 10, 50):
         assert repeated_seeds(repeats) == drawn[:repeats].tolist()
+    with pytest.raises(ValueError, match="repeats=100000000000 has to be at most 1,000,000; try"):
+        repeated_seeds(10**11)
     with pytest.raises(ValueError, match="repeats=0 has to be at least 1; try repeats=50"):
         repeated_seeds(0)
 

@@ -1,15 +1,16 @@
 """`check_matrix`: from any scipy.sparse matrix to a checked `Csr`."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from safecf.data.limits import LARGEST_WEIGHT, MOST_IDS
+from safecf.data.limits import LARGEST_WEIGHT, MOST_IDS, SMALLEST_WEIGHT
 from safecf.data.matrices.csr import BLOCK, Csr, check_fits
 from safecf.data.matrices.csr_from_coo import drop_weights_of_one, drop_zeros
+from safecf.data.reading.sources import is_frame
 from safecf.errors import ParameterWarning, warn
 
 ARRAYS = ("indptr", "indices", "data")
@@ -41,19 +42,31 @@ def check_matrix(
     indptr, indices, data = _checked_structure(matrix, shape, name)
     found = _canonical(indptr, indices, data, shape, name)
     if found.nnz == 0 and not allow_empty:
-        raise ValueError(
-            f"{name} has no interactions in any of its {shape[0]} rows; "
-            "check the filter and the ids it was made with"
-        )
+        _raise_empty(name, shape[0], data)
     return found
+
+
+def _raise_empty(name: str, num_rows: int, values: NDArray[Any]) -> NoReturn:
+    """Say that no interaction is left of these values."""
+    if values.any():
+        raise ValueError(
+            f"{name} has no weight above {values.max():.2g}; below {SMALLEST_WEIGHT:.2g} they "
+            "count as 0: scale them up"
+        )
+    raise ValueError(
+        f"{name} has no interactions in any of its {num_rows} rows; check the filter and the ids "
+        "it was made with"
+    )
 
 
 def _check_type(matrix: Any, name: str) -> None:
     is_sparse: bool = scipy.sparse.issparse(matrix)
     if not is_sparse:
+        hint = f"scipy.sparse.csr_matrix({name})"
+        if is_frame(matrix):
+            hint = f"Interactions.from_frame({name}, user=..., item=...)"
         raise TypeError(
-            f"{name} is of type {type(matrix).__name__}, not a scipy sparse matrix; "
-            f"try scipy.sparse.csr_matrix({name})"
+            f"{name} is of type {type(matrix).__name__}, not a scipy sparse matrix; try {hint}"
         )
     if matrix.dtype.kind not in "buif":
         raise TypeError(

@@ -101,9 +101,13 @@ def sort_by_appearance(codes: NDArray[np.int32], ids: IdArray) -> tuple[NDArray[
 
 def asked_ids(ids: ArrayLike) -> NDArray[Any]:
     """Return one id or a list of ids as an array."""
-    found = np.atleast_1d(_as_array(ids))
+    remedy = "give one id, or a list of ids"
+    try:
+        found = np.atleast_1d(_as_array(ids))
+    except ValueError:
+        raise ValueError(f"the ids are lists of different lengths; {remedy}") from None
     if found.ndim > 1:
-        raise ValueError(f"ids have {found.ndim} dimensions; give one id, or a list of ids")
+        raise ValueError(f"the ids have {found.ndim} dimensions; {remedy}")
     return found
 
 
@@ -154,5 +158,10 @@ class Index:
             known = "none are known"
             for example in self._ids[:1].tolist():
                 known = f"{self._ids.size:,} are known, the first is {shown(example)}"
+                if self._ids.size == 1:
+                    known = f"only {shown(example)} is known"
+                if isinstance(unknown, str) != isinstance(example, str):
+                    kind = "strings" if isinstance(example, str) else "integers"
+                    known += f"; known ids are {kind}, convert those you ask for"
             raise KeyError(f"unknown {name} {shown(unknown)}: {known}")
         return rows

@@ -9,6 +9,7 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import ArrayLike
 
+from safecf.data.limits import SMALLEST_WEIGHT
 from safecf.data.matrices.coo import Coo, read_coo
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_coo import Cleaning, PairError, csr_from_coo, drop_rare
@@ -187,7 +188,7 @@ class Interactions(ReadOnly):
         before = users.nnz
         users, kept_users, kept_items = drop_rare(users, cleaning)
         if users.nnz == 0:
-            reason = "all weights are 0; check the weight column"
+            reason = f"all weights are 0, or below {SMALLEST_WEIGHT:.2g}; check the weight column"
             if before:
                 reason = "lower min_user_interactions or min_item_interactions"
             raise ValueError(f"no interaction is left of {coo.users.size:,} rows: {reason}")

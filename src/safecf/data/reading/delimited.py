@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from safecf.data.reading.layout import Layout, Source, find_columns, name_by_role
+from safecf.data.reading.layout import ColumnError, Layout, Source, find_columns, name_by_role
 from safecf.data.reading.paths import name_damaged_file, one_line
 from safecf.errors import shown
 
@@ -87,7 +87,7 @@ class _Text:
             names = first if self.layout.header else [str(at) for at in range(len(first))]
             try:
                 positions = find_columns(self.layout.columns, names, self.name)
-            except ValueError:
+            except ColumnError:
                 self._suggest_separator(line)
                 raise
             raw = [f"f{at}" for at in range(self.stride * (len(names) - 1) + 1)]
@@ -178,11 +178,16 @@ class _Text:
             return next(csv.reader([line], delimiter=self.delimiter))
 
     def _suggest_separator(self, line: str) -> None:
-        """Raise if the first line has more of another separator than of the given one."""
+        """Raise if the first line has more of another separator than of the given one.
+
+        Spaces, which are also in names of columns, count only if there is no other one.
+        """
         count = {each: line.count(each) for each in (*SEPARATORS, self.layout.separator)}
+        if not any(count.values()):
+            count[" "] = line.count(" ")
         likely = max(count, key=lambda each: (count[each], len(each)))
         if count[likely] > count[self.layout.separator]:
-            raise ValueError(
+            raise ColumnError(
                 f"{self.name}: line 1, {shown(line)}, is not separated by "
                 f"{self.layout.separator!r}; try separator={likely!r}"
             ) from None
@@ -223,8 +228,9 @@ class _Text:
         lengths = re.search(r"Expected (\d+) columns, got (\d+)", problem)
         if lengths:
             expected, found = ((int(count) - 1) // self.stride + 1 for count in lengths.groups())
+            fields = "1 field" if found == 1 else f"{found} fields"
             return (
-                f"it has {found} fields, not {expected} as the first line; is it cut off, or "
+                f"it has {fields}, not {expected} as the first line; is it cut off, or "
                 "is another separator= meant?"
             )
         if "UTF8" in problem or "codec" in problem:

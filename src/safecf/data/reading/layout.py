@@ -64,6 +64,10 @@ class Layout:
         return {role: column for role, column in columns.items() if column is not None}
 
 
+class ColumnError(ValueError):
+    """A column is not there, or not to be told from the others."""
+
+
 @dataclass(frozen=True)
 class Source:
     """The record batches of one file or frame; their columns are named by role.
@@ -86,12 +90,15 @@ def name_all(names: Sequence[str]) -> str:
 
 
 def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) -> dict[str, int]:
-    """Return the position of every role's column among `names`; raise if one is missing."""
+    """Return the position of every role's column among `names`.
+
+    Raise if one is missing, or if user and item are the same.
+    """
     positions = {}
     for role, column in columns.items():
         if column in names:
             if names.count(str(column)) > 1:
-                raise ValueError(
+                raise ColumnError(
                     f"{source}: there are {names.count(str(column))} columns {column!r}; rename "
                     f"them, or give a position, such as {role}={names.index(str(column))}"
                 )
@@ -103,10 +110,15 @@ def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) 
             near = difflib.get_close_matches(str(column).lower(), names, n=1, cutoff=0.5)
             near += [name for name in names if name.lower().startswith(str(column).lower())]
             remedy = f"try {role}={shown(near[0])}" if near else f"choose another one by {role}="
-            raise ValueError(
+            raise ColumnError(
                 f"{source}: there is no column {column!r} for the {role}; it has "
                 f"{known or 'no columns at all'}; {remedy}"
             )
+    if {"user", "item"} <= positions.keys() and positions["user"] == positions["item"]:
+        raise ColumnError(
+            f"{source}: column {columns['user']!r} is given both for the user and for the item; "
+            "choose another one by user= or item="
+        )
     return positions
 
 

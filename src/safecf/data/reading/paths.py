@@ -48,10 +48,10 @@ def find_files(paths: Paths, suffixes: tuple[str, ...]) -> list[Path]:
         if not os.fspath(entry):
             raise FileNotFoundError("the path is empty; give a file, or '.' for this folder")
         path = Path(entry)
-        if path.is_dir():
+        if os.path.isdir(path):
             files = [file for file in sorted(path.rglob("*")) if _matches(file, path, suffixes)]
             problem = f"the folder has no file that ends in {', '.join(suffixes)}"
-        elif path.exists():
+        elif os.path.exists(path):
             check_plain(path)
             files, problem = [path], ""
         else:

@@ -92,7 +92,13 @@ def _damaged(name: str, problem: Exception) -> str:
     return f"{name}: it is damaged, or of a kind that is not supported ({told}); write it again"
 
 
-def _is_pandas(frame: Any) -> bool:
+def is_frame(value: object) -> bool:
+    """Whether a value is meant for `from_frame`, which tells what to do about lazy frames."""
+    arrow = hasattr(value, "__arrow_c_stream__") and hasattr(value, "schema")
+    return arrow or isinstance(value, Mapping) or _is_pandas(value) or hasattr(value, "collect")
+
+
+def _is_pandas(frame: object) -> bool:
     return hasattr(frame, "iloc") and hasattr(frame, "columns")
 
 

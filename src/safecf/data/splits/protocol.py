@@ -11,8 +11,9 @@ MIN_INTERACTIONS = 5
 HIDDEN_SHARE = 0.2
 # ... if the user has at least this many, whatever MIN_INTERACTIONS is (Liang et al., 2018).
 SHORTEST_TO_HIDE = 5
-# Splits of the robustness study, and the bound of their seeds.
+# Splits of the robustness study, how many there may be at most, and the bound of their seeds.
 REPEATS = 50
+MOST_REPEATS = 1_000_000
 SEED_BOUND = 100_000_000
 
 # Our own, where the paper gives no number: the share of users held out for validation, and again

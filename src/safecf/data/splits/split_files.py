@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +20,12 @@ import pyarrow.csv
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from safecf.checks import check_plain
 from safecf.data.matrices.coo import IdEncoder
 from safecf.data.matrices.ids import IdArray, Index, to_numpy
 from safecf.data.reading.columns import Place, read_columns
-from safecf.data.reading.layout import Layout
+from safecf.data.reading.layout import ColumnError, Layout
+from safecf.data.reading.paths import COMPRESSED
 from safecf.data.reading.sources import text_source
 from safecf.data.splits.held_out import HeldOut, Ids, Integers, Split, sparse
 from safecf.data.splits.log import Log
@@ -40,6 +42,7 @@ NAMES = (
 
 PARTS = ("train", "validation", "test")
 
+T = TypeVar("T")
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -50,6 +53,11 @@ def write_split(split: Split, log: Log, folder: Path) -> None:
     test. Lines are in the order of the log, those of held-out users grouped by ascending id.
     """
     _check_lines(split.item_ids)
+    if not split.test.target.nnz:
+        raise ValueError(
+            f"nothing is hidden of the {split.test.target.shape[0]} test users, as they have too "
+            "few interactions; raise min_user_interactions or heldout"
+        )
     folder.parent.mkdir(parents=True, exist_ok=True)
     work = folder.with_name(f".{secrets.token_hex(8)}.tmp")
     work.mkdir()
@@ -68,8 +76,13 @@ def write_split(split: Split, log: Log, folder: Path) -> None:
 
 
 def is_split(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder has the training file and the item ids of a split."""
-    return all((Path(folder) / name).is_file() for name in (NAMES[0], NAMES[-1]))
+    """Whether a folder has at least two of the files of a split, compressed or not."""
+    return sum(_versions(Path(folder), name) != [] for name in NAMES) > 1
+
+
+def _versions(folder: Path, name: str) -> list[str]:
+    """Return the names under which a file of a split is there: its own, or that of an archive."""
+    return [name + end for end in ("", *COMPRESSED) if os.path.exists(folder / (name + end))]
 
 
 def read(folder: str | os.PathLike[str]) -> Split:
@@ -83,12 +96,7 @@ def read(folder: str | os.PathLike[str]) -> Split:
     >>> safecf.evaluate(safecf.SAFER2().fit(split.training), split)
     """
     place = Path(folder)
-    missing = [name for name in NAMES if not (place / name).is_file()]
-    if missing:
-        raise FileNotFoundError(
-            f"{place}: there is no {' and no '.join(missing)}; a split has the files "
-            f"{', '.join(NAMES)}, which safecf data split writes"
-        )
+    _check_files(place)
     items = _read_items(place / NAMES[-1])
     pairs = {name: _read_pairs(place / name, items.size) for name in NAMES[:-1]}
     users = {
@@ -114,8 +122,9 @@ def read(folder: str | os.PathLike[str]) -> Split:
         _check_unique(uid, sid, f"{place / shown} and {hidden}")
         return HeldOut(matrix(part, shown), matrix(part, hidden))
 
-    if not users["train"].size:
-        raise ValueError(f"{place / NAMES[0]}: there are no rows; split the data anew")
+    for name in (NAMES[0], "test_te.csv"):
+        if not pairs[name][0].size:
+            raise ValueError(f"{place / name}: there are no rows; split the data anew")
     return Split(
         train=matrix("train", NAMES[0]),
         validation=held_out("validation"),
@@ -123,6 +132,22 @@ def read(folder: str | os.PathLike[str]) -> Split:
         item_ids=items,
         user_ids=np.concatenate(list(users.values())),
     )
+
+
+def _check_files(folder: Path) -> None:
+    """Raise if a file of the split is missing, compressed, or a pipe."""
+    missing = []
+    for name in NAMES:
+        check_plain(folder / name)
+        found = _versions(folder, name)
+        if found and not (folder / name).is_file():
+            raise ValueError(f"{folder / found[0]}: the split has to hold {name}; extract it")
+        missing += [] if found else [name]
+    if missing:
+        raise FileNotFoundError(
+            f"{folder}: there is no {' and no '.join(missing)}; a split has the files "
+            f"{', '.join(NAMES)}, which safecf data split writes"
+        )
 
 
 def _check_lines(ids: Ids) -> None:
@@ -162,7 +187,7 @@ def _read_pairs(path: Path, items: int) -> Pairs:
     layout = Layout(user="uid", item="sid")
     source = text_source(path, layout)
     first, parts = 0, []
-    for arrays in read_columns(source, layout):
+    for arrays in _with_header(read_columns(source, layout), path):
         part = []
         for role, column in layout.columns.items():
             place = Place(f"{path}: column {column!r}", source.place, first)
@@ -184,6 +209,14 @@ def _read_pairs(path: Path, items: int) -> Pairs:
     uid, sid = (np.concatenate([nothing, *(part[side] for part in parts)]) for side in (0, 1))
     _check_unique(uid, sid, str(path))
     return uid, sid
+
+
+def _with_header(batches: Iterator[T], path: Path) -> Iterator[T]:
+    """Yield the batches; raise if the first line does not name both columns."""
+    try:
+        yield from batches
+    except ColumnError:
+        raise ValueError(f"{path}: line 1 is not uid,sid; split the data anew") from None
 
 
 def _check_unique(uid: Integers, sid: Integers, where: str) -> None:

@@ -23,6 +23,7 @@ from safecf.data.splits.held_out import (
 from safecf.data.splits.protocol import (
     HIDDEN_SHARE,
     MIN_INTERACTIONS,
+    MOST_REPEATS,
     REPEATS,
     SEED,
     SEED_BOUND,
@@ -157,7 +158,10 @@ def repeated_seeds(repeats: int = REPEATS, seed: int = SEED) -> list[int]:
     >>> repeated_seeds(2) == repeated_seeds(50)[:2]
     True
     """
-    check_integer("repeats", repeats, 1, default=REPEATS)
+    if check_integer("repeats", repeats, 1, default=REPEATS) > MOST_REPEATS:
+        raise ValueError(
+            f"repeats={repeats} has to be at most {MOST_REPEATS:,}; try repeats={REPEATS}"
+        )
     check_seed(seed)
     drawn = np.random.RandomState(seed).randint(0, SEED_BOUND, size=repeats)
     return [int(each) for each in drawn]
