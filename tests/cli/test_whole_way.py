@@ -1,4 +1,4 @@
-"""A new user's whole way: from a Parquet file with string ids to recommendations in a file."""
+"""A new user's whole way: from a Parquet file with string ids to a service."""
 
 import json
 from pathlib import Path
@@ -10,6 +10,7 @@ import pytest
 
 import safecf
 from safecf.data.datasets.synthetic import synthetic
+from tests.serving.service import separate
 
 COLUMNS = ("--user", "reader", "--item", "book")
 
@@ -28,7 +29,7 @@ def loans(tmp_path, monkeypatch):
     return "loans.parquet"
 
 
-def test_from_a_file_to_recommendations(run, loans):
+def test_from_a_file_to_a_service(run, loans):
     def done(*arguments):
         """Run a command, which has to succeed and to be silent on stderr; return what it prints."""
         code, out, err = run(*arguments)
@@ -86,9 +87,20 @@ def test_from_a_file_to_recommendations(run, loans):
                 data.item_ids[data.to_csr().nonzero()[1]], strict=True)}  # fmt: skip
     assert not had & {(row["user"], row["item"]) for row in found}
     model = safecf.load("model.safetensors")
-    assert model.recommend_frame(["reader-007"], 5, user_items=data).to_pylist() == [
-        row for row in found if row["user"] == "reader-007"
-    ]
+    mine = [row for row in found if row["user"] == "reader-007"]
+    assert model.recommend_frame(["reader-007"], 5, user_items=data).to_pylist() == mine
 
     similar = json.loads(done("similar", "model.safetensors", found[0]["item"], "-n", 3, "--json"))
     assert similar[0]["similar"] == found[0]["item"]
+
+    history = data.item_ids[data.to_csr()[data.user_ids == "reader-007"].indices].tolist()
+    with separate("model.safetensors") as service:
+        client = service.client()
+        answer = client.post("/recommend", user="reader-007", exclude=history, k=5).json
+        folded = client.post("/recommend", history=history, k=5).json
+        assert service.end() == (0, "")
+    assert [(each["id"], each["score"]) for each in answer["items"]] == [
+        (row["item"], pytest.approx(row["score"])) for row in mine
+    ]
+    again = model.recommend_frame(["reader-007"], 5, user_items=data, recalculate_user=True)
+    assert [each["id"] for each in folded["items"]] == again["item"].to_pylist()

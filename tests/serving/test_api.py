@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from safecf.models import SAFER2
 from safecf.serving.engine import Engine
 from safecf.serving.requests import Recommend, Similar
 from tests.serving.conftest import ITEMS, USERS
@@ -58,7 +57,6 @@ def test_known_users_and_similar_items(client, model):
     )
 
 
-@pytest.mark.skipif(not hasattr(SAFER2, "explain"), reason="models cannot explain yet")
 def test_explanations_add_up_to_the_score_of_the_recommendation(client):
     history = ["item 5", "item 6", "item 7"]
     best = client.post("/recommend", history=history, k=1).json["items"][0]

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from safecf.models import SAFER2, Recommender
 from safecf.serving.engine import Engine
 from safecf.serving.requests import Recommend
 from tests.reporting.browser import Browser, find_chromium
@@ -22,21 +21,12 @@ TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clie
 SEEN = "document.querySelector('{}')?.checkVisibility() ?? false"
 
 
-def explain(self, userid, user_items, itemid, user_weights=None, N=10):
-    """Stands for models that cannot explain yet: every item adds the same."""
-    items = user_items.indices[:N]
-    return float(items.size), [(int(item), 1.0) for item in items], None
-
-
 @pytest.fixture(scope="module")
 def served(folder):
     (folder / "results.json").write_text(json.dumps(pair().to_dict()))
     files = ("model.safetensors", "baseline.safetensors", "titles.parquet", "results.json")
-    with pytest.MonkeyPatch.context() as patch:
-        if not hasattr(SAFER2, "explain"):
-            patch.setattr(Recommender, "explain", explain, raising=False)
-        with running(*(folder / name for name in files)) as service:
-            yield service
+    with running(*(folder / name for name in files)) as service:
+        yield service
 
 
 @pytest.fixture(scope="module")
