@@ -197,7 +197,7 @@ def checkpoint_files() -> dict[str, bytes]:
     found = {}
     with folder() as place:
         for name, make in samples.TRAINED.items():
-            path = place / "c.safetensors"
+            path = place / f"{name}.safetensors"
             make().fit(samples.interactions(), False, callback=lambda *_: True, checkpoint=path)
             found[name] = path.read_bytes()
     return found

@@ -12,12 +12,13 @@ from types import CodeType, TracebackType
 from typing import Any, TypeVar
 
 import safecf
+from safecf.data.reading.layout import ColumnError
 from safecf.errors import FileFormatError, ModelFitError
 
 T = TypeVar("T")
 
 # Exactly these: UnicodeDecodeError, ArrowInvalid and JSONDecodeError are a ValueError, too.
-OURS = (FileFormatError, ValueError, TypeError)
+OURS = (FileFormatError, ColumnError, ValueError, TypeError)
 LONGEST_MESSAGE = 2000
 
 PACKAGE = str(Path(safecf.__file__).parent)
