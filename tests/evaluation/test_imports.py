@@ -24,7 +24,7 @@ def loaded(package):
     [
         (
             "safecf.measures",
-            {"measures", "data", "errors", "checks", "defaults", "free_memory", "_core"},
+            {"measures", "data", "errors", "checks", "texts", "defaults", "free_memory", "_core"},
         ),
         (
             "safecf.evaluation",
@@ -35,6 +35,7 @@ def loaded(package):
                 "data",
                 "errors",
                 "checks",
+                "texts",
                 "defaults",
                 "free_memory",
                 "_core",

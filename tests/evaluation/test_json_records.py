@@ -155,7 +155,7 @@ def test_what_is_no_object_is_refused(record):
     ("key", "value", "message"),
     [
         ("format", "safecf evaluation 1", "its format is 'safecf evaluation 1'"),
-        ("evaluations", [], "there are 0 evaluations"),
+        ("evaluations", [], "there are no evaluations"),
         ("evaluations", [1], "entry 0 of 'evaluations' is a int"),
         ("evaluations", [{}], "evaluation: 'format' is missing"),
         ("baseline", "c", "unknown baseline 'c'"),

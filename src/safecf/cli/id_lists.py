@@ -1,6 +1,7 @@
 """Lists of ids: typed one by one, or read from files."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf.cli.command_options import DataOptions
-from safecf.data.matrices.coo import read_coo
 from safecf.data.matrices.ids import IdArray, Index
-from safecf.data.reading.layout import Layout
+from safecf.data.reading.columns import read_columns
+from safecf.data.reading.layout import Column, Layout
 from safecf.data.reading.paths import PARQUET, open_file, strip_compression
 from safecf.data.reading.sources import file_source
 from safecf.errors import ParameterWarning, shown, warn
 
 TABLES = (*PARQUET, ".csv", ".tsv", ".dat")
+
+
+@dataclass(frozen=True)
+class _OneColumn(Layout):
+    """The column of one role alone."""
+
+    role: str = "user"
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The column, by its role."""
+        return {self.role: getattr(self, self.role)}
 
 
 def read_ids(
@@ -66,12 +79,11 @@ def _integer(option: str, value: Any, known: IdArray | None) -> int:
 def _read_file(path: Path, column: str, data: DataOptions) -> list[Any]:
     if not strip_compression(path.name).lower().endswith(TABLES):
         return _read_lines(path)
-    layout = data.layout()
-    where = getattr(layout, column)
-    same = Layout(where, where, separator=layout.separator, encoding=layout.encoding)
-    found = read_coo([file_source(path, same)], same, integers_in_text=True)
-    ids: list[Any] = found.user_ids.to_pylist()
-    return ids
+    given = data.layout()
+    where = {column: getattr(given, column)}
+    alone = _OneColumn(role=column, separator=given.separator, encoding=given.encoding, **where)
+    batches = read_columns(file_source(path, alone), alone)
+    return [each for batch in batches for each in batch[column].to_pylist()]
 
 
 def _read_lines(path: Path) -> list[str]:
