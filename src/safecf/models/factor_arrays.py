@@ -23,6 +23,22 @@ def check_array(name: str, factors: Factors32) -> None:
         )
 
 
+def check_factors(user_factors: Factors32, width: int) -> Factors32:
+    """Return factors of users as a float32 array; raise if they have another width."""
+    users = np.asarray(user_factors, dtype=np.float32)
+    if users.ndim != 2 or users.shape[1] != width:
+        raise ValueError(
+            f"user_factors has shape {users.shape}; give one row of {width} factors per user, such "
+            "as those of fold_in"
+        )
+    return users
+
+
+def are_zero(factors: Factors32) -> NDArray[np.bool_]:
+    """Return which rows are zero: of these nothing is known."""
+    return np.asarray(~factors.any(axis=1))
+
+
 def squared_norms(factors: Factors32) -> NDArray[np.float64]:
     """|x|^2 of every row x."""
     return np.asarray(np.einsum("ij,ij->i", factors, factors, dtype=np.float64))

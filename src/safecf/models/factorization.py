@@ -4,7 +4,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from safecf.als.capabilities import Index, Search
 from safecf.backends import make_backend
@@ -21,7 +21,9 @@ from safecf.models.by_ids import (
 )
 from safecf.models.factor_arrays import (
     Factors32,
+    are_zero,
     check_array,
+    check_factors,
     directions,
     one_each,
     positions,
@@ -74,7 +76,7 @@ class MatrixFactorization(Recommender):
         >>> ids, scores = model.recommend_factors(factors, user_items)
         """
         _, items = self.both_factors()
-        users = _check_factors(user_factors, items.shape[1])
+        users = check_factors(user_factors, items.shape[1])
         _, without = check_selection(None, filter_items, len(items), "items")
         liked = self._check_user_items(user_items, len(users))
         count = check_count(N, len(items))
@@ -97,7 +99,7 @@ class MatrixFactorization(Recommender):
         >>> model.ranks_of_factors(factors, user_items, target)
         """
         _, items = self.both_factors()
-        users = _check_factors(user_factors, items.shape[1])
+        users = check_factors(user_factors, items.shape[1])
         _, without = check_selection(None, filter_items, len(items), "items")
         liked = self._check_user_items(user_items, len(users))
         wanted = self._check_user_items(target, len(users))
@@ -105,7 +107,7 @@ class MatrixFactorization(Recommender):
         if not len(users):
             return np.empty(0, dtype=np.int32)
         ranks = self._index("items", items).ranks(users, wanted, liked, banned)
-        unknown = _are_zero(users)
+        unknown = are_zero(users)
         if unknown.any():
             there = np.repeat(unknown, np.diff(wanted.indptr))
             wanted, liked = rows_among(wanted, unknown), rows_among(liked, unknown)
@@ -313,7 +315,7 @@ class MatrixFactorization(Recommender):
         candidates = factors if only is None else factors[only]
         index = self._index("items", candidates, whole=only is None)
         ids, scores = self._search(index, candidates, queries, count, only, without, liked)
-        unknown = _are_zero(queries)
+        unknown = are_zero(queries)
         if unknown.any():
             popular, liked = self._popular(only), liked and rows_among(liked, unknown)
             index = self._index("popularity", popular, whole=False)
@@ -389,18 +391,3 @@ class MatrixFactorization(Recommender):
         options = {name: getattr(self, name) for name in ("backend", "num_threads")}
         check_options(options, type(self))
         return make_backend(self.backend, self.num_threads, needs, solvers)
-
-
-def _are_zero(factors: Factors32) -> NDArray[np.bool_]:
-    return np.asarray(~factors.any(axis=1))
-
-
-def _check_factors(user_factors: Factors32, width: int) -> Factors32:
-    """Return factors of users as a float32 array; raise if they have another width."""
-    users = np.asarray(user_factors, dtype=np.float32)
-    if users.ndim != 2 or users.shape[1] != width:
-        raise ValueError(
-            f"user_factors has shape {users.shape}; give one row of {width} factors per user, such "
-            "as those of fold_in"
-        )
-    return users
