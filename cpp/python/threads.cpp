@@ -1,5 +1,4 @@
 // Python's threads: the GIL and signals.
-#include <cxxabi.h>
 #include <pthread.h>
 #include <unistd.h>
 #ifdef __linux__
@@ -23,15 +22,11 @@ bool is_main_thread() {
 }  // namespace
 
 WithoutGil::~WithoutGil() {
-#ifdef __GLIBCXX__
   try {
     PyEval_RestoreThread(state_);
-  } catch (const abi::__forced_unwind&) {  // the handler may not end
+  } catch (...) {  // pthread_exit unwinds the stack; the handler may not end
     for (;;) pause();
   }
-#else
-  PyEval_RestoreThread(state_);
-#endif
 }
 
 bool interrupted() {
