@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import safecf
 from safecf import IALS
 from safecf.approximate import FORMATS
 from safecf.cli.export import EXPORTS
@@ -42,6 +43,12 @@ def test_numbers_for_machines(run):
     assert "no index is needed" in record["verdict"]
     code, out, _ = run("export", "m.safetensors", "-o", "items.usearch", "--check", 30)
     assert (code, "recall" in out, "index" in out) == (0, True, True)
+
+
+def test_the_model_is_not_overwritten_without_its_suffix_either(run, model):
+    code, _, err = run("export", "m", "-o", "m.safetensors", "--format", "npz")
+    assert (code, "is an input of this command" in err) == (2, True)
+    assert safecf.load("m").shape == model.shape
 
 
 @pytest.mark.parametrize(

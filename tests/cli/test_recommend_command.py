@@ -79,6 +79,17 @@ def test_a_few_users_are_shown(run, clicks, model, data):
     assert json.loads(out) == rows
 
 
+def test_a_list_without_a_header_has_its_ids_in_the_first_column(run, clicks, model, tmp_path):
+    pairs = pyarrow.parquet.read_table(clicks)
+    columns = (pairs[name].to_pylist() for name in ("visitor", "page"))
+    lines = "".join(f"{user},{item}\n" for user, item in zip(*columns, strict=True))
+    Path("bare.csv").write_text(lines)
+    Path("users.csv").write_text("4\n5\n")
+    given = ("bare.csv", "--no-header", "--user", "0", "--item", "1", "--users", "users.csv")
+    code, out, _ = run("recommend", "m.safetensors", *given, "-n", "1", "--json")
+    assert (code, [row["user"] for row in json.loads(out)]) == (0, [4, 5])
+
+
 def test_unknown_users_get_popular_items(run, clicks, model):
     code, out, err = run(
         "recommend", "m.safetensors", clicks, *COLUMNS, "--users", "3", "--users", "9999", "-n", "2"
@@ -126,6 +137,8 @@ def test_models_that_store_no_users_need_the_data(run, data):
     code, out, err = run("recommend", "ease.safetensors", "--users", "3", "--seen")
     assert (code, out) == (2, "")
     assert err == "safecf: EASE computes users from what they have; add the data, or --histories\n"
+    code, out, err = run("similar", "ease.safetensors", "3", "--users")
+    assert (code, out, err.count("\n")) == (2, "", 1)
 
 
 def test_similar_items_and_users(run, model):

@@ -53,9 +53,10 @@ def export(
     from safecf.cli.running import check_interrupt  # noqa: PLC0415
     from safecf.cli.terminal import Plain, bytes_text, print_json  # noqa: PLC0415
     from safecf.models import Recommender  # noqa: PLC0415
+    from safecf.models.files import located  # noqa: PLC0415
 
     chosen = format_of(out, format)
-    check_targets([("--out", out), ("--out", Path(f"{out}.json"))], [model])
+    check_targets([("--out", out), ("--out", Path(f"{out}.json"))], [located(model)])
     if check < 0:
         raise ValueError(f"--check {check} has to be at least 0; try --check 1000")
     loaded = Recommender.load(model)

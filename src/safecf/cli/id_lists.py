@@ -80,8 +80,10 @@ def _read_file(path: Path, column: str, data: DataOptions) -> list[Any]:
     if not strip_compression(path.name).lower().endswith(TABLES):
         return _read_lines(path)
     given = data.layout()
-    where = {column: getattr(given, column)}
-    alone = _OneColumn(role=column, separator=given.separator, encoding=given.encoding, **where)
+    same: dict[str, Any] = {
+        name: getattr(given, name) for name in (column, "separator", "header", "encoding")
+    }
+    alone = _OneColumn(role=column, **same if given.header else same | {column: 0})
     batches = read_columns(file_source(path, alone), alone)
     return [each for batch in batches for each in batch[column].to_pylist()]
 

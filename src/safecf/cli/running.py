@@ -28,6 +28,7 @@ USER_ERRORS = (
     OSError,
     ImportError,  # an extra is not installed
     MemoryError,
+    NotImplementedError,  # of this kind of model
     FileFormatError,
     ModelFitError,
 )
@@ -40,7 +41,8 @@ OPTIONS = {
 }
 OPTIONS |= {name: flag(name) for name in ("metric", "objective", "trials", "minutes", "study")}
 OPTIONS |= {name: flag(name) for name in ("checkpoint", "resume", "format")}
-OPTIONS |= {name: flag(name) for name in ("port", "max_history", "max_k", "max_body", "watch")}
+SERVING = ("port", "max_history", "max_k", "max_body", "timeout", "watch")
+OPTIONS |= {name: flag(name) for name in SERVING}
 OPTIONS |= {"pick": "--pick", "level": "--tail", "holdout_share": "--share"}
 OPTIONS |= {"min_interactions": "--min-user-interactions"}
 OPTIONS |= {"way to treat duplicates": "--duplicates"}

@@ -7,6 +7,7 @@ from pathlib import Path
 from safecf.checks import check_integer, check_number
 from safecf.errors import choose
 
+LONGEST = 1e6  # seconds
 LOGS = ("none", "text", "json")
 HARDEST_LIMIT = 100_000  # of items in one request or answer
 
@@ -79,8 +80,12 @@ class Settings:
                 raise ValueError(f"{name}={getattr(self, name)} has to be at most {high}")
         for name in ("timeout", "watch"):
             check_number(name, getattr(self, name), default=default[name])
-        if self.timeout <= 0 or self.watch < 0:
-            raise ValueError("timeout has to be above 0, and watch at least 0; try timeout=30")
+        for name, lowest in (("timeout", 0.001), ("watch", 0)):
+            if not lowest <= getattr(self, name) <= LONGEST:
+                raise ValueError(
+                    f"{name}={getattr(self, name):g} has to be from {lowest:g} to {LONGEST:g} "
+                    f"seconds; try {name}={default[name]:g}"
+                )
         choose("log", self.log, dict.fromkeys(LOGS))
         if self.token is not None and not (self.token.isascii() and self.token.isprintable()):
             raise ValueError("the token has to be of printable ASCII characters; choose another")
