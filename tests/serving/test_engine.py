@@ -128,6 +128,18 @@ def test_an_item_counts_once_and_weights_are_added(model):
     assert added == sums
 
 
+def test_scores_that_look_like_popularity_are_not_flagged(model):
+    """Nobody has item 0: its score and its share of users are 0."""
+    known, cold = Engine(model).answer(
+        [
+            Recommend(history=("item 1", "item 2"), items=("item 0",), k=1),
+            Recommend(history=(), items=("item 0",), k=1),
+        ]
+    )
+    assert (known.ids, known.scores, known.popular) == (["item 0"], [0.0], False)
+    assert (cold.ids, cold.scores, cold.popular) == (["item 0"], [0.0], True)
+
+
 def test_similar_items_are_those_of_the_library_without_the_item(engine):
     ids, scores = engine.model.similar_items(5, N=8)
     (answer,) = engine.answer([Similar("item 5", k=7)])

@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -139,6 +140,11 @@ def test_facts_are_read_from_csv_and_odd_values_left_out(tmp_path):
     assert len(facts[8]["title"]) == 1000
     pa.csv.write_csv(table.select(["id", "title"]), tmp_path / "items.csv")
     assert read_facts(tmp_path / "items.csv", [7])[7] == {"title": "Amélie"}
+
+
+def test_a_fact_does_not_replace_the_id():
+    catalogue = Catalogue([1], np.zeros(1, np.float32), {1: {"id": 7, "title": "Mars"}})
+    assert catalogue.describe(1) == {"id": 1, "title": "Mars"}
 
 
 def test_search_puts_beginnings_before_words_and_these_before_parts():

@@ -47,7 +47,7 @@ class Catalogue:
 
     def describe(self, item: Id) -> dict[str, Any]:
         """Return an item's id and the facts about it."""
-        return {"id": item, **self.facts.get(item, {})}
+        return {"id": item} | self.facts.get(item, {}) | {"id": item}
 
     def search(self, text: str, count: int) -> list[Id]:
         """Return items whose titles have all words of a text; first those that begin with it.

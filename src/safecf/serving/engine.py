@@ -179,12 +179,12 @@ class Engine:
         try:
             if first.history is None:
                 users = np.array([each.user for each in queries])
-                ids, scores = self.model.recommend(
+                found = self.model.recommend_flagged(
                     users, None, filter_already_liked_items=False, **given
                 )
             else:
                 histories = self._matrix([each.history or {} for each in queries])
-                ids, scores = self.model.recommend(
+                found = self.model.recommend_flagged(
                     np.zeros(len(queries), dtype=np.int64),
                     histories,
                     filter_already_liked_items=not first.keep_history,
@@ -195,9 +195,7 @@ class Engine:
             if len(queries) == 1:
                 return [problem]
             return [answer for each in queries for answer in self._recommend([each])]
-        # the scores of a user of whom nothing is known are the shares of users who have the items
-        popular = ((self.popularity[ids] == scores) | (ids < 0)).all(axis=1) & (ids[:, 0] >= 0)
-        rows = zip(queries, ids.tolist(), scores.tolist(), popular.tolist(), strict=True)
+        rows = zip(queries, *(each.tolist() for each in found), strict=True)
         return [self._ranked(*row) for row in rows]
 
     def _ranked(
@@ -232,14 +230,11 @@ class Engine:
 
     def _explain(self, request: Explain) -> Explained:
         """Return what the items of the history contribute to the score of one item."""
-        explain = getattr(self.model, "explain", None)
-        if explain is None:
-            raise NotImplementedError(f"{self.name} cannot explain its scores; serve an ALS model")
         item = self.items.place(request.item, "item")
         history, unknown = self._history(request.history, request.weights)
         if not history:
             return Explained(request.item, 0.0, [], [], unknown)
-        score, parts, _ = explain(0, self._matrix([history]), item, N=request.k)
+        score, parts, _ = self.model.explain(0, self._matrix([history]), item, N=request.k)
         names = [self.items.ids[int(place)] for place, _ in parts]
         return Explained(
             request.item, float(score), names, [float(part) for _, part in parts], unknown
