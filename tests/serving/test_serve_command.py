@@ -82,6 +82,13 @@ def test_bad_input_is_one_clear_line(run, folder, bad, name):
     assert re.search(message, err)
 
 
+def test_an_empty_token_in_the_environment_is_refused(run, folder, monkeypatch):
+    monkeypatch.setenv("SAFECF_TOKEN", "")
+    code, out, err = run("serve", folder / "model.safetensors", "--port", "0")
+    assert (code, out) == (2, "")
+    assert err == "safecf: SAFECF_TOKEN is empty, and would protect nothing; set it, or unset it\n"
+
+
 def test_a_port_in_use_is_named(run, folder):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

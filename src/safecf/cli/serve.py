@@ -1,9 +1,12 @@
 """`safecf serve`: a saved model over HTTP, with a page to try it."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+TOKEN = "SAFECF_TOKEN"
 
 
 def serve(
@@ -28,7 +31,7 @@ def serve(
     token: Annotated[
         str | None,
         typer.Option(
-            envvar="SAFECF_TOKEN",
+            envvar=TOKEN,
             help="Requests need the header Authorization: Bearer TOKEN. Better given as the "
             "variable SAFECF_TOKEN: other users of the machine see command lines.",
         ),
@@ -61,6 +64,8 @@ def serve(
     from safecf.cli.terminal import Plain  # noqa: PLC0415
     from safecf.serving import Settings, run  # noqa: PLC0415
 
+    if token is None and os.environ.get(TOKEN) == "":
+        raise ValueError(f"{TOKEN} is empty, and would protect nothing; set it, or unset it")
     settings = Settings(
         model,
         baseline,
