@@ -133,10 +133,10 @@ class Live:
 
     def _stamp(self) -> Stamp:
         """Return when the files were changed, how long they are, and which files they are."""
-        return {role: _stamp(path) for role, path in self._settings.files.items()}
+        return {role: _stamp_of(path) for role, path in self._settings.files.items()}
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp_of(path: Path) -> tuple[int, int, int] | None:
     try:
         found = os.stat(located(path))
     except OSError:
