@@ -37,7 +37,7 @@ def make_case(loss="normalised", risk="cvar", factors=33, weighted=False):
 def sweep(backend, problem, weights, x, y, size):
     """Update all blocks of users and items once; return X, Y, the scores and the reports."""
     cyclic = Cyclic(problem.place(backend), backend, Subspace(size))
-    state = State(np.array(x), np.array(y), weights).map(backend.place)
+    state = State(np.array(x), np.array(y), weights).map(backend.place, backend.place_vector)
     cyclic.prepare(state, nullcontext)
     scores = cyclic._scores
     reports = cyclic.run(state, weights, nullcontext)

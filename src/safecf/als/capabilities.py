@@ -2,8 +2,10 @@
 
 A backend gets interactions and factors once (`place_matrix`, `place`) and keeps them where it
 likes: its matrices, factors, Gramians, fixed sides and row reports are opaque to everybody else.
-Small vectors per row (weights, losses, ridges) are NumPy's float64 and may cross. `fetch` brings
-factors back, when a model is published or a checkpoint is written.
+Vectors with a number per row (weights, losses, ridges) are brought to it as well (`place_vector`)
+and stay there in float64: they can be added, multiplied, compared, indexed and summed as NumPy's
+arrays can, and what is more is among the `LossSums`. A verb also takes them from NumPy. `fetch`
+brings factors and vectors back, when a model is published or a checkpoint is written.
 
 Each protocol is a capability. A sweep or a model names the one that it needs, and a backend that
 lacks it is refused before any work; see `safecf.backends.make_backend`.
@@ -31,6 +33,7 @@ Gram = Any  # F' diag(weight) F; Gramians of parts add up, and can be scaled
 Fixed = Any  # the fixed side of a half-step: its factors and G
 PairScores = Any  # x_r.y_j for every interaction
 Positions = Any  # where the items' interactions stand among those of the users
+PerRow = Any  # one number per row, in float64: a NumPy array, or the backend's own
 
 Ids = NDArray[np.int32]
 Scores = NDArray[np.float32]
@@ -43,7 +46,7 @@ class RowReport(Protocol):
         """sum_r |x_new - x_old|^2."""
         ...
 
-    def penalty(self, ridge: Vector) -> float:
+    def penalty(self, ridge: PerRow) -> float:
         """sum_r ridge_r |x_new|^2."""
         ...
 
@@ -51,7 +54,7 @@ class RowReport(Protocol):
         """max_r |x_new|^2; of several parts, the largest one counts."""
         ...
 
-    def below(self, bound: float, count: Vector) -> float:
+    def below(self, bound: float, count: PerRow) -> float:
         """sum_r count_r 1{|x_new|^2 <= bound}."""
         ...
 
@@ -95,7 +98,7 @@ class HalfSteps(Protocol):
     about a part of the rows: `Rows` says which. Solutions depend on how the rows are cut by
     rounding at most, Gramians and reports of parts add up, and errors name the row of the whole;
     `als.parts` does it. A Gramian can be added, multiplied by a number, cut by columns, placed and
-    fetched. Losses and weights are NumPy vectors on the host.
+    fetched.
     """
 
     name: str
@@ -108,8 +111,11 @@ class HalfSteps(Protocol):
     def place(self, factors: NDArray[Any]) -> Factors:
         """Bring factors, which may be read-only, to where the backend works, in its own type."""
 
-    def fetch(self, factors: Factors) -> NDArray[Any]:
-        """Return factors as a NumPy array, without a copy if they are one."""
+    def place_vector(self, values: Vector) -> PerRow:
+        """Bring a vector with a number per row to where the backend works."""
+
+    def fetch(self, factors: Factors | PerRow) -> NDArray[Any]:
+        """Return factors or a vector as a NumPy array, without a copy if they are one."""
 
     def copy(self, factors: Factors) -> Factors:
         """Return a copy in the same place."""
@@ -118,17 +124,17 @@ class HalfSteps(Protocol):
         """Return factors of zero."""
 
     def gram(
-        self, factors: Factors, weight: Vector | None = None, block: slice | None = None
+        self, factors: Factors, weight: PerRow | None = None, block: slice | None = None
     ) -> Gram:
         """Return F' diag(weight) F, or only its columns `block`."""
 
-    def rotate(self, factors: Factors, others: Factors, gram: Gram) -> Vector:
+    def rotate(self, factors: Factors, others: Factors, gram: Gram) -> PerRow:
         """Rotate both sides, in place, into the eigenbasis of G; return its eigenvalues.
 
         No score x.y changes, and G is diagonal from here on.
         """
 
-    def fix_rotated(self, factors: Factors, spectrum: Vector, solver: "RowSolver") -> Fixed:
+    def fix_rotated(self, factors: Factors, spectrum: PerRow, solver: "RowSolver") -> Fixed:
         """Prepare the fixed side after `rotate`, as precise as the solver's tolerance asks for."""
 
     def fix(self, factors: Factors, gram: Gram) -> Fixed:
@@ -147,11 +153,11 @@ class HalfSteps(Protocol):
     def losses(
         self,
         matrix: Matrix,
-        pair_weight: Vector,
+        pair_weight: PerRow,
         factors: Factors,
         fixed: Fixed,
-        ridge: Vector | None = None,
-    ) -> Vector:
+        ridge: PerRow | None = None,
+    ) -> PerRow:
         """Return a_r/2 sum_j c_rj (1 - x_r.y_j)^2 + 1/2 x_r' G x_r + ridge_r/2 |x_r|^2."""
 
     @property
@@ -172,12 +178,12 @@ class Blocks(HalfSteps, Protocol):
     def scored_losses(
         self,
         matrix: Matrix,
-        pair_weight: Vector,
+        pair_weight: PerRow,
         scores: PairScores,
         factors: Factors,
         gram: Gram,
-        ridge: Vector | None = None,
-    ) -> Vector:
+        ridge: PerRow | None = None,
+    ) -> PerRow:
         """Return the losses, given the scores x_r.y_j of the matrix's entries, and G."""
 
     def update_block(

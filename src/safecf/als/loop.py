@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from safecf.als.capabilities import HalfSteps, RowReport
-from safecf.als.loss import Vector
+from safecf.als.capabilities import HalfSteps, PerRow, RowReport
 from safecf.als.population import Population
 from safecf.als.risk import Risk
 from safecf.als.rows import Problem
@@ -90,7 +89,7 @@ class Training:
             side[~active] = 0
             sides.append(self.backend.place(side))
         weights = self.risk.tail * self.problem.active_users.astype(np.float64)
-        return State(users=sides[0], items=sides[1], weights=weights)
+        return State(sides[0], sides[1], self.backend.place_vector(weights))
 
     def epochs(self, state: State, iterations: int) -> Generator[Epoch, bool | None, None]:
         """Train up to epoch `iterations`, changing `state` in place, one record per epoch.
@@ -103,7 +102,7 @@ class Training:
         training with a warning, or, if there is no earlier one to stay with, with an error.
         """
         problem, clock = self.problem, _Clock()
-        active, sums = problem.active_users, self.backend.loss_sums
+        sums = self.backend.loss_sums
         sweep = make_sweep(problem, self.backend, self.solver)
         remedy = self._lower_pull()
         if self.risk.bandwidth is not None:
@@ -127,8 +126,8 @@ class Training:
                         rng = np.random.default_rng([self.seed, state.epoch])
                         start = risk.start(users) if state.xi is None else state.xi
                         xi = risk.quantile(users, start, rng)
-                        weights = np.zeros_like(state.weights)
-                        weights[active] = risk.weights(users, xi)
+                        inside = risk.weights(users, xi)
+                        weights = problem.of_all_users(inside, state.weights)
                         if problem.ridge.in_risk:
                             step = risk.step(users)
                             weights = _between(state.weights, weights, step)
@@ -138,8 +137,8 @@ class Training:
                     with clock("quantile"):
                         kept = sweep.kept_weights(state, weights)
                         measured = {
-                            "mean_weight": users.mean(weights[active]),
-                            "residual_weights": float(np.linalg.norm(kept - state.weights)),
+                            "mean_weight": problem.population(weights, sums).mean_loss,
+                            "residual_weights": math.sqrt(((kept - state.weights) ** 2).sum()),
                             **self._measures(users, xi, solved),
                         }
                     record = Epoch(state.epoch + 1, xi=xi, seconds=clock.lap(), **measured)
@@ -204,7 +203,7 @@ class Training:
         }
 
 
-def _between(old: Vector, new: Vector, step: float) -> Vector:
+def _between(old: PerRow, new: PerRow, step: float) -> PerRow:
     """Return old + step (new - old)."""
     return new if step == 1 else old + step * (new - old)
 

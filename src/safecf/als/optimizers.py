@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 Factors = NDArray[Any]
@@ -65,7 +64,7 @@ class Adam:
         if moments is not None:
             mean += self.beta1 * moments.mean
             square += self.beta2 * moments.square
-        scale = np.sqrt(square)
+        scale = square**0.5
         scale *= 1 / math.sqrt(1 - self.beta2**epoch)
         scale += self.epsilon
         scale *= 1 - self.beta1**epoch

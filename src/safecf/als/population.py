@@ -3,10 +3,12 @@
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from safecf.als.capabilities import PerRow
 from safecf.als.kernels import Floats, Kernel
 from safecf.measures.tails import tail_mean, value_at_risk
 
@@ -51,23 +53,43 @@ class Smoothing(NamedTuple):
 
 
 class LossSums(Protocol):
-    """Reductions over losses, on the host, that the quantile step needs."""
+    """What the quantile step does to losses, where they are: in NumPy, or where a backend works."""
 
-    def totals(self, losses: Floats, counts: Floats | None) -> Totals:
+    def vector(self, values: Any) -> PerRow:
+        """Return numbers, one per user, as float64 where the losses are."""
+        ...
+
+    def totals(self, losses: PerRow, counts: PerRow | None) -> Totals:
         """Return the totals of the losses."""
         ...
 
-    def sums(self, losses: Floats, counts: Floats | None, smoothing: Smoothing, xi: float) -> Sums:
+    def sums(self, losses: PerRow, counts: PerRow | None, smoothing: Smoothing, xi: float) -> Sums:
         """Return the sums at xi."""
         ...
 
-    def weights(self, losses: Floats, smoothing: Smoothing, xi: float) -> Floats:
+    def weights(self, losses: PerRow, smoothing: Smoothing, xi: float) -> PerRow:
         """w_u = 1 - K((xi - loss_u) / h) = K((loss_u - xi) / h), which keeps small ones exact."""
+        ...
+
+    def value_at_risk(self, losses: PerRow, counts: PerRow | None, tail: float) -> float:
+        """Return the ceil(tail N)-th largest loss."""
+        ...
+
+    def tail_mean(self, losses: PerRow, counts: PerRow | None, tail: float) -> float:
+        """Return the mean of the largest tail N losses."""
+        ...
+
+    def group_sums(self, group: NDArray[np.intp], values: PerRow | None, groups: int) -> PerRow:
+        """Return sum_{u in g} v_u of every group, v_u = 1 if there are no values."""
         ...
 
 
 class NumpySums:
     """The passes as their formulas."""
+
+    def vector(self, values: Any) -> Floats:
+        """Return an array."""
+        return np.asarray(values, dtype=np.float64)
 
     def totals(self, losses: Floats, counts: Floats | None) -> Totals:
         """N = sum_u count_u, sum_u count_u loss_u, min and max."""
@@ -90,6 +112,18 @@ class NumpySums:
         """K((loss_u - xi) / h)."""
         return smoothing.kernel.cdf((losses - xi) / smoothing.bandwidth)
 
+    def value_at_risk(self, losses: Floats, counts: Floats | None, tail: float) -> float:
+        """Minus the quantile of the rewards -loss_u."""
+        return -value_at_risk(-losses, tail, counts)
+
+    def tail_mean(self, losses: Floats, counts: Floats | None, tail: float) -> float:
+        """Minus the mean of the smallest rewards -loss_u."""
+        return -tail_mean(-losses, tail, counts)
+
+    def group_sums(self, group: NDArray[np.intp], values: Floats | None, groups: int) -> Floats:
+        """Count, with values."""
+        return np.bincount(group, values, groups).astype(np.float64)
+
 
 NUMPY = NumpySums()
 
@@ -101,13 +135,13 @@ class Population:
     Without `counts` everybody counts once; counts need not be whole. `passes` implements the sums.
     """
 
-    losses: Floats
-    counts: Floats | None = None
+    losses: PerRow
+    counts: PerRow | None = None
     passes: LossSums = NUMPY
     _sums: dict[tuple[Smoothing, float], Sums] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "losses", np.asarray(self.losses, dtype=np.float64))
+        object.__setattr__(self, "losses", self.passes.vector(self.losses))
 
     @cached_property
     def totals(self) -> Totals:
@@ -127,7 +161,7 @@ class Population:
     @cached_property
     def spread(self) -> float:
         """The standard deviation of the losses."""
-        return math.sqrt(self.mean(np.square(self.losses - self.mean_loss)))
+        return math.sqrt(self.mean((self.losses - self.mean_loss) ** 2))
 
     def sums(self, smoothing: Smoothing, xi: float) -> Sums:
         """Return the sums at xi; an epoch's objective and the next quantile step share a pass."""
@@ -136,28 +170,28 @@ class Population:
             self._sums[key] = self.passes.sums(self.losses, self.counts, smoothing, xi)
         return self._sums[key]
 
-    def counted(self, values: Floats) -> Floats:
+    def counted(self, values: PerRow) -> PerRow:
         """count_u v_u."""
         return values if self.counts is None else self.counts * values
 
-    def sum(self, values: Floats) -> float:
+    def sum(self, values: PerRow) -> float:
         """sum_u count_u v_u."""
-        return float(np.sum(self.counted(values)))
+        return float(self.counted(values).sum())
 
-    def mean(self, values: Floats) -> float:
+    def mean(self, values: PerRow) -> float:
         """1/N sum_u count_u v_u."""
         return self.sum(values) / self.size
 
     def draw(self, users: int, rng: np.random.Generator) -> "Population":
         """Return this number of users, drawn without replacement, with their counts."""
-        drawn = rng.choice(self.losses.size, users, replace=False, shuffle=False)
+        drawn = rng.choice(len(self.losses), users, replace=False, shuffle=False)
         counts = None if self.counts is None else self.counts[drawn]
         return Population(self.losses[drawn], counts, self.passes)
 
     def value_at_risk(self, tail: float) -> float:
         """Return the exact (1 - tail) quantile of the losses: the ceil(tail N)-th largest one."""
-        return -value_at_risk(-self.losses, tail, self.counts)
+        return self.passes.value_at_risk(self.losses, self.counts, tail)
 
     def tail_mean(self, tail: float) -> float:
         """Return the CVaR, the mean of the worst tail N losses; tail = 1 is the mean."""
-        return -tail_mean(-self.losses, tail, self.counts)
+        return self.passes.tail_mean(self.losses, self.counts, tail)

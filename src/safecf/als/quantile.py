@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from safecf.als.kernels import Floats
+from safecf.als.capabilities import PerRow
 from safecf.als.population import Population, Smoothing
 
 ARMIJO = 1e-4
@@ -34,7 +34,7 @@ class Psi:
     population: Population
     smoothing: Smoothing
 
-    def weights(self, xi: float) -> Floats:
+    def weights(self, xi: float) -> PerRow:
         """w_u = 1 - K((xi - loss_u) / h)."""
         return self.population.passes.weights(self.population.losses, self.smoothing, xi)
 
@@ -91,7 +91,7 @@ def smoothed_quantile(
     For tail = 1 any xi far enough below the losses is a minimum (-inf, if k has full support): the
     result is the highest one whose weights are all 1 up to rounding.
     """
-    users = population.losses.size
+    users = len(population.losses)
     size = max(1, round(sample * users))
     if size < users and rng is None:
         raise ValueError(f"sample={sample:g} draws users at random: pass rng, or use sample=1")

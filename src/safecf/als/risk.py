@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.als.kernels import Floats, Kernel
+from safecf.als.capabilities import PerRow
+from safecf.als.kernels import Kernel
 from safecf.als.population import Population, Smoothing
 from safecf.als.quantile import Psi, smoothed_quantile
 
@@ -47,7 +48,7 @@ class Risk(Protocol):
         """Return a better xi for these losses than the given one, if there is any."""
         ...
 
-    def weights(self, population: Population, xi: float) -> Floats:
+    def weights(self, population: Population, xi: float) -> PerRow:
         """w_u = d total / d loss_u / count_u."""
         ...
 
@@ -96,9 +97,9 @@ class Mean:
         """Return xi = 1/n sum_u loss_u; nothing depends on it."""
         return self.start(population)
 
-    def weights(self, population: Population, xi: float) -> Floats:
+    def weights(self, population: Population, xi: float) -> PerRow:
         """w_u = weight."""
-        return np.full(population.losses.size, self.weight, dtype=np.float64)
+        return 0 * population.losses + self.weight
 
     def total(self, population: Population, xi: float) -> float:
         """Return weight sum_u loss_u."""
@@ -170,7 +171,7 @@ class SmoothedCVaR:
         )
 
     @np.errstate(over="ignore")
-    def weights(self, population: Population, xi: float) -> Floats:
+    def weights(self, population: Population, xi: float) -> PerRow:
         """w_u = 1 - K((xi - loss_u) / h): how far user u is inside the tail, from 0 to 1."""
         if math.isinf(self.bandwidth):
             return Mean(self.tail).weights(population, xi)
@@ -232,13 +233,13 @@ class CVaR:
         """Return xi = the exact (1 - tail) quantile of the losses, whatever it was before."""
         return population.value_at_risk(self.tail)
 
-    def weights(self, population: Population, xi: float) -> Floats:
+    def weights(self, population: Population, xi: float) -> PerRow:
         """w_u = 1{loss_u >= xi}."""
-        return np.asarray(population.losses >= xi, dtype=np.float64)
+        return 1.0 * (population.losses >= xi)
 
     def total(self, population: Population, xi: float) -> float:
         """Return tail n xi + sum_u max(0, loss_u - xi)."""
-        ramps = np.maximum(population.losses - xi, 0)
+        ramps = (population.losses - xi).clip(min=0)
         return self.tail * population.size * xi + population.sum(ramps)
 
     def step(self, population: Population) -> float:
@@ -280,7 +281,8 @@ class GroupCVaR:
 
     def ranked(self, population: Population) -> Population:
         """L_g, with every group counted once."""
-        losses = self._sums(population.counted(population.losses)) / self._sizes(population)
+        losses = self._sums(population, population.counted(population.losses))
+        losses = losses / self._sizes(population)
         return Population(losses, passes=population.passes)
 
     def scaled(self, population: Population | None) -> "GroupCVaR":
@@ -296,10 +298,10 @@ class GroupCVaR:
         """Return a better xi for the groups; sub-samples are drawn among them."""
         return self.risk.quantile(self.ranked(population), xi, rng)
 
-    def weights(self, population: Population, xi: float) -> Floats:
+    def weights(self, population: Population, xi: float) -> PerRow:
         """w_u = N z_g / (G N_g): above 1 where a group in the tail is smaller than most."""
         inside = self.risk.weights(self.ranked(population), xi)
-        return np.asarray((inside * self._shares(population))[self.group])
+        return (inside * self._shares(population))[self.group]
 
     def total(self, population: Population, xi: float) -> float:
         """Return N/G times the total of the groups."""
@@ -314,14 +316,14 @@ class GroupCVaR:
         inside = self.ranked(weights).losses / self._shares(weights)
         return dict(zip(self.names.tolist(), inside.tolist(), strict=True))
 
-    def _sizes(self, population: Population) -> Floats:
+    def _sizes(self, population: Population) -> PerRow:
         """N_g."""
-        return self._sums(population.counts)
+        return self._sums(population, population.counts)
 
-    def _shares(self, population: Population) -> Floats:
+    def _shares(self, population: Population) -> PerRow:
         """N / (G N_g)."""
         return population.size / (len(self.names) * self._sizes(population))
 
-    def _sums(self, values: Floats | None) -> Floats:
+    def _sums(self, population: Population, values: PerRow | None) -> PerRow:
         """sum_{u in g} v_u, v_u = 1 if there are none; the sums over parts of the users add up."""
-        return np.bincount(self.group, values, len(self.names)).astype(np.float64)
+        return population.passes.group_sums(self.group, values, len(self.names))

@@ -1,14 +1,15 @@
 """`Rows`, the linear systems of one half-step, and the `Problem` that makes them for both sides."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safecf.als.capabilities import Factors, Gram, HalfSteps, Matrix
+from safecf.als.capabilities import Factors, Gram, HalfSteps, Matrix, PerRow
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.population import NUMPY, LossSums, Population
 from safecf.data.matrices.ids import IdArray
@@ -31,11 +32,16 @@ class Rows:
     """
 
     matrix: Matrix
-    row_weight: Vector
-    col_weight: Vector
-    gram_weight: Vector
-    ridge: Vector
+    row_weight: PerRow
+    col_weight: PerRow
+    gram_weight: PerRow
+    ridge: PerRow
     first: int = 0
+
+    def map(self, move: Callable[[Vector], PerRow]) -> "Rows":
+        """Return the rows with `move` applied to their vectors."""
+        names = "row_weight", "col_weight", "gram_weight", "ridge"
+        return replace(self, **{name: move(getattr(self, name)) for name in names})
 
     def part(self, matrix: Matrix, start: int, stop: int) -> "Rows":
         """Return the rows `start` to `stop` - 1, given their part of the matrix."""
@@ -96,6 +102,8 @@ class Problem:
     and the items' half-step. Users and items without interactions have zero factors and count
     nowhere, and so do users of count 0: |V| is the number of items that other users have, and |U|
     the sum of those users' counts.
+
+    What epochs read, matrices and vectors per row, is where `backend` works, if there is one.
     """
 
     interactions: Interactions
@@ -103,22 +111,26 @@ class Problem:
     ridge: Ridge
     tail: float
     user_count: Vector | None = None
-    placed: tuple[Matrix, Matrix] | None = None
+    backend: HalfSteps | None = None
 
     def place(self, backend: HalfSteps) -> "Problem":
-        """Return the problem with its interactions, by user and by item, given to a backend."""
-        users = backend.place_matrix(self.interactions.users)
-        return replace(self, placed=(users, backend.place_matrix(self.interactions.items)))
+        """Return the problem where a backend works."""
+        return replace(self, backend=backend)
 
-    @property
+    def _placed(self, values: NDArray[Any]) -> PerRow:
+        return values if self.backend is None else self.backend.place_vector(values)
+
+    @cached_property
     def users(self) -> Matrix:
         """The interactions by user, as the backend has them."""
-        return self.interactions.users if self.placed is None else self.placed[0]
+        users = self.interactions.users
+        return users if self.backend is None else self.backend.place_matrix(users)
 
-    @property
+    @cached_property
     def items(self) -> Matrix:
         """The interactions by item, as the backend has them."""
-        return self.interactions.items if self.placed is None else self.placed[1]
+        items = self.interactions.items
+        return items if self.backend is None else self.backend.place_matrix(items)
 
     @cached_property
     def active_users(self) -> Mask:
@@ -146,19 +158,38 @@ class Problem:
         """|V|."""
         return int(np.count_nonzero(self.active_items))
 
-    def counted(self, values: Vector) -> Vector:
+    @cached_property
+    def _counts(self) -> PerRow | None:
+        return None if self.user_count is None else self._placed(self.user_count)
+
+    def counted(self, values: PerRow) -> PerRow:
         """count_u v_u: values times user counts."""
-        return values if self.user_count is None else self.user_count * values
+        return values if self._counts is None else self._counts * values
 
     @cached_property
-    def counts(self) -> Vector:
+    def counts(self) -> PerRow:
         """count_u of the users that count, and 0 for the others."""
-        return self.counted(self.active_users.astype(np.float64))
+        return self.counted(self._placed(self.active_users.astype(np.float64)))
 
-    def population(self, losses: Vector, sums: LossSums = NUMPY) -> Population:
+    @cached_property
+    def _active(self) -> Any:
+        """An index of the users that count."""
+        if self.active_users.all():
+            return slice(None)
+        return self._placed(np.flatnonzero(self.active_users))
+
+    def population(self, losses: PerRow, sums: LossSums = NUMPY) -> Population:
         """Return the losses of the users that count, and the implementation of sums over them."""
-        counts = None if self.user_count is None else self.user_count[self.active_users]
-        return Population(losses[self.active_users], counts, sums)
+        counts = None if self._counts is None else self._counts[self._active]
+        return Population(losses[self._active], counts, sums)
+
+    def of_all_users(self, values: PerRow, like: PerRow) -> PerRow:
+        """Return values of the users that count, and 0 for the others, as a vector `like` one."""
+        if isinstance(self._active, slice):
+            return values
+        found = 0 * like
+        found[self._active] = values
+        return found
 
     @cached_property
     def user_mass(self) -> Vector:
@@ -168,40 +199,45 @@ class Problem:
     @cached_property
     def loss_of_zero(self) -> float:
         """The mean of loss_u = a_u/2 m_u, that of x_u = 0."""
-        return self.population(self.pair_weight * self.user_mass / 2).mean_loss
+        losses = self.loss.pair_weight(self.user_mass) * self.user_mass / 2
+        return replace(self, backend=None).population(losses).mean_loss
 
     @cached_property
-    def pair_weight(self) -> Vector:
+    def pair_weight(self) -> PerRow:
         """a_u."""
-        return self.loss.pair_weight(self.user_mass)
+        return self._placed(self.loss.pair_weight(self.user_mass))
 
     @cached_property
     def unit_user_rows(self) -> Rows:
         """The users' half-step with w = 1: what the fold-in of the training users solves."""
         users = self.interactions.users
         unit, items = np.ones(users.num_rows), (users.num_columns, self.num_items)
-        return user_rows(self.users, self.user_mass, unit, self.loss, self.ridge, items)
+        rows = user_rows(self.users, self.user_mass, unit, self.loss, self.ridge, items)
+        return rows.map(self._placed)
 
     @cached_property
     def unit_item_rows(self) -> Rows:
         """The items' half-step with w = 1, ridges for weights of mean alpha."""
-        pair_weight, total_weight = self.counted(self.pair_weight), self.tail * self.num_users
-        mass = self.interactions.items.row_mass(pair_weight)
-        return item_rows(self.items, mass, pair_weight, self.loss, self.ridge, total_weight)
+        pair_weight = self.loss.pair_weight(self.user_mass)
+        if self.user_count is not None:
+            pair_weight = self.user_count * pair_weight
+        mass, total = self.interactions.items.row_mass(pair_weight), self.tail * self.num_users
+        rows = item_rows(self.items, mass, pair_weight, self.loss, self.ridge, total)
+        return rows.map(self._placed)
 
     @property
-    def risk_ridge(self) -> Vector | None:
+    def risk_ridge(self) -> PerRow | None:
         """The users' ridge, if it is part of what the risk measures."""
         return self.unit_user_rows.ridge if self.ridge.in_risk else None
 
-    def user_rows(self, weight: Vector) -> Rows:
+    def user_rows(self, weight: PerRow) -> Rows:
         """Return the users' half-step at the weights w_u: w = 1 if the ridge is in the risk."""
         if self.ridge.in_risk:
             return self.unit_user_rows
         row_weight = weight * self.pair_weight
         return replace(self.unit_user_rows, row_weight=row_weight, gram_weight=weight)
 
-    def item_rows(self, weight: Vector) -> Rows:
+    def item_rows(self, weight: PerRow) -> Rows:
         """Return the items' half-step at the weights w_u."""
         return replace(self.unit_item_rows, col_weight=weight * self.counted(self.pair_weight))
 
@@ -211,7 +247,7 @@ def gramian(
     loss: Loss,
     backend: HalfSteps,
     factors: Factors,
-    weight: Vector | None = None,
+    weight: PerRow | None = None,
     block: slice | None = None,
 ) -> Gram:
     """G = b F' diag(weight) F, or its columns `block`."""

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from safecf.als.capabilities import Factors
-from safecf.als.loss import Vector
+from safecf.als.capabilities import Factors, PerRow
 from safecf.als.optimizers import Moments
 
 
@@ -18,20 +17,24 @@ class State:
 
     users: Factors
     items: Factors
-    weights: Vector
+    weights: PerRow
     xi: float | None = None
     epoch: int = 0
     moments: tuple[Moments | None, Moments | None] = (None, None)
-    spectrum: Vector | None = None
+    spectrum: PerRow | None = None
 
-    def map(self, move: Callable[[Factors], Factors]) -> "State":
-        """Return the state with `move` applied to all factors and moments."""
+    def map(
+        self, move: Callable[[Factors], Factors], move_vector: Callable[[PerRow], PerRow]
+    ) -> "State":
+        """Return the state with all factors and moments moved, and all vectors."""
         users, items = self.moments
         return replace(
             self,
             users=move(self.users),
             items=move(self.items),
+            weights=move_vector(self.weights),
             moments=(users and users.map(move), items and items.map(move)),
+            spectrum=None if self.spectrum is None else move_vector(self.spectrum),
         )
 
     def restore(self, kept: "State") -> None:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
-
 from safecf.als.capabilities import (
     Blocks,
     Factors,
@@ -15,10 +13,10 @@ from safecf.als.capabilities import (
     Gradients,
     HalfSteps,
     PairScores,
+    PerRow,
     Positions,
     RowReport,
 )
-from safecf.als.loss import Vector
 from safecf.als.optimizers import Moments
 from safecf.als.rows import Problem, Rows, gramian, naming
 from safecf.als.solvers import Gradient, RowSolver, Solver, Subspace
@@ -49,16 +47,16 @@ class Sweep(Protocol):
     def backup(self, state: State) -> State:
         """Return what `state` has to be restored to if an epoch does not end."""
 
-    def kept_weights(self, state: State, weights: Vector) -> Vector:
+    def kept_weights(self, state: State, weights: PerRow) -> PerRow:
         """Return the weights that the items' fold-in uses: the last w, or their running mean."""
 
     def prepare(self, state: State, timer: Timer) -> None:
         """Get ready for the losses and the next `run`; may rotate both sides of `state`."""
 
-    def losses(self, state: State, timer: Timer) -> Vector:
+    def losses(self, state: State, timer: Timer) -> PerRow:
         """Return loss_u of every user, with the ridge if it is in the risk; after `prepare`."""
 
-    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[RowReport, RowReport]:
+    def run(self, state: State, weights: PerRow, timer: Timer) -> tuple[RowReport, RowReport]:
         """Update both sides of `state`, after `prepare`, and report on users and items."""
 
 
@@ -78,7 +76,7 @@ class InPlace:
         """Back up the items only; users are recomputed by fold-in."""
         return replace(state, items=self.backend.copy(state.items))
 
-    def kept_weights(self, state: State, weights: Vector) -> Vector:
+    def kept_weights(self, state: State, weights: PerRow) -> PerRow:
         """w_u: the factors follow from the last weights alone."""
         return weights
 
@@ -104,7 +102,7 @@ class Alternating(InPlace):
                 state.spectrum = self.backend.rotate(state.items, state.users, gram)
             self._items = self.backend.fix_rotated(state.items, state.spectrum, self.solver)
 
-    def losses(self, state: State, timer: Timer) -> Vector:
+    def losses(self, state: State, timer: Timer) -> PerRow:
         """loss_u in the eigenbasis of b Y'Y."""
         problem = self.problem
         with timer("losses"):
@@ -112,7 +110,7 @@ class Alternating(InPlace):
                 problem.users, problem.pair_weight, state.users, self._items, problem.risk_ridge
             )
 
-    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[RowReport, RowReport]:
+    def run(self, state: State, weights: PerRow, timer: Timer) -> tuple[RowReport, RowReport]:
         """X from Y by G = b Y'Y, then Y from X by G = b X' diag(count w) X."""
         problem, backend, solver = self.problem, self.backend, self.solver
         with timer("users"), naming("user", problem.interactions.user_ids):
@@ -155,7 +153,7 @@ class Cyclic(InPlace):
         with timer("losses"):
             self._scores = self.backend.scores(self.problem.users, state.users, state.items)
 
-    def losses(self, state: State, timer: Timer) -> Vector:
+    def losses(self, state: State, timer: Timer) -> PerRow:
         """loss_u from the scores of the observed pairs."""
         problem, backend = self.problem, self.backend
         with timer("losses"):
@@ -169,7 +167,7 @@ class Cyclic(InPlace):
                 problem.risk_ridge,
             )
 
-    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[RowReport, RowReport]:
+    def run(self, state: State, weights: PerRow, timer: Timer) -> tuple[RowReport, RowReport]:
         """One Newton step for each block of coordinates, which solves it given all the others."""
         problem, backend, scores = self.problem, self.backend, self._scores
         user_rows, item_rows = problem.user_rows(weights), problem.item_rows(weights)
@@ -211,7 +209,7 @@ class Simultaneous:
         """Keep everything, which costs nothing."""
         return replace(state)
 
-    def kept_weights(self, state: State, weights: Vector) -> Vector:
+    def kept_weights(self, state: State, weights: PerRow) -> PerRow:
         """1/t sum_t w_u: the mean over the epochs, since one has zeros for most users."""
         return state.weights + (weights - state.weights) / (state.epoch + 1)
 
@@ -221,21 +219,21 @@ class Simultaneous:
             gram = gramian(self.problem.loss, self.backend, state.items)
             self._items = self.backend.fix(state.items, gram)
 
-    def losses(self, state: State, timer: Timer) -> Vector:
+    def losses(self, state: State, timer: Timer) -> PerRow:
         """loss_u; an error where they show that the steps diverge."""
         problem = self.problem
         with timer("losses"):
             losses = self.backend.losses(
                 problem.users, problem.pair_weight, state.users, self._items, problem.risk_ridge
             )
-        mean, zero = problem.population(losses).mean_loss, problem.loss_of_zero
-        if not mean <= HOPELESS * zero:
+        users, zero = problem.population(losses, self.backend.loss_sums), problem.loss_of_zero
+        if not users.mean_loss <= HOPELESS * zero:
             raise self._diverges(
-                f"the mean loss is {mean:.2g}, where factors of zero have {zero:.2g}"
+                f"the mean loss is {users.mean_loss:.2g}, where factors of zero have {zero:.2g}"
             )
         return losses
 
-    def run(self, state: State, weights: Vector, timer: Timer) -> tuple[RowReport, RowReport]:
+    def run(self, state: State, weights: PerRow, timer: Timer) -> tuple[RowReport, RowReport]:
         """X by G = b Y'Y, and Y by G = b X' diag(count w) X of the old X."""
         problem, backend, epoch = self.problem, self.backend, state.epoch + 1
         of_users, of_items = state.moments
@@ -257,7 +255,7 @@ class Simultaneous:
     ) -> tuple[Factors, Moments | None, RowReport]:
         """Return the new factors of a side, its new moments, and the report."""
         found = self.backend.descend(rows, fixed, factors, moments, self.solver, epoch)
-        if not found[2].penalty(np.ones_like(rows.ridge)) <= LARGEST:
+        if not found[2].penalty(0 * rows.ridge + 1) <= LARGEST:
             raise self._diverges("the factors are beyond float32")
         return found
 

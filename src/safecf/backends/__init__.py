@@ -18,6 +18,7 @@ BACKENDS: dict[str, str | Callable[[int], Any]] = {
     "auto": "safecf.backends.cpu:CpuBackend",
     "cpu": "safecf.backends.cpu:CpuBackend",
     "numpy": "safecf.backends.numpy:NumpyBackend",
+    "torch": "safecf.backends.torch:TorchBackend",
 }
 
 

@@ -46,8 +46,12 @@ class HostBackend:
             return factors
         return self.copy(factors)
 
+    def place_vector(self, values: Array) -> Array:
+        """Return the vector itself."""
+        return values
+
     def fetch(self, factors: Array) -> Array:
-        """Return the factors themselves."""
+        """Return the factors, or a vector, themselves."""
         return factors
 
     def copy(self, factors: Array) -> Array:

@@ -253,9 +253,10 @@ class ALSModel(MatrixFactorization):
             np.ascontiguousarray(fetch(side), dtype=np.float32).view()
             for side in (state.users, state.items)
         )
-        self.user_weights, self.group_weights = state.weights.copy(), plan.group_weights()
+        self.user_weights, self.group_weights = fetch(state.weights).copy(), plan.group_weights()
         self.user_mass = problem.user_mass.copy()
-        self.user_counts = problem.counted(np.ones(len(state.weights)))
+        counts = problem.user_count
+        self.user_counts = np.ones_like(self.user_weights) if counts is None else counts.copy()
         self.resolved = plan.resolved_after(plan.history[-1])
         self.derived.clear()
 
@@ -268,7 +269,8 @@ class ALSModel(MatrixFactorization):
         users, rows = backend.place(np.asarray(factors)), self._user_rows(backend, history)
         ridge = rows.ridge if self.compose().ridge.in_risk else None
         items = self._fixed(backend, "items")
-        return backend.losses(rows.matrix, rows.row_weight, users, items, ridge)
+        losses = backend.losses(rows.matrix, rows.row_weight, users, items, ridge)
+        return np.asarray(backend.fetch(losses))
 
     def training_weights(self, losses: Vector) -> Vector:
         """Return w_u that the last epoch's xi gives to users with these losses."""

@@ -87,9 +87,8 @@ class Plan:
         """Return a watcher that writes a checkpoint after every epoch."""
 
         def write(record: Epoch) -> None:
-            write_checkpoint(
-                path, self.run, self.state.map(self.training.backend.fetch), self.history
-            )
+            fetch = self.training.backend.fetch
+            write_checkpoint(path, self.run, self.state.map(fetch, fetch), self.history)
 
         return write
 
@@ -97,7 +96,9 @@ class Plan:
         """Return how far each group is inside the tail, by label; None without groups."""
         if self.groups is None:
             return None
-        return self.groups.group_weights(self.training.problem.population(self.state.weights))
+        training = self.training
+        weights = training.problem.population(self.state.weights, training.backend.loss_sums)
+        return self.groups.group_weights(weights)
 
 
 def make_plan(
@@ -153,7 +154,8 @@ def make_plan(
     if earlier is None:
         start = training.start(model.factors, model.init_std)
         return Plan(run, training, groups, start, [], resolved)
-    return Plan(run, training, groups, state.map(backend.place), history, resolved)
+    placed = state.map(backend.place, backend.place_vector)
+    return Plan(run, training, groups, placed, history, resolved)
 
 
 def _check_replaced(model: "ALSModel", run: Run, path: Path, header: dict[str, Any]) -> None:

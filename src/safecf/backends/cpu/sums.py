@@ -7,14 +7,14 @@ import numpy as np
 from safecf import _core
 from safecf.als.kernels import KERNELS, Kernel
 from safecf.als.loss import Vector
-from safecf.als.population import NUMPY, Smoothing, Sums, Totals
+from safecf.als.population import NumpySums, Smoothing, Sums, Totals
 
 NATIVE = [KERNELS[name] for name in _core.kernels]
 
 
 @dataclass(frozen=True)
-class NativeSums:
-    """The quantile step's passes over losses; kernels that are not native take NumPy's way."""
+class NativeSums(NumpySums):
+    """The passes over losses that cost most; others, and other kernels, take NumPy's way."""
 
     execution: _core.Execution
 
@@ -26,7 +26,7 @@ class NativeSums:
         """Sum K, k, the smoothed check function and |loss_u - xi|."""
         tail, kernel, bandwidth = smoothing
         if not _is_native(kernel):
-            return NUMPY.sums(losses, counts, smoothing, xi)
+            return super().sums(losses, counts, smoothing, xi)
         return Sums(
             *_core.quantile_sums(losses, counts, kernel.name, bandwidth, tail, xi, self.execution)
         )
@@ -35,7 +35,7 @@ class NativeSums:
         """K((loss_u - xi) / h)."""
         _, kernel, bandwidth = smoothing
         if not _is_native(kernel):
-            return NUMPY.weights(losses, smoothing, xi)
+            return super().weights(losses, smoothing, xi)
         weights = np.empty_like(losses)
         _core.kernel_weights(losses, kernel.name, bandwidth, xi, weights, self.execution)
         return weights

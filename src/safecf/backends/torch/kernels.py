@@ -1,0 +1,317 @@
+"""Triton kernels: passes over the pairs of rows, and whole solves of rows that fit on the chip.
+
+Every kernel reads the fixed side as it is stored (float32 or bfloat16) and computes in float32. No
+kernel adds up in an order that depends on timing: reruns give the same bits.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _pairs(
+    index, begin, length, row_weight, indices, confidence, col_weight, WEIGHTED: tl.constexpr
+):
+    """Return columns j, pair weights p_rj and the mask of a tile of entries."""
+    inside = index < length
+    columns = tl.load(indices + begin + index, mask=inside, other=0)
+    weight = row_weight * tl.load(col_weight + columns, mask=inside, other=0.0)
+    if WEIGHTED:
+        weight *= tl.load(confidence + begin + index, mask=inside, other=0.0)
+    return columns, weight, inside
+
+
+@triton.jit
+def solve_short_rows(
+    order,
+    indptr,
+    indices,
+    confidence,  # the matrix
+    row_weight,
+    col_weight,
+    gram_weight,
+    ridge,  # the systems
+    fixed,
+    spectrum,
+    offset,  # the other side, and what is added to the right-hand sides
+    factors,
+    change,
+    norm,  # results
+    d,
+    fixed_stride,
+    max_iterations,
+    tolerance,
+    D: tl.constexpr,
+    N: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    OFFSET: tl.constexpr,
+    PLAIN: tl.constexpr,
+):
+    """Spectral CG for rows of at most N pairs, whose fixed factors stay on the chip."""
+    row = tl.load(order + tl.program_id(0)).to(tl.int64)
+    begin = tl.load(indptr + row)
+    length = tl.load(indptr + row + 1) - begin
+    at = tl.arange(0, D)
+    here = at < d
+    columns, p, inside = _pairs(
+        tl.arange(0, N),
+        begin,
+        length,
+        tl.load(row_weight + row),
+        indices,
+        confidence,
+        col_weight,
+        WEIGHTED,
+    )
+    y = tl.load(
+        fixed + columns.to(tl.int64)[:, None] * fixed_stride + at[None, :],
+        mask=inside[:, None] & here[None, :],
+        other=0.0,
+    )
+    g = tl.load(gram_weight + row)
+    shared = g * tl.load(spectrum + at, mask=here, other=0.0) + tl.load(ridge + row)
+    old = tl.load(factors + row * d + at, mask=here, other=0.0)
+    wide = y.to(tl.float32)
+    b = tl.sum(p[:, None] * wide, 0)
+    diagonal = shared
+    if PLAIN:
+        diagonal = tl.full([D], 1.0, tl.float32)
+    else:
+        diagonal += tl.sum(p[:, None] * wide * wide, 0)
+    scores = tl.sum(wide * old[None, :], 1)
+    residual = b - shared * old - tl.sum((p * scores)[:, None] * wide, 0)
+    if OFFSET:
+        residual += g * tl.load(offset + row * d + at, mask=here, other=0.0)
+    x = old
+    step = residual / diagonal
+    step = tl.where(here, step, 0.0)
+    residual = tl.where(here, residual, 0.0)
+    energy = tl.sum(residual * step, 0)
+    enough = tolerance * tolerance * tl.sum(b * b, 0)
+    iteration = 0
+    while (iteration < max_iterations) & (tl.sum(residual * residual, 0) > enough):
+        wide = y.to(tl.float32)
+        scores = tl.sum(wide * step[None, :], 1)
+        image = shared * step + tl.sum((p * scores)[:, None] * wide, 0)
+        curvature = tl.sum(step * image, 0)
+        move = tl.where(curvature == 0, 0.0, energy / curvature)
+        x += move * step
+        residual -= move * image
+        scaled = residual / diagonal
+        previous = energy
+        energy = tl.sum(residual * scaled, 0)
+        step = scaled + tl.where(previous == 0, 0.0, energy / previous) * step
+        iteration += 1
+        iteration = tl.where(curvature == 0, max_iterations, iteration)
+    x = tl.where(tl.sum(tl.abs(b), 0) == 0, 0.0, x)
+    tl.store(factors + row * d + at, x, mask=here)
+    tl.store(change + row, tl.sum((x - old) * (x - old), 0))
+    tl.store(norm + row, tl.sum(x * x, 0))
+
+
+@triton.jit
+def solve_rows(
+    order,
+    indptr,
+    indices,
+    confidence,
+    row_weight,
+    col_weight,
+    gram_weight,
+    ridge,
+    fixed,
+    spectrum,
+    offset,
+    factors,
+    change,
+    norm,
+    d,
+    fixed_stride,
+    max_iterations,
+    tolerance,
+    D: tl.constexpr,
+    N: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    OFFSET: tl.constexpr,
+    PLAIN: tl.constexpr,
+):
+    """Spectral CG for rows of any length, whose fixed factors are read again in every pass."""
+    row = tl.load(order + tl.program_id(0)).to(tl.int64)
+    begin = tl.load(indptr + row)
+    length = tl.load(indptr + row + 1) - begin
+    at = tl.arange(0, D)
+    here = at < d
+    weight = tl.load(row_weight + row)
+    g = tl.load(gram_weight + row)
+    shared = g * tl.load(spectrum + at, mask=here, other=0.0) + tl.load(ridge + row)
+    old = tl.load(factors + row * d + at, mask=here, other=0.0)
+    b = tl.zeros([D], tl.float32)
+    diagonal = shared
+    image = shared * old
+    for tile in range(0, length, N):
+        columns, p, inside = _pairs(
+            tile + tl.arange(0, N), begin, length, weight, indices, confidence, col_weight, WEIGHTED
+        )
+        wide = tl.load(
+            fixed + columns.to(tl.int64)[:, None] * fixed_stride + at[None, :],
+            mask=inside[:, None] & here[None, :],
+            other=0.0,
+        ).to(tl.float32)
+        b += tl.sum(p[:, None] * wide, 0)
+        diagonal += tl.sum(p[:, None] * wide * wide, 0)
+        image += tl.sum((p * tl.sum(wide * old[None, :], 1))[:, None] * wide, 0)
+    if PLAIN:
+        diagonal = tl.full([D], 1.0, tl.float32)
+    residual = b - image
+    if OFFSET:
+        residual += g * tl.load(offset + row * d + at, mask=here, other=0.0)
+    x = old
+    residual = tl.where(here, residual, 0.0)
+    step = tl.where(here, residual / diagonal, 0.0)
+    energy = tl.sum(residual * step, 0)
+    enough = tolerance * tolerance * tl.sum(b * b, 0)
+    iteration = 0
+    while (iteration < max_iterations) & (tl.sum(residual * residual, 0) > enough):
+        image = shared * step
+        for tile in range(0, length, N):
+            columns, p, inside = _pairs(
+                tile + tl.arange(0, N),
+                begin,
+                length,
+                weight,
+                indices,
+                confidence,
+                col_weight,
+                WEIGHTED,
+            )
+            wide = tl.load(
+                fixed + columns.to(tl.int64)[:, None] * fixed_stride + at[None, :],
+                mask=inside[:, None] & here[None, :],
+                other=0.0,
+            ).to(tl.float32)
+            image += tl.sum((p * tl.sum(wide * step[None, :], 1))[:, None] * wide, 0)
+        curvature = tl.sum(step * image, 0)
+        move = tl.where(curvature == 0, 0.0, energy / curvature)
+        x += move * step
+        residual -= move * image
+        scaled = residual / diagonal
+        previous = energy
+        energy = tl.sum(residual * scaled, 0)
+        step = scaled + tl.where(previous == 0, 0.0, energy / previous) * step
+        iteration += 1
+        iteration = tl.where(curvature == 0, max_iterations, iteration)
+    x = tl.where(tl.sum(tl.abs(b), 0) == 0, 0.0, x)
+    tl.store(factors + row * d + at, x, mask=here)
+    tl.store(change + row, tl.sum((x - old) * (x - old), 0))
+    tl.store(norm + row, tl.sum(x * x, 0))
+
+
+@triton.jit
+def pass_over_pairs(
+    tasks,
+    indptr,
+    indices,
+    confidence,
+    row_weight,
+    col_weight,
+    fixed,
+    vectors,
+    right,
+    diagonal,
+    image,
+    active,
+    d,
+    fixed_stride,
+    D: tl.constexpr,
+    N: tl.constexpr,
+    T: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    FIRST: tl.constexpr,
+):
+    """Partial sums over T pairs of a long row: sum p (y.v) y, and on FIRST sum p y, sum p y^2.
+
+    Task t is (place among the long rows, row, first pair); its sums go to row t of the outputs.
+    """
+    task = tl.program_id(0).to(tl.int64)
+    place = tl.load(tasks + 3 * task)
+    row = tl.load(tasks + 3 * task + 1)
+    first = tl.load(tasks + 3 * task + 2)
+    if tl.load(active + place) == 0:
+        return
+    begin = tl.load(indptr + row) + first
+    length = tl.minimum(tl.load(indptr + row + 1) - begin, T)
+    at = tl.arange(0, D)
+    here = at < d
+    weight = tl.load(row_weight + row)
+    vector = tl.load(vectors + place * d + at, mask=here, other=0.0)
+    sums = tl.zeros([D], tl.float32)
+    b = tl.zeros([D], tl.float32)
+    squares = tl.zeros([D], tl.float32)
+    for tile in range(0, length, N):
+        columns, p, inside = _pairs(
+            tile + tl.arange(0, N), begin, length, weight, indices, confidence, col_weight, WEIGHTED
+        )
+        wide = tl.load(
+            fixed + columns.to(tl.int64)[:, None] * fixed_stride + at[None, :],
+            mask=inside[:, None] & here[None, :],
+            other=0.0,
+        ).to(tl.float32)
+        if FIRST:
+            b += tl.sum(p[:, None] * wide, 0)
+            squares += tl.sum(p[:, None] * wide * wide, 0)
+        sums += tl.sum((p * tl.sum(wide * vector[None, :], 1))[:, None] * wide, 0)
+    tl.store(image + task * d + at, sums, mask=here)
+    if FIRST:
+        tl.store(right + task * d + at, b, mask=here)
+        tl.store(diagonal + task * d + at, squares, mask=here)
+
+
+@triton.jit
+def sum_tasks(offsets, partial, out, d, D: tl.constexpr):
+    """Add up the tasks of a long row, in their order."""
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.program_id(1) * D + tl.arange(0, D)
+    total = tl.zeros([D], tl.float32)
+    for task in range(tl.load(offsets + row), tl.load(offsets + row + 1)):
+        total += tl.load(partial + task * d + at, mask=at < d, other=0.0)
+    tl.store(out + row * d + at, total, mask=at < d)
+
+
+@triton.jit
+def row_losses(
+    order,
+    indptr,
+    indices,
+    confidence,
+    fixed,
+    factors,
+    errors,
+    d,
+    fixed_stride,
+    D: tl.constexpr,
+    N: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+):
+    """sum_j c_rj (1 - x_r.y_j)^2."""
+    row = tl.load(order + tl.program_id(0)).to(tl.int64)
+    begin = tl.load(indptr + row)
+    length = tl.load(indptr + row + 1) - begin
+    at = tl.arange(0, D)
+    here = at < d
+    x = tl.load(factors + row * d + at, mask=here, other=0.0)
+    total = tl.zeros([N], tl.float32)
+    for tile in range(0, length, N):
+        index = tile + tl.arange(0, N)
+        inside = index < length
+        columns = tl.load(indices + begin + index, mask=inside, other=0).to(tl.int64)
+        wide = tl.load(
+            fixed + columns[:, None] * fixed_stride + at[None, :],
+            mask=inside[:, None] & here[None, :],
+            other=0.0,
+        ).to(tl.float32)
+        error = 1.0 - tl.sum(wide * x[None, :], 1)
+        error *= error
+        if WEIGHTED:
+            error *= tl.load(confidence + begin + index, mask=inside, other=0.0)
+        total += tl.where(inside, error, 0.0)
+    tl.store(errors + row, tl.sum(total, 0))

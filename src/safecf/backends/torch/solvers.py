@@ -1,0 +1,148 @@
+"""Row solvers in PyTorch: all rows in lockstep, or rows of similar length together."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from safecf.als.solvers import CG, Exact, SpectralCG
+from safecf.backends.torch.matrices import Bucket
+from safecf.backends.torch.passes import NUMBERS, Passes
+from safecf.backends.torch.systems import Systems
+
+
+def solve_cg(systems: Systems, start: Tensor, solver: CG, passes: Passes) -> Tensor:
+    """Plain CG: the preconditioner is the identity."""
+    return conjugate_gradients(systems, start, solver, passes, scaled=False)
+
+
+def solve_spectral_cg(
+    systems: Systems, start: Tensor, solver: SpectralCG, passes: Passes
+) -> Tensor:
+    """CG, preconditioned with the diagonal of A."""
+    return conjugate_gradients(systems, start, solver, passes, scaled=True)
+
+
+def conjugate_gradients(
+    systems: Systems, start: Tensor, solver: CG | SpectralCG, passes: Passes, *, scaled: bool
+) -> Tensor:
+    """Minimise 1/2 x'Ax - b'x along A-conjugate directions, from `start`, for all rows at once.
+
+    A row that is solved, or whose steps vanish, stands still while the others go on.
+    """
+    right, squares, image = passes.first(systems, start)
+    diagonal = systems.shared + squares if scaled else torch.ones_like(right)
+    del squares
+    x = start.clone()
+    residual = right - image - systems.shared * x
+    step = residual / diagonal
+    energy = _dots(residual, step)
+    enough = (solver.tolerance * right.norm(dim=1)) ** 2
+    going = torch.ones_like(enough, dtype=torch.bool)
+    for _ in range(solver.max_iterations):
+        going &= _dots(residual, residual) > enough
+        if not going.any():
+            break
+        image = passes.image(systems, step).addcmul_(systems.shared, step)
+        curvature = _dots(step, image)
+        going &= curvature != 0  # a step so small that its square vanishes
+        length = torch.where(going, energy / curvature, 0.0)[:, None]
+        x.addcmul_(length, step)
+        residual.addcmul_(length, image, value=-1)
+        scaled_residual = residual / diagonal
+        before, energy = energy, _dots(residual, scaled_residual)
+        turn = torch.where(going, energy / before, 0.0)[:, None]
+        step = scaled_residual.addcmul_(turn, step)
+    return torch.where((right != 0).any(dim=1)[:, None], x, 0.0)
+
+
+def solve_exact(systems: Systems, start: Tensor, solver: Exact, passes: Passes) -> Tensor:
+    """Cholesky of I + B'B or, where a row has fewer pairs than factors, of I + BB'; see `Exact`."""
+    found = torch.zeros_like(start)
+    for bucket in systems.matrix.by_length:
+        for part in _parts(bucket, start.shape[1]):
+            found[part.rows] = _solve_bucket(systems, part)
+    return found
+
+
+def _solve_bucket(systems: Systems, bucket: Bucket) -> Tensor:
+    """Solve rows of similar length."""
+    d = systems.fixed.shape[1]
+    root = systems.shared[bucket.rows].rsqrt()[:, None, :]
+    if bucket.width < d:
+        scaled, weight = _gather(systems, bucket, 0, bucket.width, root)
+        gram = scaled @ scaled.mT
+        solved = _cholesky_solve(gram, weight)
+        return (scaled.mT @ solved)[:, :, 0] * root[:, 0]
+    gram = root.new_zeros(len(bucket.rows), d, d)
+    right = root.new_zeros(len(bucket.rows), d, 1)
+    width = max(1, NUMBERS // (d * len(bucket.rows)))
+    for first in range(0, bucket.width, width):
+        last = min(first + width, bucket.width)
+        scaled, weight = _gather(systems, bucket, first, last, root)
+        gram.baddbmm_(scaled.mT, scaled)
+        right.baddbmm_(scaled.mT, weight)
+    return _cholesky_solve(gram, right)[:, :, 0] * root[:, 0]
+
+
+def _cholesky_solve(gram: Tensor, right: Tensor) -> Tensor:
+    """Solve (I + gram) x = right; NaN where that is not positive definite."""
+    gram.diagonal(dim1=1, dim2=2).add_(1)
+    lower, failed = torch.linalg.cholesky_ex(gram)
+    solved = torch.cholesky_solve(right, lower)
+    return torch.where((failed == 0)[:, None, None], solved, torch.nan)
+
+
+def _gather(
+    systems: Systems, bucket: Bucket, first: int, last: int, root: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return B = P^1/2 Y D^-1/2 and P^1/2 1 of pairs `first` to `last` - 1 of every row."""
+    columns, pairs = gather_pairs(systems, bucket, first, last)
+    weight = pairs.sqrt()[:, :, None]
+    fixed = systems.fixed[columns].to(weight.dtype)
+    return fixed.mul_(weight).mul_(root), weight
+
+
+def gather_pairs(
+    systems: Systems, bucket: Bucket, first: int, last: int
+) -> tuple[Tensor, Tensor]:
+    """Return the columns and weights of pairs `first` to `last` - 1; weight 0 where there is none."""
+    matrix = systems.matrix
+    entry, there = entries_of(bucket, first, last)
+    columns = matrix.indices[entry].long()
+    pairs = systems.row_weight[bucket.rows][:, None] * systems.col_weight[columns]
+    if matrix.weights is not None:
+        pairs = pairs * matrix.weights[entry]
+    return columns, pairs * there
+
+
+def entries_of(bucket: Bucket, first: int, last: int) -> tuple[Tensor, Tensor]:
+    """Return the entries `first` to `last` - 1 of every row, and which of them there are."""
+    place = torch.arange(first, last, device=bucket.begin.device)
+    there = place < bucket.length[:, None]
+    return torch.where(there, bucket.begin[:, None] + place, bucket.begin[:, None]), there
+
+
+def _parts(bucket: Bucket, d: int) -> list[Bucket]:
+    """Cut a bucket so that its systems, or its gathered factors, fit into the memory."""
+    numbers = max(min(bucket.width, d) ** 2, min(bucket.width, NUMBERS // d) * d)
+    return cut(bucket, max(1, NUMBERS // numbers))
+
+
+def cut(bucket: Bucket, size: int) -> list[Bucket]:
+    """Cut a bucket into parts of at most `size` rows."""
+    cut_up = zip(*(part.split(size) for part in bucket[:3]), strict=True)
+    return [Bucket(*part, bucket.width) for part in cut_up]
+
+
+def _dots(left: Tensor, right: Tensor) -> Tensor:
+    """x_r.y_r by row."""
+    return (left * right).sum(dim=1)
+
+
+ROW_SOLVERS: dict[str, Callable[[Systems, Tensor, Any, Passes], Tensor]] = {
+    "exact": solve_exact,
+    "cg": solve_cg,
+    "spectral-cg": solve_spectral_cg,
+}

@@ -1,0 +1,141 @@
+"""The quantile step's passes over losses in PyTorch."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from safecf.als.kernels import KERNELS, Kernel
+from safecf.als.population import NUMPY, Smoothing, Sums, Totals
+from safecf.measures.tails import ROUNDING
+
+Formula = Callable[[Tensor], Tensor]
+
+
+class Formulas(NamedTuple):
+    """K(t), k(t) and E|t + Z| of a kernel; see `safecf.als.kernels`."""
+
+    cdf: Formula
+    density: Formula
+    smoothed_abs: Formula
+
+
+def _normal_density(t: Tensor) -> Tensor:
+    return torch.exp(-(t.clamp(-39, 39) ** 2) / 2) / math.sqrt(2 * math.pi)
+
+
+def _cut(inside: Formula) -> Formula:
+    """E|t + Z| of a kernel on [-1, 1]: as given inside of it, and |t| outside."""
+    return lambda t: torch.where(t.abs() <= 1, inside(t.clamp(-1, 1)), t.abs())
+
+
+FORMULAS: dict[str, Formulas] = {
+    "gaussian": Formulas(
+        torch.special.ndtr,
+        _normal_density,
+        lambda t: 2 * _normal_density(t) + t * (2 * torch.special.ndtr(t) - 1),
+    ),
+    "logistic": Formulas(
+        torch.sigmoid,
+        lambda t: torch.sigmoid(t) * torch.sigmoid(-t),
+        lambda t: t.abs() + 2 * torch.log1p(torch.exp(-t.abs())),
+    ),
+    "epanechnikov": Formulas(
+        lambda t: (1 + t.clamp(-1, 1)) ** 2 * (2 - t.clamp(-1, 1)) / 4,
+        lambda t: 3 / 4 * (1 - t.clamp(-1, 1) ** 2),
+        _cut(lambda t: 3 / 8 + 3 / 4 * t**2 - 1 / 8 * t**4),
+    ),
+    "uniform": Formulas(
+        lambda t: (1 + t.clamp(-1, 1)) / 2,
+        lambda t: (t.abs() <= 1) / 2,
+        _cut(lambda t: (1 + t**2) / 2),
+    ),
+    "triangular": Formulas(
+        lambda t: torch.where(
+            t < 0, (1 + t.clamp(-1, 1)) ** 2 / 2, 1 - (1 - t.clamp(-1, 1)) ** 2 / 2
+        ),
+        lambda t: 1 - t.abs().clamp(max=1),
+        _cut(lambda t: 1 / 3 + t**2 - t.abs() ** 3 / 3),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class TorchSums:
+    """Passes on a device; only sums come back. A kernel without formulas here takes NumPy's way."""
+
+    device: torch.device
+
+    def vector(self, values: Any) -> Tensor:
+        """Return a tensor."""
+        if isinstance(values, np.ndarray):
+            values = values.copy()
+        return torch.as_tensor(values, dtype=torch.float64, device=self.device)
+
+    def totals(self, losses: Tensor, counts: Tensor | None) -> Totals:
+        """N = sum_u count_u, sum_u count_u loss_u, min and max."""
+        size = losses.new_tensor(len(losses)) if counts is None else counts.sum()
+        total = losses.sum() if counts is None else counts @ losses
+        return Totals(*torch.stack([size, total, losses.min(), losses.max()]).tolist())
+
+    def sums(self, losses: Tensor, counts: Tensor | None, smoothing: Smoothing, xi: float) -> Sums:
+        """Sum K, k, the smoothed check function and |loss_u - xi|."""
+        tail, kernel, bandwidth = smoothing
+        if not _has_formulas(kernel):
+            given = losses.cpu().numpy(), None if counts is None else counts.cpu().numpy()
+            return NUMPY.sums(*given, smoothing, xi)
+        cdf, density, smoothed_abs = FORMULAS[kernel.name]
+        above = losses - xi
+        t = above / bandwidth
+        check = bandwidth / 2 * smoothed_abs(t) + (1 / 2 - tail) * above
+        terms = torch.stack([cdf(t), density(t), check, above.abs()])
+        return Sums(*(terms.sum(1) if counts is None else terms @ counts).tolist())
+
+    def weights(self, losses: Tensor, smoothing: Smoothing, xi: float) -> Tensor:
+        """K((loss_u - xi) / h)."""
+        if not _has_formulas(smoothing.kernel):
+            return self.vector(NUMPY.weights(losses.cpu().numpy(), smoothing, xi))
+        return FORMULAS[smoothing.kernel.name].cdf((losses - xi) / smoothing.bandwidth)
+
+    def value_at_risk(self, losses: Tensor, counts: Tensor | None, tail: float) -> float:
+        """Sort, and find the ceil(tail N)-th largest one."""
+        ordered, counted = _ordered(losses, counts)
+        if counted is None:
+            place = max(math.ceil(tail * len(ordered) * (1 - ROUNDING)), 1) - 1
+            return float(ordered[place])
+        reached = counted.cumsum(0)
+        place = torch.searchsorted(reached[:-1], reached[-1:] * (tail * (1 - ROUNDING)))
+        return float(ordered[place[0]])
+
+    def tail_mean(self, losses: Tensor, counts: Tensor | None, tail: float) -> float:
+        """Sort, and add up the largest ones, that on the boundary by the fraction that is left."""
+        ordered, counted = _ordered(losses, counts)
+        counted = torch.ones_like(ordered) if counted is None else counted
+        reached = counted.cumsum(0)
+        budget = tail * reached[-1]
+        share = (budget - (reached - counted)).clamp(min=0).minimum(counted)
+        return float(share @ ordered / budget)
+
+    def group_sums(self, group: NDArray[np.intp], values: Tensor | None, groups: int) -> Tensor:
+        """Sort by group, and add up, so that the order is always the same."""
+        order = torch.as_tensor(np.argsort(group, kind="stable"), device=self.device)
+        sizes = torch.as_tensor(np.bincount(group, minlength=groups), device=self.device)
+        if values is None:
+            return sizes.double()
+        return torch.segment_reduce(values[order], "sum", lengths=sizes, initial=0)
+
+
+def _has_formulas(kernel: Kernel) -> bool:
+    """Whether there are formulas for this kernel, and not only another one of the same name."""
+    return kernel.name in FORMULAS and KERNELS.get(kernel.name) == kernel
+
+
+def _ordered(losses: Tensor, counts: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Return the losses, the largest first, and their counts."""
+    ordered, order = torch.sort(losses, descending=True)
+    return ordered, None if counts is None else counts[order]

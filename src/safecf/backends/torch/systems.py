@@ -1,0 +1,62 @@
+"""The systems of a half-step as tensors."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from safecf.als.rows import Rows
+from safecf.backends.torch.matrices import TorchMatrix
+
+
+class Fixed(NamedTuple):
+    """The fixed side in the eigenbasis of G = basis diag(values) basis'.
+
+    Without a basis, all factors are in it already.
+    """
+
+    rotated: Tensor
+    values: Tensor
+    basis: Tensor | None
+
+
+@dataclass(frozen=True, eq=False)
+class Systems:
+    """( diag(g_r values + ridge_r) + sum_j p_rj y_j y_j' ) x_r = sum_j p_rj y_j; see `Rows`."""
+
+    matrix: TorchMatrix
+    row_weight: Tensor
+    col_weight: Tensor
+    gram_weight: Tensor
+    ridge: Tensor
+    fixed: Tensor
+    values: Tensor
+
+    @classmethod
+    def of(cls, rows: Rows, fixed: Fixed) -> "Systems":
+        """Return the systems of the rows, in the eigenbasis of G."""
+        like = fixed.values
+        vectors = (rows.row_weight, rows.col_weight, rows.gram_weight, rows.ridge)
+        return cls(rows.matrix, *(as_tensor(v, like) for v in vectors), fixed.rotated, like)
+
+    @cached_property
+    def shared(self) -> Tensor:
+        """g_r values + ridge_r, by row."""
+        return torch.addcmul(self.ridge[:, None], self.gram_weight[:, None], self.values)
+
+    def pairs(self, entries: slice) -> Tensor:
+        """p_rj of some entries."""
+        matrix = self.matrix
+        found = self.row_weight.index_select(0, matrix.row_of[entries])
+        found = found * self.col_weight.index_select(0, matrix.indices[entries])
+        return found if matrix.weights is None else found * matrix.weights[entries]
+
+
+def as_tensor(values: Any, like: Tensor) -> Tensor:
+    """Return a vector, from NumPy or from a device, as a tensor like another one."""
+    if isinstance(values, np.ndarray) and not values.flags.writeable:
+        values = values.copy()
+    return torch.as_tensor(values, dtype=like.dtype, device=like.device)
