@@ -2,13 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from safecf.data.matrices.interactions import Interactions
 from safecf.serving.engine import Engine
 from safecf.serving.requests import Recommend
 from tests.reporting.browser import Browser, find_chromium
 from tests.reporting.evaluations import pair
-from tests.serving.conftest import HOSTILE
+from tests.serving.conftest import HOSTILE, fit_on, named
 from tests.serving.service import running
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="chromium is not installed")
@@ -214,3 +216,27 @@ def test_a_token_is_asked_for_once(browser, folder):
         browser.wait_for(READY)
         assert browser.evaluate("document.querySelectorAll('#shelf button').length") == 12
         assert not browser.evaluate("document.getElementById('ask-token').open")
+
+
+def test_ids_beyond_what_numbers_of_the_browser_hold_are_exact(browser, tmp_path):
+    """Neighbours of 2^53 are one number in JavaScript; here they are different items."""
+    known = named()
+    ids = 2**53 + np.arange(known.num_items)
+    ids[1] = -(2**63)
+    model = fit_on(Interactions.from_csr(known.to_csr(), item_ids=ids))
+    model.save(tmp_path / "model.safetensors")
+    picks = [ids[1], ids[21]]
+    (answer,) = Engine(model).answer([Recommend(history=tuple(map(int, picks)), k=10)])
+    with running(tmp_path / "model.safetensors") as service:
+        visit(browser, service)
+        for number, each in enumerate(picks):
+            search(browser, str(each))
+            browser.press("Enter")
+            browser.wait_for(f"{PICKS}.length === {number + 1}")
+        browser.wait_for("document.querySelectorAll('.list.model .name').length === 10")
+        browser.wait_for(f"{TITLES.format('model')}.join() === '{','.join(map(str, answer.ids))}'")
+        address = browser.evaluate("decodeURIComponent(location.hash)")
+        assert json.loads(address[1:]) == list(map(int, picks))
+        browser.send("Page.reload")
+        browser.wait_for(f"{PICKS}.join() === '{','.join(f'Remove {each}' for each in picks)}'")
+        assert browser.complaints() == []

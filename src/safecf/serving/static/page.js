@@ -21,6 +21,13 @@
   const percent = (share, digits = 2) => Number((100 * share).toPrecision(digits)) + space + "%";
   const listed = (texts) => texts.length < 2 ? texts.join("") : `${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
 
+  // JSON in which integers of 16 digits and more, such as ids, are BigInt: numbers would round them.
+  const tokens = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+  const isBig = (value) => typeof value?.big === "string" && Object.keys(value).length === 1;
+  const parse = (text) => JSON.parse(text.replace(tokens, (token) => /^-?\d{16,}$/.test(token) ? `{"big":"${token}"}` : token),
+    (_, value) => isBig(value) ? BigInt(value.big) : value);
+  const write = (value) => JSON.stringify(value, (_, each) => typeof each === "bigint" ? { big: String(each) } : each).replace(/\{"big":"(-?\d+)"\}/g, "$1");
+
   // Requests; a token is asked for when the service wants one.
   const stored = (store, key, value) => {
     try {
@@ -38,9 +45,9 @@
     const token = stored(sessionStorage, "safecf-token");
     const headers = token ? { Authorization: `Bearer ${token}` } : {};
     if (body) headers["Content-Type"] = "application/json";
-    const reply = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) });
+    const reply = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && write(body) });
     if (reply.status === 401) { await askToken(); return ask(path, body); }
-    const found = await reply.json();
+    const found = parse(await reply.text());
     if (!reply.ok) throw new Error(found.detail ?? `status ${reply.status}`);
     return found;
   };
@@ -67,13 +74,13 @@
 
   // Picks are kept in the address, so that they can be shared and taken back.
   const remember = () => {
-    const text = state.picks.length ? "#" + encodeURIComponent(JSON.stringify(state.picks.map((item) => item.id))) : location.pathname;
+    const text = state.picks.length ? "#" + encodeURIComponent(write(state.picks.map((item) => item.id))) : location.pathname;
     history.pushState(null, "", text);
   };
   const recall = async () => {
     let ids = [];
-    try { ids = JSON.parse(decodeURIComponent(location.hash.slice(1) || "[]")); } catch { /* not ours */ }
-    const good = Array.isArray(ids) ? ids.filter((id) => ["string", "number"].includes(typeof id)).slice(0, state.about.limits.history) : [];
+    try { ids = parse(decodeURIComponent(location.hash.slice(1) || "[]")); } catch { /* not ours */ }
+    const good = Array.isArray(ids) ? ids.filter((id) => ["string", "number", "bigint"].includes(typeof id)).slice(0, state.about.limits.history) : [];
     state.picks = good.length ? (await ask("items", { ids: good })).items : [];
     await refresh();
   };
