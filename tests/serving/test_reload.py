@@ -7,11 +7,12 @@ import time
 
 import pytest
 
+from safecf.data.matrices.interactions import Interactions
 from safecf.serving.engine import Engine
 from safecf.serving.live import Live
 from safecf.serving.requests import Recommend
 from safecf.serving.settings import Settings
-from tests.serving.conftest import fit
+from tests.serving.conftest import fit, fit_on, named
 from tests.serving.service import PATIENCE, running
 
 ASKED = {"history": ["item 5", "item 6"], "k": 5}
@@ -124,3 +125,27 @@ def test_sighup_reloads(path, process):
         assert client.get("/health").json["generation"] == 1
         os.kill(service.pid, signal.SIGHUP)
         wait_for(lambda: client.get("/health").json["generation"] == 2)
+
+
+def test_histories_follow_a_model_with_other_ids(path):
+    """Reversed columns and rows: the same ids have other numbers in the new model."""
+    known = named()
+    turned = Interactions.from_csr(
+        known.to_csr()[::-1, ::-1], user_ids=known.user_ids[::-1], item_ids=known.item_ids[::-1]
+    )
+    other = fit_on(turned)
+    reads = []
+    with running(path, data=lambda: reads.append(1) or known) as service:
+        client = service.client()
+        for number, model in enumerate((None, other)):
+            if model is not None:
+                model.save(path)
+                assert client.post("/reload").status == 200
+            has = {each["id"] for each in client.post("/history", user="user 9").json["items"]}
+            assert has == set(known.item_ids[known.to_csr()[9].indices])
+            reply = client.post("/recommend", user="user 9", k=60).json
+            assert reply["history_removed"]
+            assert {each["id"] for each in reply["items"]} == set(known.item_ids) - has
+            parts = client.post("/explain", user="user 9", item="item 5", k=60).json["items"]
+            assert {each["id"] for each in parts} == has
+            assert len(reads) == number + 1

@@ -15,7 +15,7 @@ import safecf.serving
 from safecf.serving.catalogue import Catalogue, read_facts
 from safecf.serving.settings import Settings
 from tests.cli.conftest import run
-from tests.serving.conftest import fit
+from tests.serving.conftest import fit, named
 
 __all__ = ["run"]  # a fixture
 
@@ -56,6 +56,19 @@ CASES = {
     "an evaluation that is none": (
         ["{good}/model.safetensors", "--evaluation", "{bad}/broken.json"],
         "broken.json: .*write it with safecf compare --out",
+    ),
+    "no such data": (["{good}/model.safetensors", "none.csv"], "none.csv: there is no such file"),
+    "data of other items": (
+        ["{good}/model.safetensors", "demo"],
+        "the ids|unknown to the model|no user ids",
+    ),
+    "a model as data": (
+        ["{good}/model.safetensors", "{good}/baseline.safetensors"],
+        "is a model, not data; give the interactions",
+    ),
+    "a host with a port": (
+        ["{good}/model.safetensors", "--allow-host", "a.example:80"],
+        "no name of a host; give the name alone",
     ),
     "a port beyond 65535": (["{good}/model.safetensors", "--port", "70000"], "--port 70000 has to"),
     "a limit of 0": (
@@ -162,3 +175,17 @@ def test_search_puts_beginnings_before_words_and_these_before_parts():
     assert catalogue.search("MAR", 10) == [3, 1, 2, 4]
     assert catalogue.search("", 2) == [5, 4]
     assert catalogue.search("%_*", 10) == []
+
+
+def test_known_users_of_the_data_do_not_get_what_they_have(folder, process, tmp_path):
+    known = named()
+    pairs = known.to_csr().tocoo()
+    table = pa.table({"who": known.user_ids[pairs.row], "what": known.item_ids[pairs.col]})
+    pa.csv.write_csv(table, tmp_path / "clicks.csv")
+    columns = ("--user", "who", "--item", "what")
+    with process(folder / "model.safetensors", tmp_path / "clicks.csv", *columns) as service:
+        client = service.client()
+        has = set(known.item_ids[known.to_csr()[9].indices])
+        found = client.post("/recommend", user="user 9", k=60).json
+        assert {each["id"] for each in found["items"]} == set(known.item_ids) - has
+        assert client.get("/about").json["histories"] is True

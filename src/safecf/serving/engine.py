@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from safecf.data.limits import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from safecf.data.matrices.ids import IdArray
+from safecf.data.matrices.interactions import Interactions
 from safecf.errors import shown
 from safecf.models import Recommender
+from safecf.models.by_ids import Histories, check_named
 from safecf.models.popularity import resized
 from safecf.serving.requests import (
     Answer,
@@ -28,21 +30,29 @@ from safecf.serving.requests import (
 
 Indices = NDArray[np.int64]
 History = dict[int, float]  # confidences by item index
+START = "start the service with the data, as in safecf serve model.safetensors clicks.parquet"
 
 
-class Names:
+class Lookup:
     """Original ids by index, and indices by id; None stands for 0 to size - 1.
 
-    >>> Names(np.array(["ann", "bob"], dtype=object), 2).find(["bob", "eve"])
+    A dictionary finds a few ids faster than the binary search of the library's own index.
+
+    >>> Lookup(np.array(["ann", "bob"], dtype=object), 2).find(["bob", "eve"])
     [1, None]
     """
 
     def __init__(self, ids: IdArray | None, size: int) -> None:
-        self.ids: Sequence[Id] = range(size) if ids is None else ids[:size].tolist()
+        self.ids = self.listed(ids, size)
         self._places = {name: place for place, name in enumerate(self.ids)}
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @staticmethod
+    def listed(ids: IdArray | None, size: int) -> Sequence[Id]:
+        """Return ids as integers and strings."""
+        return range(size) if ids is None else ids[:size].tolist()
 
     def find(self, asked: Sequence[Id]) -> list[int | None]:
         """Return the index of every id, None if it is unknown."""
@@ -67,22 +77,51 @@ class Names:
         return known
 
 
+class Known:
+    """What users have, by the model's items and users: their rows of one `Csr`.
+
+    Users of the data whom the model does not know, as they are newer, have a row as well.
+    """
+
+    def __init__(self, model: Recommender, data: Interactions, users: Lookup) -> None:
+        check_named(model, data, users_too=True)
+        self._histories = Histories.of_users(model, data, np.arange(data.num_users))
+        ids = Lookup.listed(data.user_ids, data.num_users)
+        places = np.array([-1 if place is None else place for place in users.find(ids)], int)
+        old = np.flatnonzero(places >= 0)
+        self._rows = np.full(len(users), -1, dtype=np.int32)
+        self._rows[places[old]] = old
+        self._new = {ids[row]: row for row in np.flatnonzero(places < 0).tolist()}
+
+    def history(self, user: Id, place: int | None) -> History | None:
+        """Return the confidences by item of a user, who is at this place in the model."""
+        row = self._new.get(user, -1) if place is None else int(self._rows[place])
+        if row < 0:
+            return None
+        found = self._histories.take(np.array([row]))
+        columns, weights = found.row(0)
+        return dict(zip(columns.tolist(), weights.tolist(), strict=True))
+
+
 class Engine:
     """A model and its ids. Answers have the bits of the model's own, whatever else is in the batch.
+
+    With the `data`, known users need no history: what they have is removed, and explains scores.
 
     >>> Engine(safecf.load("model.safetensors")).answer([Recommend(history=("alien",), k=20)])
     [Ranked(ids=['aliens', ...], ...)]
     """
 
-    def __init__(self, model: Recommender) -> None:
+    def __init__(self, model: Recommender, data: Interactions | None = None) -> None:
         users, items = model.sizes()
         self.model = model
-        self.users = Names(model.user_ids, users)
-        self.items = Names(model.item_ids, items)
+        self.users = Lookup(model.user_ids, users)
+        self.items = Lookup(model.item_ids, items)
         self.num_items = items
         # items that a partial fit has added without an id cannot be named, nor recommended
         self._unnamed = np.arange(len(self.items), items) if len(self.items) < items else None
         self.popularity = resized(model.item_popularity, items)
+        self.known = None if data is None else Known(model, data, self.users)
         self._alone: dict[type, Callable[[Any], Answer]] = {
             Similar: self._similar,
             Explain: self._explain,
@@ -127,21 +166,38 @@ class Engine:
             chosen = {place for place in self.items.find(request.items) if place is not None}
             only = tuple(sorted(chosen - excluded))
             excluded = set()
+        _check_one_of(request)
         if request.history is None:
-            if request.user is None:
-                raise ValueError("there is neither a user nor a history; give one of them")
-            if self.model.needs_histories:
+            user, history = self._user(request.user)
+            if user is None and history is None:
                 raise ValueError(
-                    f"{self.name} stores nothing of the users; give a history instead of a user"
+                    f"{self.name} stores nothing of the users; give a history instead of a user, "
+                    f"or {START}"
                 )
-            user = self.users.place(request.user, "user")
-            return _Query(request.k, excluded, only, user=user)
-        history, unknown = self._history(request.history, request.weights)
-        if not request.keep_history:
+            unknown: tuple[Id, ...] = ()
+        else:
+            user = None
+            history, unknown = self._history(request.history, request.weights)
+        removed = history is not None and not request.keep_history
+        history = history or {}
+        if removed:
             excluded -= history.keys()
-        return _Query(
-            request.k, excluded, only, unknown, history=history, keep_history=request.keep_history
-        )
+        return _Query(request.k, excluded, only, unknown, user, history, removed)
+
+    def _user(self, user: Any) -> tuple[int | None, History | None]:
+        """Return where the model has stored a user, if it has, and what they have, if known."""
+        (place,) = self.users.find([user])
+        history = None if self.known is None else self.known.history(user, place)
+        if place is None and history is None:
+            self.users.place(user, "user")
+        return None if self.model.needs_histories else place, history
+
+    def history(self, user: Id) -> list[tuple[Id, float]]:
+        """Return what a known user has, and the confidences."""
+        _, history = self._user(user)
+        if history is None:
+            raise ValueError(f"what users have is not known to the service; {START}")
+        return [(self.items.ids[place], weight) for place, weight in history.items()]
 
     def _history(
         self, ids: Sequence[Id], weights: Sequence[float] | None
@@ -171,26 +227,19 @@ class Engine:
         """Ask the model once for queries that differ in their users, numbers and exclusions."""
         first = queries[0]
         if first.only is not None and not first.only:
-            return [Ranked([], [], unknown=each.unknown) for each in queries]
+            return [self._ranked(each, [], []) for each in queries]
         most = min(max(each.k + len(each.excluded) for each in queries), self.num_items)
         given: dict[str, Any] = {"N": most, "filter_items": self._unnamed}
         if first.only is not None:
             given = {"N": most, "items": np.array(first.only)}
         try:
-            if first.history is None:
-                users = np.array([each.user for each in queries])
-                found = self.model.recommend_flagged(
-                    users, None, filter_already_liked_items=False, **given
-                )
-            else:
-                histories = self._matrix([each.history or {} for each in queries])
-                found = self.model.recommend_flagged(
-                    np.zeros(len(queries), dtype=np.int64),
-                    histories,
-                    filter_already_liked_items=not first.keep_history,
-                    recalculate_user=True,
-                    **given,
-                )
+            found = self.model.recommend_flagged(
+                np.array([each.user or 0 for each in queries]),
+                self._matrix([each.history for each in queries]),
+                filter_already_liked_items=first.history_removed,
+                recalculate_user=first.user is None,
+                **given,
+            )
         except Exception as problem:
             if len(queries) == 1:
                 return [problem]
@@ -208,7 +257,8 @@ class Engine:
             for place, score in zip(places, scores, strict=True)
             if place >= 0 and place not in excluded
         ][: query.k]
-        return Ranked([n for n, _ in kept], [s for _, s in kept], popular, query.unknown)
+        ids, kept_scores = [name for name, _ in kept], [score for _, score in kept]
+        return Ranked(ids, kept_scores, popular, query.unknown, query.history_removed)
 
     def _matrix(self, histories: Sequence[History]) -> scipy.sparse.csr_matrix:
         """Return histories as rows."""
@@ -230,8 +280,16 @@ class Engine:
 
     def _explain(self, request: Explain) -> Explained:
         """Return what the items of the history contribute to the score of one item."""
+        _check_one_of(request)
         item = self.items.place(request.item, "item")
-        history, unknown = self._history(request.history, request.weights)
+        if request.history is None:
+            history, unknown = self._user(request.user)[1], ()
+            if history is None:
+                raise ValueError(
+                    f"what the user has is not known to the service; give a history, or {START}"
+                )
+        else:
+            history, unknown = self._history(request.history, request.weights)
         if not history:
             return Explained(request.item, 0.0, [], [], unknown)
         score, parts, _ = self.model.explain(0, self._matrix([history]), item, N=request.k)
@@ -249,13 +307,20 @@ class _Query:
     excluded: set[int]
     only: tuple[int, ...] | None = None
     unknown: tuple[Id, ...] = ()
-    user: int | None = None
-    history: History | None = None
-    keep_history: bool = False
+    user: int | None = None  # None: computed from the history
+    history: History = field(default_factory=dict)
+    history_removed: bool = True
 
     @property
     def call(self) -> object:
-        return self.history is None, self.keep_history, self.only
+        return self.user is None, self.history_removed, self.only
+
+
+def _check_one_of(request: Recommend | Explain) -> None:
+    if (request.user is None) == (request.history is None):
+        raise ValueError("give either a user or a history")
+    if request.history is None and request.weights is not None:
+        raise ValueError("weights go with a history; leave them out for a known user")
 
 
 def _check_weights(weights: Sequence[float], size: int) -> None:

@@ -55,9 +55,8 @@ class Loaded:
 def load(settings: Settings, generation: int = 1) -> Loaded:
     """Read and check all files, and prepare the models for their first answers."""
     roles = [role for role in (MODEL, BASELINE) if role in settings.files]
-    engines: dict[str, Engine] = {
-        role: Engine(Recommender.load(settings.files[role])) for role in roles
-    }
+    data = settings.data() if callable(settings.data) else settings.data
+    engines = {role: Engine(Recommender.load(settings.files[role]), data) for role in roles}
     first = engines[MODEL]
     if BASELINE in engines and not set(first.items.ids) & set(engines[BASELINE].items.ids):
         raise FileFormatError(

@@ -10,7 +10,9 @@ from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, Response
 
 from safecf.serving import problems
-from safecf.serving.bodies import Body, Contributions, Items, make_bodies
+from safecf.serving.bodies import Body, Contributions, Items, Similarities, make_bodies
+from safecf.serving.requests import Explain, Recommend, Similar
+from safecf.serving.requests import Request as Asked
 from safecf.serving.service import Service
 from safecf.serving.settings import Settings
 
@@ -22,7 +24,7 @@ STATIC = {
     "/tail.js": ("tail.js", "text/javascript; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
-QUESTIONS = ("/recommend", "/similar", "/explain", "/items", "/search", "/about")
+QUESTIONS = ("/recommend", "/similar", "/explain", "/items", "/history", "/search", "/about")
 PATHS = (*QUESTIONS, "/health", "/metrics", "/reload", "/openapi.json", *STATIC)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -34,24 +36,34 @@ def add_questions(app: FastAPI, service: Service) -> None:
     """Add what the models are asked."""
     bodies = make_bodies(service.settings)
 
-    def add(path: str, body: type[Body], answer: type[BaseModel], summary: str) -> None:
+    def add(
+        path: str, body: type[Body], kind: type[Asked], answer: type[BaseModel], summary: str
+    ) -> None:
         async def ask(request: Request) -> Response:
             asked = body.model_validate_json(await _json(request))
-            return Response(await service.ask(asked.asked()), media_type=JSON)
+            return Response(await service.ask(kind(**asked.given())), media_type=JSON)
 
         ask.__doc__ = summary
         _post(app, path, ask, body, answer)
 
-    add("/recommend", bodies.recommend, Items, "The best items of a known user, or of a history.")
-    add("/similar", bodies.similar, Items, "The items most like one item.")
-    add("/explain", bodies.explain, Contributions, "Which items of a history make up a score.")
+    best = "The best items of a known user, or of a history."
+    add("/recommend", bodies.recommend, Recommend, Items, best)
+    add("/similar", bodies.similar, Similar, Similarities, "The items most like one item.")
+    why = "Which items of a history make up a score."
+    add("/explain", bodies.explain, Explain, Contributions, why)
 
     async def items(request: Request) -> Response:
         """What is known about items, such as their titles; unknown ones are left out."""
-        asked = bodies.items.model_validate_json(await _json(request)).asked()
-        return _answered({"items": service.describe(asked)})
+        asked = bodies.items.model_validate_json(await _json(request)).given()
+        return _answered({"items": service.describe(asked["ids"])})
+
+    async def history(request: Request) -> Response:
+        """What a known user has, if the service was started with the data."""
+        asked = bodies.history.model_validate_json(await _json(request)).given()
+        return _answered({"items": service.history(asked["user"])})
 
     _post(app, "/items", items, bodies.items, None)
+    _post(app, "/history", history, bodies.history, None)
 
 
 def add_facts(app: FastAPI, service: Service) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from safecf.serving.batching import Batcher, BusyError
 from safecf.serving.live import MODEL, Live, Loaded
 from safecf.serving.metrics import Metrics
-from safecf.serving.requests import Answer, Explained, Id, Request
+from safecf.serving.requests import Answer, Explained, Id, Recommend, Request
 from safecf.serving.settings import Settings
 
 
@@ -54,6 +54,12 @@ class Service:
         known = zip(ids, loaded.engine(MODEL).items.find(ids), strict=True)
         return [loaded.catalogue.describe(item) for item, place in known if place is not None]
 
+    def history(self, user: Id) -> list[dict[str, Any]]:
+        """Return the items that a known user has, and their weights."""
+        loaded = self.live.current
+        found = loaded.engine(MODEL).history(user)
+        return [{**loaded.catalogue.describe(item), "weight": weight} for item, weight in found]
+
     def search(self, text: str, count: int) -> list[dict[str, Any]]:
         """Return the facts about items whose titles have these words."""
         catalogue = self.live.current.catalogue
@@ -88,6 +94,7 @@ class Service:
         loaded, settings = self.live.current, self.settings
         return self.state() | {
             "titles": loaded.catalogue.has_titles,
+            "histories": loaded.engine(MODEL).known is not None,
             "evaluation": loaded.evaluation,
             "limits": {"history": settings.max_history, "k": settings.max_k},
         }
@@ -108,21 +115,20 @@ class Service:
 def to_json(loaded: Loaded, request: Request, answer: Answer) -> bytes:
     """Write an answer, with the facts about its items."""
     describe = loaded.catalogue.describe
-    head = {"model": loaded.engine(request.model).name, "generation": loaded.generation}
-    body: dict[str, Any]
+    body: dict[str, Any] = {"model": loaded.engine(request.model).name}
+    body["generation"] = loaded.generation
     if isinstance(answer, Explained):
-        body = head | {
-            "item": describe(answer.item),
-            "score": answer.score,
-            "unknown": answer.unknown,
-            "items": _scored(describe, answer.ids, answer.contributions),
-        }
-    else:
-        body = head | {
-            "popular": answer.popular,
-            "unknown": answer.unknown,
-            "items": _scored(describe, answer.ids, answer.scores),
-        }
+        body |= {"item": describe(answer.item), "score": answer.score, "unknown": answer.unknown}
+        body["items"] = _scored(describe, answer.ids, answer.contributions)
+        return _written(body)
+    if isinstance(request, Recommend):
+        body |= {"popular": answer.popular, "history_removed": answer.history_removed}
+        body["unknown"] = answer.unknown
+    body["items"] = _scored(describe, answer.ids, answer.scores)
+    return _written(body)
+
+
+def _written(body: dict[str, Any]) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
