@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from safecf.serving.server import make_server
 from safecf.serving.settings import Settings
 
-PATIENCE = 60.0  # seconds that a busy machine may take
+PATIENCE = 12.0  # seconds that a busy machine may take
 
 
 @dataclass
@@ -89,7 +89,9 @@ def running(*files, **options):
 
 @dataclass
 class Process(Running):
-    """A service in a process of its own; `server` is the process."""
+    """A service in a process of its own; `server` is the process, `said` its first lines."""
+
+    said: list = field(default_factory=list)
 
     @property
     def pid(self):
@@ -115,9 +117,12 @@ def separate(*arguments):
     )
     found = None
     try:
-        line = process.stderr.readline()
-        assert "http://127.0.0.1:" in line, line + process.stderr.read()
+        said = []
+        while (line := process.stderr.readline()) and "http://" not in line:
+            said.append(line)
+        assert "http://127.0.0.1:" in line, "".join(said)
         found = Process(int(line.split("http://127.0.0.1:")[1].split()[0]), process, None)
+        found.said = [*said, line]
         yield found
     finally:
         for client in found.clients if found else ():

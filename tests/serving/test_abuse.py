@@ -4,6 +4,7 @@ All of it stays on this machine, and is bounded in number and time.
 """
 
 import json
+import select
 import signal
 import socket
 import threading
@@ -18,7 +19,7 @@ from safecf.serving.requests import Recommend
 from tests.serving.service import PATIENCE, running
 
 BODY = json.dumps({"history": ["item 5", "item 6"], "k": 5}).encode()
-HEAD = b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /recommend HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,7 @@ def test_connections_that_send_nothing_are_cut_off(service):
 
 def test_slow_second_heads_are_cut_off(service):
     with connect(service) as connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         connection.sendall(b"GET /hea")
         read_all(connection)
@@ -151,23 +152,36 @@ def test_dropped_connections_leave_nothing_behind(service):
 
 
 def test_pipelined_requests_are_answered_in_order(service):
-    one = b"GET /search?k=1 HTTP/1.1\r\nHost: x\r\n\r\n"
-    last = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    one = b"GET /search?k=1 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     reply = exchange(service, one + one + last)
     assert reply.count(b"HTTP/1.1 200") == 3
     assert reply.rindex(b'"status": "ok"') > reply.rindex(b'{"items"')
 
 
-def test_clients_that_do_not_read_hold_up_nobody(service):
+def test_clients_that_do_not_read_are_cut_off_and_hold_up_nobody(service):
     whole = HEAD + f"Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY
     with connect(service) as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        deaf.settimeout(0.2)
-        with suppress(TimeoutError):
-            for _ in range(2000):
-                deaf.sendall(whole)
+        deaf.settimeout(0.5)
+        rest = memoryview(whole * 100_000)
+        with suppress(TimeoutError, ConnectionError):
+            while rest:
+                rest = rest[deaf.send(rest) :]
+        assert rest
         client = service.client()
         assert client.get("/health").status == 200
+        ended = select.poll()  # nothing is read
+        ended.register(deaf, 0)
+        assert ended.poll(1000 * PATIENCE)
+
+
+def test_empty_lines_do_not_keep_an_idle_connection(service):
+    with connect(service) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"\r\n")
+        assert read_all(connection) == b""
 
 
 def test_a_storm_of_good_and_bad_clients_gets_right_answers_only(service, model):

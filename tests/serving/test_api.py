@@ -1,12 +1,15 @@
 """The HTTP interface: answers, limits, problems, tokens, health and metrics."""
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from safecf.serving.engine import Engine
+from safecf.serving.guard import Guard
 from safecf.serving.requests import Recommend, Similar
+from safecf.serving.settings import Settings
 from tests.serving.conftest import ITEMS, USERS
 from tests.serving.service import running
 
@@ -226,3 +229,75 @@ def test_a_token_is_asked_for_everywhere_but_at_the_page_and_the_health(folder):
         basic = service.client()
         assert basic.get("/about", Authorization="Basic s3cret").status == 401
         assert basic.get("/about", Authorization="Bearer \xff").status == 401
+        assert basic.get("/about", Authorization="bearer s3cret").status == 200
+        assert basic.get("/about", Authorization="BEARER  s3cret").status == 200
+        assert basic.get("/about", Authorization="s3cret").status == 401
+
+
+def test_heads_are_those_of_the_answers(client):
+    for path in ("/", "/health", "/page.js", "/openapi.json", "/search?k=1"):
+        whole, head = client.get(path), client.send("HEAD", path)
+        assert (head.status, head.body) == (200, b"")
+        assert head.headers["content-type"] == whole.headers["content-type"]
+        assert int(head.headers["content-length"]) > 0
+    assert client.send("HEAD", "/nothing").status == 404
+    assert client.send("HEAD", "/recommend").status == 405
+
+
+OWN, OTHER = "127.0.0.1", "rebound.example"
+
+
+@pytest.mark.parametrize(
+    ("options", "host", "status"),
+    [
+        ({}, OWN, 200),
+        ({}, "localhost:8000", 200),
+        ({}, "LOCALHOST.", 200),
+        ({}, "[::1]:8000", 200),
+        ({}, OTHER, 421),
+        ({}, "127.0.0.1.rebound.example", 421),
+        ({"allow_host": ["Recommend.Example"]}, "recommend.example:443", 200),
+        ({"allow_host": ["recommend.example"]}, OWN, 200),
+        ({"allow_host": ["recommend.example"]}, OTHER, 421),
+        ({"allow_host": ["*"]}, OTHER, 200),
+        ({"host": "0.0.0.0"}, OTHER, 200),
+        ({"host": "0.0.0.0", "allow_host": ["recommend.example"]}, OTHER, 421),
+    ],
+)
+def test_the_service_answers_to_its_own_names_only(folder, options, host, status):
+    guard = Guard(None, Stated(Settings(folder / "model.safetensors", **options)))
+    assert guard.serves(host.encode()) == (status == 200)
+
+
+def test_other_names_are_refused_over_http(client):
+    reply = client.get("/search", Host=OTHER)
+    assert reply.status == reply.json["status"] == 421
+    assert reply.json["detail"].startswith("rebound.example is no name of this service")
+
+
+@dataclass
+class Stated:
+    """A service of which only the settings are asked."""
+
+    settings: Settings
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        (None, 200),
+        ("http://127.0.0.1:{port}", 200),
+        ("http://127.0.0.1:1", 403),
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("https://recommend.example", 200),
+    ],
+)
+def test_pages_of_other_sites_cannot_reload(folder, origin, status):
+    with running(folder / "model.safetensors", allow_host=["recommend.example"]) as service:
+        headers = {"Content-Type": "text/plain"}
+        if origin is not None:
+            headers["Origin"] = origin.format(port=service.port)
+        client = service.client()
+        assert client.send("POST", "/reload", b"", headers).status == status
+        assert client.get("/health").json["generation"] == (2 if status == 200 else 1)

@@ -9,7 +9,7 @@ import pytest
 
 from safecf.data.matrices.interactions import Interactions
 from safecf.serving.engine import Engine
-from safecf.serving.live import Live
+from safecf.serving.live import Live, load
 from safecf.serving.requests import Recommend
 from safecf.serving.settings import Settings
 from tests.serving.conftest import fit, fit_on, named
@@ -149,3 +149,45 @@ def test_histories_follow_a_model_with_other_ids(path):
             parts = client.post("/explain", user="user 9", item="item 5", k=60).json["items"]
             assert {each["id"] for each in parts} == has
             assert len(reads) == number + 1
+
+
+def test_reloads_at_the_same_time_share_one_load(path, monkeypatch):
+    live = Live(Settings(path))
+    loads, begun, go = [], threading.Event(), threading.Event()
+
+    def slow(*arguments):
+        loads.append(threading.current_thread().name)
+        begun.set()
+        assert go.wait(PATIENCE)
+        return load(*arguments)
+
+    monkeypatch.setattr("safecf.serving.live.load", slow)
+    first = live.reload()
+    assert begun.wait(PATIENCE)
+    others = [live.reload() for _ in range(20)]  # what they have saved may be newer than `first`
+    assert not first.done()
+    go.set()
+    assert [each.result(PATIENCE) for each in (first, *others)] == [None] * 21
+    assert loads == ["safecf-reload"] * 2
+    assert (live.current.generation, live.reloads) == (3, 2)
+
+
+def test_search_is_answered_while_many_wait_for_a_reload(path, monkeypatch):
+    go = threading.Event()
+    with running(path) as service:
+        monkeypatch.setattr("safecf.serving.live.load", lambda *a: go.wait(PATIENCE) and load(*a))
+        clients = [service.client() for _ in range(40)]  # more than the default pool has threads
+        statuses = []
+        threads = [
+            threading.Thread(target=lambda each=each: statuses.append(each.post("/reload").status))
+            for each in clients
+        ]
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: service.service.metrics.in_flight == 40)
+        assert service.client().get("/search").status == 200
+        go.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert statuses == [200] * 40
+        assert service.service.live.reloads <= 40

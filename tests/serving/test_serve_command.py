@@ -1,6 +1,7 @@
 """`safecf serve`: bad input is one clear line, and logs are one line per request."""
 
 import json
+import logging
 import re
 import signal
 import socket
@@ -13,6 +14,7 @@ import pytest
 
 import safecf.serving
 from safecf.serving.catalogue import Catalogue, read_facts
+from safecf.serving.log import Log
 from safecf.serving.settings import Settings
 from tests.cli.conftest import run
 from tests.serving.conftest import fit, named
@@ -91,8 +93,9 @@ def test_bad_input_is_one_clear_line(run, folder, bad, name):
     arguments, message = CASES[name]
     code, out, err = run("serve", *(each.format(good=folder, bad=bad) for each in arguments))
     assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert re.search(message, err)
+    *before, last = err.splitlines()
+    assert all(line.startswith(("safecf: loading the ", "safecf: warning: ")) for line in before)
+    assert re.search(message, last)
 
 
 def test_an_empty_token_in_the_environment_is_refused(run, folder, monkeypatch):
@@ -107,7 +110,9 @@ def test_a_port_in_use_is_named(run, folder):
         port = taken.getsockname()[1]
         code, _, err = run("serve", folder / "model.safetensors", "--port", port)
     assert code == 2
-    assert f"cannot listen on 127.0.0.1, port {port}: Address already in use" in err
+    assert err.startswith(
+        f"safecf: cannot listen on 127.0.0.1, port {port}: Address already in use"
+    )
 
 
 def test_a_missing_extra_is_named(run, folder, monkeypatch):
@@ -119,21 +124,79 @@ def test_a_missing_extra_is_named(run, folder, monkeypatch):
         safecf.serving.run  # noqa: B018
 
 
-def test_the_log_has_one_line_of_json_per_request(folder, process):
-    with process(folder / "model.safetensors", "--log", "json") as service:
+def test_every_line_of_the_log_is_json(folder, process, tmp_path):
+    pa.parquet.write_table(
+        pa.table({"user": ["user 3"] * 2, "item": ["item 5", "item new"]}),
+        tmp_path / "data.parquet",
+    )
+    files = (folder / "model.safetensors", tmp_path / "data.parquet")
+    with process(*files, "--log", "json", "--timeout", "1") as service:
         client = service.client()
         client.get("/health")
         client.get("/a%0Ab")
         client.post("/recommend", history=["item 5"])
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.sendall(b"no HTTP at all\r\n\r\n")
+            assert connection.recv(9) == b"HTTP/1.1 "
         code, rest = service.end(signal.SIGTERM)
+    before = [json.loads(line) for line in service.said]
+    assert [each["message"].partition(":")[0] for each in before[:2]] == [
+        "loading the data",
+        "loading the model",
+    ]
+    assert "1 of 2 items in the users' histories are unknown" in before[2]["message"]
+    assert before[2]["level"] == "warning"
+    assert before[-2]["message"].startswith("loaded in ")
     lines = [json.loads(line) for line in rest.splitlines()]
     assert code == 0
-    assert [(each["method"], each["path"], each["status"]) for each in lines] == [
+    requests = [each for each in lines if "method" in each]
+    assert [(each["method"], each["path"], each["status"]) for each in requests] == [
         ("GET", "/health", 200),
         ("GET", "/a\nb", 404),
         ("POST", "/recommend", 200),
     ]
-    assert all(each["ms"] > 0 and each["client"] == "127.0.0.1" for each in lines)
+    assert all(each["ms"] > 0 and each["client"] == "127.0.0.1" for each in requests)
+    (other,) = [each for each in lines if "method" not in each]
+    assert (other["level"], other["message"]) == ("warning", "Invalid HTTP request received.")
+
+
+def test_tracebacks_are_one_line_of_json(capsys):
+    log = Log("json")
+    with log.others():
+        try:
+            raise RuntimeError("two\nlines")
+        except RuntimeError:
+            logging.getLogger("uvicorn.error").exception("Exception in ASGI application\n")
+    (line,) = capsys.readouterr().err.splitlines()
+    found = json.loads(line)
+    assert (found["level"], found["message"]) == ("error", "Exception in ASGI application")
+    assert "RuntimeError: two\nlines" in found["traceback"]
+
+
+@pytest.mark.parametrize(
+    "given", [["none.safetensors"], ["{good}/model.safetensors", "--port=70000"]]
+)
+def test_errors_are_lines_of_json_too(run, folder, given):
+    code, out, err = run("serve", *(each.format(good=folder) for each in given), "--log", "json")
+    assert (code, out) == (2, "")
+    assert [json.loads(line)["level"] for line in err.splitlines()][-1] == "error"
+
+
+def test_loading_says_what_and_how_long(folder, process):
+    given = ("--baseline", folder / "baseline.safetensors", "--items", folder / "titles.parquet")
+    with process(folder / "model.safetensors", *given) as service:
+        said = [line.rstrip() for line in service.said]
+    assert said[:3] == [
+        f"safecf: loading the model: {folder}/model.safetensors",
+        f"safecf: loading the baseline: {folder}/baseline.safetensors",
+        f"safecf: loading the items: {folder}/titles.parquet",
+    ]
+    seconds = r"\d+\.\d s"
+    wanted = (
+        rf"safecf: loaded in {seconds} \(model {seconds}, baseline {seconds}, items {seconds}\)"
+    )
+    assert re.fullmatch(wanted, said[3])
+    assert said[4].startswith(f"safecf: serving {folder}/model.safetensors at http://127.0.0.1:")
 
 
 def test_settings_are_checked_at_once():

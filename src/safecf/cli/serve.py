@@ -1,6 +1,8 @@
 """`safecf serve`: a saved model over HTTP, with a page to try it."""
 
 import os
+import signal
+import warnings
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,20 +74,30 @@ def serve(options: ServeOptions, data: ServedData) -> None:
     """
     # Imported here, so that the command line starts fast and Ctrl-C works from the start.
     from safecf.cli.inputs import load_data  # noqa: PLC0415
-    from safecf.cli.terminal import Plain  # noqa: PLC0415
+    from safecf.cli.running import USER_ERROR, USER_ERRORS, as_options  # noqa: PLC0415
     from safecf.serving import run  # noqa: PLC0415
+    from safecf.serving.log import Log  # noqa: PLC0415
 
-    if options.token is None and os.environ.get(TOKEN) == "":
-        raise ValueError(f"{TOKEN} is empty, and would protect nothing; set it, or unset it")
-    read = (lambda: load_data(data).interactions()) if data.data else None
-    settings = Settings(**vars(options), data=read)
-    console = Plain(stderr=True)
+    log = Log(options.log)
 
-    def announce(address: str) -> None:
-        console.line_of(f"safecf: serving {settings.model} at {address} (Ctrl-C ends it)")
+    def warn(message: Warning | str, *_: object, **__: object) -> None:
+        log.line(as_options(str(message)), "warning")
+
+    warnings.showwarning = warn
+    try:
+        if options.token is None and os.environ.get(TOKEN) == "":
+            raise ValueError(f"{TOKEN} is empty, and would protect nothing; set it, or unset it")
+        read = (lambda: load_data(data).interactions()) if data.data else None
+        settings = Settings(**vars(options), data=read)
         if settings.token is None and not settings.is_local:
-            console.line_of(
-                f"safecf: warning: anybody who reaches {settings.host} may ask; set SAFECF_TOKEN"
-            )
-
-    run(settings, announce)
+            warn(f"anybody who reaches {settings.host} may ask; set {TOKEN}")
+        run(settings, log.line)
+    except USER_ERRORS as error:
+        if options.log != "json":
+            raise
+        log.line(as_options(str(error.args[0] if error.args else error)), "error")
+        raise typer.Exit(USER_ERROR) from None
+    except KeyboardInterrupt:
+        if options.log != "json":
+            raise
+        raise typer.Exit(128 + signal.SIGINT) from None

@@ -23,11 +23,13 @@ MOST_ERRORS = 20  # that are listed
 SAYS = {
     400: "The body is no JSON.",
     401: "The token is missing or wrong.",
+    403: "A page of another site asks.",
     404: "A user or an item is not known.",
     408: "The request took too long.",
     409: "A file cannot be read; the old models stay.",
     413: "The body is too long.",
     415: "The body is not declared to be JSON.",
+    421: "The service is called by another name than its own.",
     422: "The request does not fit the schema, or the model cannot answer it.",
     503: "Too many requests are waiting.",
 }
@@ -35,7 +37,6 @@ STATUS: dict[type[Exception], int] = {
     UnknownIdError: 404,
     BusyError: 503,
     NotImplementedError: 422,
-    TimeoutError: 408,
     ModelFitError: 422,  # a history whose weights are too extreme
     ValueError: 422,
 }
@@ -61,7 +62,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     schema = ProblemBody.model_json_schema()
     return {
         status: {"description": SAYS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
-        for status in statuses
+        for status in sorted({*statuses, 421})
     }
 
 

@@ -83,7 +83,7 @@ def add_facts(app: FastAPI, service: Service) -> None:
         """The models, the limits, and the tail curves of the evaluation."""
         return _answered(service.about())
 
-    @app.get("/health")
+    @app.get("/health", responses=problems.documented())
     async def health(request: Request) -> Response:
         """Whether the service answers; with the token, also what it serves."""
         state = service.state()
@@ -97,11 +97,13 @@ def add_facts(app: FastAPI, service: Service) -> None:
         text = service.metrics.text(service.gauges())
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    @app.post("/reload", responses=problems.documented(401, 409))
+    @app.post("/reload", responses=problems.documented(401, 403, 408, 409))
     async def reload() -> Response:
         """Load the files again; if one cannot be read, the old models stay."""
-        if not await asyncio.to_thread(service.live.refresh, force=True):
-            return problems.problem(409, f"the old models stay: {service.live.problem}")
+        # a request that ends early must not cancel what others wait for
+        problem = await asyncio.shield(asyncio.wrap_future(service.live.reload()))
+        if problem is not None:
+            return problems.problem(409, f"the old models stay: {problem}")
         return _answered(service.state())
 
 
@@ -153,7 +155,7 @@ def _post(
         response_model=None,
         responses={
             **({} if answer is None else {200: {"model": answer}}),
-            **problems.documented(400, 401, 404, 408, 413, 415, 422, 503),
+            **problems.documented(400, 401, 403, 404, 408, 413, 415, 422, 503),
         },
         openapi_extra={"requestBody": {"required": True, "content": content}},
     )(endpoint)

@@ -1,12 +1,13 @@
 """`Service`: the state behind the paths: the models, the line of requests, and the counts."""
 
-import asyncio
 import json
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from safecf.serving.batching import Batcher, BusyError
 from safecf.serving.live import MODEL, Live, Loaded
+from safecf.serving.log import Log
 from safecf.serving.metrics import Metrics
 from safecf.serving.requests import Answer, Explained, Id, Recommend, Request
 from safecf.serving.settings import Settings
@@ -15,20 +16,28 @@ from safecf.serving.settings import Settings
 class Service:
     """The state behind the paths: the models, the line of requests, and the counts."""
 
-    def __init__(self, settings: Settings, paths: Sequence[str]) -> None:
+    def __init__(
+        self, settings: Settings, paths: Sequence[str], say: Callable[[str], object] | None = None
+    ) -> None:
         self.settings = settings
-        self.live = Live(settings)
+        self.log = Log(settings.log)
+        self.live = Live(settings, say)
         self.metrics = Metrics(paths)
         self.batcher: Batcher[Request, bytes] | None = None
         self.draining = False  # answers ask clients to close their connections
+        self._stopped = threading.Event()
 
     def start(self) -> None:
         """Start to answer."""
         limits = self.settings.max_batch, self.settings.max_waiting
         self.batcher = Batcher(self._answer, *limits)
+        self._stopped.clear()
+        if self.settings.watch:
+            threading.Thread(target=self._watch, name="safecf-watch", daemon=True).start()
 
     def stop(self) -> None:
         """Answer what is in line, and end."""
+        self._stopped.set()
         if self.batcher is not None:
             self.batcher.close()
             self.batcher = None
@@ -65,11 +74,10 @@ class Service:
         catalogue = self.live.current.catalogue
         return [catalogue.describe(item) for item in catalogue.search(text, count)]
 
-    async def watch(self) -> None:
-        """Look after the files, for ever."""
-        while True:
-            await asyncio.sleep(self.settings.watch)
-            await asyncio.to_thread(self.live.refresh)
+    def _watch(self) -> None:
+        """Look after the files until the end."""
+        while not self._stopped.wait(self.settings.watch):
+            self.live.refresh()
 
     def state(self) -> dict[str, Any]:
         """Return what is served, and whether the last reload failed."""
