@@ -1,5 +1,6 @@
 """`safecf serve`: bad input is one clear line, and logs are one line per request."""
 
+import gzip
 import json
 import logging
 import re
@@ -13,6 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import safecf.serving
+from safecf.errors import FileFormatError
 from safecf.serving.catalogue import Catalogue, read_facts
 from safecf.serving.log import Log
 from safecf.serving.settings import Settings
@@ -41,7 +43,7 @@ CASES = {
     "no such baseline": (["{good}/model.safetensors", "--baseline", "x"], "x.safetensors"),
     "titles that are none": (
         ["{good}/model.safetensors", "--items", "{bad}/text.parquet"],
-        "text.parquet: .*give a Parquet or CSV file of items",
+        "text.parquet: .*give a Parquet, CSV or TSV file of items",
     ),
     "titles without columns": (
         ["{good}/model.safetensors", "--items", "{bad}/columns.parquet"],
@@ -53,7 +55,7 @@ CASES = {
     ),
     "no such titles": (
         ["{good}/model.safetensors", "--items", "{bad}/none.parquet"],
-        "none.parquet",
+        "none.parquet: there is no such file; give a Parquet, CSV or TSV file of items",
     ),
     "an evaluation that is none": (
         ["{good}/model.safetensors", "--evaluation", "{bad}/broken.json"],
@@ -223,6 +225,78 @@ def test_facts_are_read_from_csv_and_odd_values_left_out(tmp_path):
     assert len(facts[8]["title"]) == 1000
     pa.csv.write_csv(table.select(["id", "title"]), tmp_path / "items.csv")
     assert read_facts(tmp_path / "items.csv", [7])[7] == {"title": "Amélie"}
+
+
+TABLES = {
+    "integers": {"item": [7, 8], "title": [1917, 300]},
+    "numbers": {"item": [7, 8], "title": [8.5, None]},
+    "categories": {
+        "item": pa.array(["x", "y"]).dictionary_encode(),
+        "title": pa.array(["Alien", "Brazil"]).dictionary_encode(),
+        "genre": pa.array(["horror", "satire"]).dictionary_encode(),
+    },
+    "views": {"item": [7, 8], "title": pa.array(["Alien", "Brazil"], pa.string_view())},
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_titles_of_every_kind_are_texts(tmp_path, name):
+    pa.parquet.write_table(pa.table(TABLES[name]), tmp_path / "items.parquet")
+    ids = ["x", "y"] if name == "categories" else [7, 8]
+    facts = read_facts(tmp_path / "items.parquet", ids)
+    titles = [facts[each].get("title") for each in ids]
+    wanted = {"integers": ["1917", "300"], "numbers": ["8.5", None]}
+    assert titles == wanted.get(name, ["Alien", "Brazil"])
+    if name == "categories":
+        assert facts["x"]["genre"] == "horror"
+    assert Catalogue(ids, np.zeros(2, np.float32), facts).search("", 2) == ids
+
+
+@pytest.mark.parametrize(
+    ("suffix", "separator"), [(".csv", ","), (".tsv", "\t"), (".tsv.gz", "\t")]
+)
+def test_text_files_are_read_with_the_ids_of_the_model(tmp_path, suffix, separator):
+    rows = [["item", "title"], ["007", "1917"], ["008", "Amélie"]]
+    text = "".join(separator.join(row) + "\n" for row in rows)
+    path = tmp_path / f"items{suffix}"
+    path.write_bytes(gzip.compress(text.encode()) if suffix.endswith("gz") else text.encode())
+    assert read_facts(path, ["007", "008"]) == {
+        "007": {"title": "1917"},
+        "008": {"title": "Amélie"},
+    }
+    assert read_facts(path, [8]) == {8: {"title": "Amélie"}}
+
+
+BAD_TITLES = {
+    "lists as titles": ({"item": [7], "title": [["a", "b"]]}, "the column title holds list"),
+    "lists as ids": ({"item": [[7]], "title": ["a"]}, "the column item holds list.*, not ids"),
+    "bytes as titles": ({"item": [7], "title": [b"a"]}, "the column title holds binary"),
+    "fractions as ids": ({"item": [7.5], "title": ["a"]}, "the column item holds double, not ids"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TITLES)
+def test_titles_that_are_none_are_named(tmp_path, name):
+    columns, message = BAD_TITLES[name]
+    pa.parquet.write_table(pa.table(columns), tmp_path / "items.parquet")
+    with pytest.raises(FileFormatError, match=message):
+        read_facts(tmp_path / "items.parquet", [7])
+
+
+def test_text_that_is_not_utf_8_is_named(tmp_path):
+    path = tmp_path / "items.csv"
+    path.write_bytes("item,title\n7,Amélie\n".encode("latin-1"))
+    with pytest.raises(FileFormatError, match=r"items.csv: .*UTF8.*; convert it, as in iconv"):
+        read_facts(path, [7])
+
+
+def test_a_missing_file_of_items_is_named(tmp_path):
+    for path in (tmp_path / "none.parquet", tmp_path / "none.csv"):
+        with pytest.raises(FileNotFoundError, match=r"none\.\w+: there is no such file; give a"):
+            read_facts(path, [7])
+    (tmp_path / "items").mkdir()
+    with pytest.raises(FileFormatError, match=r"items: .*directory.*; give a Parquet, CSV or TSV"):
+        read_facts(tmp_path / "items", [7])
 
 
 def test_a_fact_does_not_replace_the_id():
