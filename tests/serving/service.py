@@ -23,6 +23,10 @@ class Reply:
     body: bytes
 
     @property
+    def text(self):
+        return self.body.decode()
+
+    @property
     def json(self):
         return json.loads(self.body)
 

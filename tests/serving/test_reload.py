@@ -4,14 +4,17 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
 from safecf.data.matrices.interactions import Interactions
+from safecf.evaluation.json_records import options_to_json
 from safecf.serving.engine import Engine
-from safecf.serving.live import Live, load
+from safecf.serving.live import Live, load, served_roles
 from safecf.serving.requests import Recommend
 from safecf.serving.settings import Settings
+from tests.reporting.evaluations import make
 from tests.serving.conftest import fit, fit_on, named
 from tests.serving.service import PATIENCE, running
 
@@ -191,3 +194,26 @@ def test_search_is_answered_while_many_wait_for_a_reload(path, monkeypatch):
             thread.join(PATIENCE)
         assert statuses == [200] * 40
         assert service.service.live.reloads <= 40
+
+
+def evaluation_of(name, model):
+    training = {"class": type(model).__name__, "params": options_to_json(model.get_params())}
+    return replace(make(name), training=training)
+
+
+def test_roles_of_curves_are_those_of_the_served_models(model, baseline):
+    """Names do not matter; options tell models of one class apart, else the order."""
+    other = fit(factors=4)
+    one, two, ials = (
+        evaluation_of(*each) for each in (("a", model), ("b", other), ("SAFER2", baseline))
+    )
+    served = {"model": Engine(model), "baseline": Engine(other)}
+    assert served_roles([one, two], served) == {"model": "a", "baseline": "b"}
+    assert served_roles([two, one], served) == {"model": "a", "baseline": "b"}
+    twice = {"model": Engine(fit(factors=2)), "baseline": Engine(fit(factors=3))}
+    assert served_roles([one, ials, two], twice) == {"model": "a", "baseline": "b"}
+    assert served_roles([one, ials], {"model": Engine(model), "baseline": Engine(baseline)}) == {
+        "model": "a",
+        "baseline": "SAFER2",
+    }
+    assert served_roles([ials], {"model": Engine(model)}) == {}

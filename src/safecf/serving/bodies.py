@@ -3,14 +3,42 @@
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import core_schema
 
+from safecf.data.limits import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from safecf.serving.live import MODEL
 from safecf.serving.settings import Settings
 
-IdValue = Annotated[int, Field(ge=-(2**63), lt=2**63)] | Annotated[str, Field(max_length=1000)]
-Weight = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+
+class Says:
+    """Replaces pydantic's messages about a type by one in plain words.
+
+    >>> Annotated[int | str, Says("has to be an integer or a text")]
+    """
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Return the schema of the type, with this message."""
+        return core_schema.custom_error_schema(
+            handler(source), custom_error_type="safecf", custom_error_message=self._message
+        )
+
+
+IdValue = Annotated[
+    Annotated[int, Field(ge=-(2**63), lt=2**63)] | Annotated[str, Field(max_length=1000)],
+    Says("has to be an integer of 64 bits, or a text of at most 1000 characters"),
+]
+Weight = Annotated[
+    float,
+    Field(ge=SMALLEST_WEIGHT, le=LARGEST_WEIGHT, allow_inf_nan=False),
+    Says(f"has to be a number from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}"),
+]
 Which = Annotated[
-    Literal["model", "baseline"], Field(description="Which of the two served models answers.")
+    Literal["model", "baseline"],
+    Says("has to be 'model' or 'baseline'"),
+    Field(description="Which of the two served models answers."),
 ]
 HISTORY = "What the user has, best known as original ids. Unknown ones are left out and named."
 USER = (
@@ -88,7 +116,11 @@ class Bodies(NamedTuple):
 
 def make_bodies(settings: Settings) -> Bodies:
     """Return the bodies of requests, whose schemas have the limits of the settings."""
-    count = Annotated[int, Field(ge=1, le=settings.max_k, description="How many items.")]
+    count = Annotated[
+        int,
+        Field(ge=1, le=settings.max_k, description="How many items."),
+        Says(f"has to be a whole number from 1 to {settings.max_k}"),
+    ]
     many = Annotated[list[IdValue], Field(max_length=settings.max_history)]
     confidences = Annotated[
         list[Weight],
@@ -110,7 +142,7 @@ def make_bodies(settings: Settings) -> Bodies:
         k: count = 10
         exclude: many = Field([], description="Items that are not recommended.")
         items: many | None = Field(None, description="Only these are recommended.")
-        keep_history: bool = Field(
+        keep_history: Annotated[bool, Says("has to be true or false")] = Field(
             False, description="Whether to recommend what the user has, too."
         )
         model: Which = MODEL

@@ -15,6 +15,7 @@ from safecf.data.matrices.interactions import Interactions
 from safecf.errors import shown
 from safecf.models import Recommender
 from safecf.models.by_ids import Histories, check_named
+from safecf.models.catalogue import ExactTail, SmoothedTail
 from safecf.models.popularity import resized
 from safecf.serving.requests import (
     Answer,
@@ -131,6 +132,13 @@ class Engine:
     def name(self) -> str:
         """The class of the model."""
         return type(self.model).__name__
+
+    @property
+    def tail(self) -> float | None:
+        """The share of worst-off users that training looked after, if it did."""
+        if isinstance(self.model, SmoothedTail | ExactTail):
+            return self.model.tail
+        return None
 
     def warm(self) -> None:
         """Build what the first answers need, and raise if the model cannot give any."""

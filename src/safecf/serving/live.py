@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from safecf.errors import FileFormatError, choose
 from safecf.evaluation import Comparison, Evaluation
-from safecf.evaluation.json_records import COMPARISON, to_json
+from safecf.evaluation.json_records import COMPARISON, options_to_json, to_json
 from safecf.models import Recommender
 from safecf.models.files import located
 from safecf.serving.catalogue import Catalogue, read_facts
@@ -109,21 +109,24 @@ def load(
                 facts[item]["popularity"] = round(float(first.popularity[place]), 6)
     if settings.evaluation is not None:
         with timed("evaluation", files["evaluation"]):
-            evaluation = read_curves(files["evaluation"])
+            evaluation = read_curves(files["evaluation"], engines)
     catalogue = Catalogue(first.items.ids, first.popularity, facts)
     timed.end()
     return Loaded(engines, catalogue, evaluation, generation, time.time())
 
 
-def read_curves(path: Path) -> dict[str, Any]:
-    """Read an evaluation or a comparison; return the tail means of every model by metric."""
+def read_curves(path: Path, engines: dict[str, Engine]) -> dict[str, Any]:
+    """Read an evaluation or a comparison; return the tail means of every model by metric.
+
+    `roles` says which of them are served: the name in the evaluation, by role.
+    """
     try:
         record = json.loads(path.read_bytes())
     except ValueError as problem:
         raise FileFormatError(f"{path}: {problem}; write it with safecf compare --out") from None
     if isinstance(record, dict) and record.get("format") == COMPARISON:
         found = Comparison.from_dict(record)
-        evaluations = [found.baseline, *found.others]
+        evaluations = [*found.others, found.baseline]
     else:
         evaluations = [Evaluation.from_dict(record)]
     levels = sorted(evaluations[0].tails)
@@ -133,7 +136,25 @@ def read_curves(path: Path) -> dict[str, Any]:
     }
     users = int(evaluations[0].users.target_count.size)
     found_curves: dict[str, Any] = to_json({"levels": levels, "metrics": curves, "users": users})
-    return found_curves
+    return found_curves | {"roles": served_roles(evaluations, engines)}
+
+
+def served_roles(evaluations: Sequence[Evaluation], engines: dict[str, Engine]) -> dict[str, str]:
+    """Return the names of the served models in an evaluation, by role.
+
+    They are of the same class, and if possible with the same options. Of several, the model is the
+    first one, and the baseline the last, which is that of a comparison.
+    """
+    left, roles = list(evaluations), {}
+    for role, engine in engines.items():
+        ordered = left if role == MODEL else left[::-1]
+        same = [each for each in ordered if each.training.get("class") == engine.name]
+        options = options_to_json(engine.model.get_params())
+        exact = [each for each in same if each.training.get("params") == options]
+        for each in (exact or same)[:1]:
+            roles[role] = each.model
+            left.remove(each)
+    return roles
 
 
 class Live:

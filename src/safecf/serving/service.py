@@ -90,6 +90,7 @@ class Service:
             "models": {
                 role: {
                     "class": engine.name,
+                    "tail": engine.tail,
                     "users": len(engine.users),
                     "items": len(engine.items),
                 }

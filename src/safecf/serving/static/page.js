@@ -195,7 +195,8 @@
     byId("lists").classList.toggle("single", roles.length < 2);
     byId("lists").replaceChildren(...roles.map((role) => {
       const other = state.answers[roles.find((each) => each !== role)]?.items;
-      const said = /^(SAFER|CVaR)/.test(names()[role]) ? "looks after the worst-off users" : role === "baseline" ? "the baseline" : "";
+      const { tail } = state.about.models[role];
+      const said = tail ? `looks after the worst-off ${percent(tail)} of users` : role === "baseline" ? "the baseline" : "";
       return make("article", { class: `list ${role}${role === state.shown ? " shown" : ""}`, "aria-label": displayed(role) },
         make("header", {}, make("h3", {}, displayed(role)), make("small", {}, said)),
         make("ol", {}, ...state.answers[role].items.map((item, index) => entry(role, item, index, other))));
@@ -265,7 +266,7 @@
     } catch (error) { if (turn === state.turn) trouble(error); }
   };
 
-  window.safecf = { make, percent, byId, displayed, names };
+  window.safecf = { make, percent, byId };
   const theme = byId("theme"), dark = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
   const paint = () => { theme.textContent = isDark() ? "Light" : "Dark"; theme.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colours`); };
