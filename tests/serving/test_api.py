@@ -184,7 +184,9 @@ def test_a_bad_request_gets_a_problem_with_one_clear_line(client, name):
     assert "\n" not in reply.json["detail"]
     assert len(reply.json["detail"]) <= 501
     assert re.search(message, reply.json["detail"])
-    assert not re.search("[Ii]nput|valid (string|integer|list|dict)", reply.text)  # no words of pydantic
+    assert not re.search(
+        "[Ii]nput|valid (string|integer|list|dict)", reply.text
+    )  # no words of pydantic
 
 
 def test_a_key_that_is_missing_is_named(client):

@@ -27,9 +27,8 @@ SEEN = "document.querySelector('{}')?.checkVisibility() ?? false"
 def compared():
     """Return a comparison of the two served models."""
     found = pair()
-    return replace(
-        found, baseline=replace(found.baseline, training={"class": "IALS", "params": {}})
-    )
+    training = found.baseline.training | {"class": "IALS"}
+    return replace(found, baseline=replace(found.baseline, training=training))
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +204,10 @@ def test_a_phone_shows_one_list_at_a_time(page, served):
     assert page.evaluate(small) == 0
 
 
+def test_users_cannot_be_asked_for_without_the_data(page):
+    assert page.evaluate("document.getElementById('known').hidden")
+
+
 def test_dark_and_light(page):
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)
@@ -216,15 +219,44 @@ def test_dark_and_light(page):
     page.evaluate("localStorage.clear()")
 
 
-def test_a_token_is_asked_for_once(browser, folder):
+def give_token(browser, text):
+    browser.wait_for("document.getElementById('ask-token')?.open ?? false")
+    browser.evaluate(f"document.getElementById('token').value = '{text}'")
+    browser.evaluate("document.querySelector('#ask-token button').click()")
+
+
+def test_a_token_is_asked_for_until_it_is_right_and_then_used_everywhere(browser, folder):
+    wrong = "!document.getElementById('token-wrong').hidden"
     with running(folder / "model.safetensors", token="s3cret") as service:
         browser.send("Page.navigate", url=f"http://127.0.0.1:{service.port}/")
         browser.wait_for("document.getElementById('ask-token')?.open ?? false")
-        browser.evaluate("document.getElementById('token').value = 's3cret'")
-        browser.evaluate("document.querySelector('#ask-token button').click()")
+        assert not browser.evaluate(wrong)
+        give_token(browser, "guess")
+        browser.wait_for(f"document.getElementById('ask-token').open && {wrong}")
+        assert browser.evaluate("document.getElementById('token').value") == ""
+        give_token(browser, "s3cret")
         browser.wait_for(READY)
         assert browser.evaluate("document.querySelectorAll('#shelf button').length") == 12
         assert not browser.evaluate("document.getElementById('ask-token').open")
+        browser.evaluate("document.querySelector('footer a').click()")
+        browser.wait_for("document.body?.textContent.includes('\"openapi\"') ?? false")
+
+
+@pytest.mark.parametrize("kind", ["strings", "integers"])
+def test_a_known_user_has_picks(browser, tmp_path, kind):
+    known, matrix = named(), named().to_csr()
+    ids = known.user_ids if kind == "strings" else 2**53 + np.arange(known.num_users)
+    data = Interactions.from_csr(matrix, user_ids=ids, item_ids=known.item_ids)
+    fit_on(data).save(tmp_path / "model.safetensors")
+    with running(tmp_path / "model.safetensors", data=data) as service:
+        visit(browser, service)
+        browser.evaluate(f"document.getElementById('user').value = '{ids[9]}'")
+        browser.evaluate("document.querySelector('#known button').click()")
+        has = [f"Remove {known.item_ids[each]}" for each in matrix[9].indices]
+        browser.wait_for(f"{PICKS}.join() === '{','.join(has)}'")
+        browser.evaluate("document.getElementById('user').value = 'nobody'")
+        browser.evaluate("document.querySelector('#known button').click()")
+        browser.wait_for("document.getElementById('trouble').textContent.includes('unknown user')")
 
 
 def test_ids_beyond_what_numbers_of_the_browser_hold_are_exact(browser, tmp_path):

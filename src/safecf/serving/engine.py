@@ -50,6 +50,11 @@ class Lookup:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def kind(self) -> str:
+        """What the ids are: "integers" or "strings"."""
+        return "strings" if self.ids and isinstance(self.ids[0], str) else "integers"
+
     @staticmethod
     def listed(ids: IdArray | None, size: int) -> Sequence[Id]:
         """Return ids as integers and strings."""
@@ -73,8 +78,7 @@ class Lookup:
         first = self.ids[0]
         known = f"the model knows {len(self.ids):,}, such as {shown(first)}"
         if isinstance(first, str) != isinstance(asked[0], str):
-            kind = "strings" if isinstance(first, str) else "integers"
-            return f"{known}; its ids are {kind}, convert these"
+            return f"{known}; its ids are {self.kind}, convert these"
         return known
 
 
@@ -132,6 +136,11 @@ class Engine:
     def name(self) -> str:
         """The class of the model."""
         return type(self.model).__name__
+
+    @property
+    def kind_of_users(self) -> str | None:
+        """What the ids of users are, "integers" or "strings"; None if no histories are known."""
+        return None if self.known is None else self.users.kind
 
     @property
     def tail(self) -> float | None:
@@ -202,10 +211,18 @@ class Engine:
 
     def history(self, user: Id) -> list[tuple[Id, float]]:
         """Return what a known user has, and the confidences."""
+        found = self._known_history(user)
+        return [(self.items.ids[place], weight) for place, weight in found.items()]
+
+    def _known_history(self, user: Any) -> History:
+        """Return what a known user has; raise if the service does not know."""
         _, history = self._user(user)
         if history is None:
-            raise ValueError(f"what users have is not known to the service; {START}")
-        return [(self.items.ids[place], weight) for place, weight in history.items()]
+            raise ValueError(
+                f"what user {shown(user)} has is not known to the service; give a history, or "
+                f"{START}"
+            )
+        return history
 
     def _history(
         self, ids: Sequence[Id], weights: Sequence[float] | None
@@ -290,12 +307,9 @@ class Engine:
         """Return what the items of the history contribute to the score of one item."""
         _check_one_of(request)
         item = self.items.place(request.item, "item")
+        unknown: tuple[Id, ...] = ()
         if request.history is None:
-            history, unknown = self._user(request.user)[1], ()
-            if history is None:
-                raise ValueError(
-                    f"what the user has is not known to the service; give a history, or {START}"
-                )
+            history = self._known_history(request.user)
         else:
             history, unknown = self._history(request.history, request.weights)
         if not history:

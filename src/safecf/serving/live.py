@@ -88,7 +88,7 @@ def load(
     if settings.data is not None:
         with timed("data", "what users have"):
             data = settings.data() if callable(settings.data) else settings.data
-    engines = {}
+    engines: dict[str, Engine] = {}
     for role in (MODEL, BASELINE):
         if role in files:
             with timed(role, files[role]):

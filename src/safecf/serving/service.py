@@ -103,7 +103,7 @@ class Service:
         loaded, settings = self.live.current, self.settings
         return self.state() | {
             "titles": loaded.catalogue.has_titles,
-            "histories": loaded.engine(MODEL).known is not None,
+            "histories": loaded.engine(MODEL).kind_of_users,
             "evaluation": loaded.evaluation,
             "limits": {"history": settings.max_history, "k": settings.max_k},
         }

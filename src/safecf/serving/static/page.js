@@ -36,21 +36,33 @@
     } catch { /* no storage */ }
     return null;
   };
+  const token = () => stored(sessionStorage, "safecf-token");
   const askToken = () => new Promise((resolve) => {
     const dialog = byId("ask-token");
-    if (!dialog.open) dialog.showModal();
+    byId("token-wrong").hidden = !token();
+    if (!dialog.open) { byId("token").value = ""; dialog.showModal(); }
     dialog.addEventListener("close", () => { stored(sessionStorage, "safecf-token", byId("token").value); resolve(); }, { once: true });
   });
-  const ask = async (path, body) => {
-    const token = stored(sessionStorage, "safecf-token");
-    const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const fetched = async (path, body) => {
+    const used = token(), headers = used ? { Authorization: `Bearer ${used}` } : {};
     if (body) headers["Content-Type"] = "application/json";
     const reply = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && write(body) });
-    if (reply.status === 401) { await askToken(); return ask(path, body); }
+    if (reply.status !== 401) return reply;
+    if (used === token()) await askToken();  // else another request has got a new one meanwhile
+    return fetched(path, body);
+  };
+  const ask = async (path, body) => {
+    const reply = await fetched(path, body);
     const found = parse(await reply.text());
     if (!reply.ok) throw new Error(found.detail ?? `status ${reply.status}`);
     return found;
   };
+  // A link cannot send the token: the page fetches what it leads to.
+  document.querySelectorAll("a.own").forEach((link) => link.addEventListener("click", async (event) => {
+    if (!token()) return;
+    event.preventDefault();
+    try { location.assign(URL.createObjectURL(await (await fetched(link.getAttribute("href"))).blob())); } catch (error) { trouble(error); }
+  }));
   const trouble = (error) => {
     byId("trouble").hidden = !error;
     byId("trouble").textContent = error ? `The service did not answer: ${error.message}` : "";
@@ -150,6 +162,16 @@
       const first = many[Math.floor(Math.random() * many.length)];
       const near = (await ask("similar", { item: first.id, k: 4 })).items;
       change([first, ...near].map(({ score, ...item }) => item));
+    } catch (error) { trouble(error); }
+  });
+  // What a known user has becomes the picks.
+  byId("known").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const text = byId("user").value.trim();
+    try {
+      const user = state.about.histories === "integers" && /^-?\d+$/.test(text) ? BigInt(text) : text;
+      const { items } = await ask("history", { user });
+      change(items.slice(0, state.about.limits.history).map(({ weight, ...item }) => item));
     } catch (error) { trouble(error); }
   });
   byId("clear").addEventListener("click", () => { change([]); query.focus(); });
@@ -285,6 +307,7 @@
       const varied = (item) => { const genre = genres(item)[0]; perGenre.set(genre, (perGenre.get(genre) ?? 0) + 1); return !genre || perGenre.get(genre) <= 2; };
       const popular = (await ask(`search?k=${Math.min(100, state.about.limits.k)}`)).items.filter(varied).slice(0, 12);
       byId("shelf").replaceChildren(...popular.map((item) => make("li", {}, make("button", { type: "button", onclick: () => pick(item), "aria-label": `Pick ${title(item)}` }, cover(item), make("b", {}, bareTitle(item)), make("small", {}, about(item))))));
+      byId("known").hidden = !state.about.histories;
       if (state.about.evaluation) window.safecf.drawTail(state.about);
       await recall();
     } catch (error) { trouble(error); }
