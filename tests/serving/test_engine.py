@@ -7,7 +7,8 @@ import scipy.sparse
 from safecf.data.matrices.interactions import Interactions
 from safecf.errors import ParameterWarning
 from safecf.models import EASE, SAFER2, MultVAE
-from safecf.serving.engine import Engine, Lookup
+from safecf.serving.engine import Engine
+from safecf.serving.lookup import Lookup
 from safecf.serving.requests import Explain, Explained, Recommend, Similar, UnknownIdError
 from tests.serving.conftest import ITEMS, fit, fit_on, named
 
@@ -323,3 +324,15 @@ def test_data_of_other_items_or_without_ids_is_refused(model):
         Engine(model, other)
     with pytest.raises(TypeError, match="no item ids, while the model was trained with some"):
         Engine(model, Interactions.from_csr(named().to_csr()))
+
+
+def test_histories_take_four_bytes_per_interaction_and_are_shared(model, baseline):
+    data = named()
+    known = [Engine(each, data).known for each in (model, baseline)]
+    matrices = [each._histories.matrix for each in known]
+    assert matrices[0] is matrices[1] is data.users
+    assert known[0]._histories.columns is None
+    arrays = matrices[0].indptr, matrices[0].indices, known[0]._rows
+    assert sum(each.nbytes for each in arrays) == 4 * data.users.nnz + 12 * data.num_users + 8
+    assert matrices[0].weights is None
+    assert known[0]._new == {}

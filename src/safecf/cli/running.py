@@ -41,7 +41,16 @@ OPTIONS = {
 }
 OPTIONS |= {name: flag(name) for name in ("metric", "objective", "trials", "minutes", "study")}
 OPTIONS |= {name: flag(name) for name in ("checkpoint", "resume", "format")}
-SERVING = ("port", "max_history", "max_k", "max_body", "timeout", "watch")
+SERVING = (
+    "port",
+    "max_history",
+    "max_k",
+    "max_body",
+    "max_batch",
+    "max_waiting",
+    "timeout",
+    "watch",
+)
 OPTIONS |= {name: flag(name) for name in SERVING}
 OPTIONS |= {"pick": "--pick", "level": "--tail", "holdout_share": "--share"}
 OPTIONS |= {"min_interactions": "--min-user-interactions"}

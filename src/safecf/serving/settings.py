@@ -142,4 +142,4 @@ class Settings:
     @property
     def is_local(self) -> bool:
         """Whether only this machine reaches the service."""
-        return self.host in LOCAL
+        return self.host in LOCAL or self.host.startswith("127.")
