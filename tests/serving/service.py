@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from safecf.serving.server import make_server
 from safecf.serving.settings import Settings
 
-PATIENCE = 12.0  # seconds that a busy machine may take
+PATIENCE = 60.0  # seconds that a busy machine may take
 
 
 @dataclass

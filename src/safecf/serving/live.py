@@ -183,7 +183,8 @@ class Live:
             try:
                 self.current = load(self._settings, self.current.generation + 1, self._say)
             except Exception as problem:
-                self.problem = f"{type(problem).__name__}: {problem}"
+                reason = problem.args[0] if isinstance(problem, KeyError) else problem
+                self.problem = f"{type(problem).__name__}: {reason}"
                 self.failures += 1
                 if self._say is not None:
                     self._say(f"the old models stay: {self.problem}")
