@@ -73,17 +73,15 @@ class Protocol(HttpToolsProtocol):
         self._hears()
 
     def data_received(self, data: bytes) -> None:
-        """Start the clock for whatever comes between requests, such as empty lines."""
+        """Start the clock for the next request, and for empty lines before it."""
         if self._clock is None and (self.cycle is None or self.cycle.response_complete):
             self._start_clock()
         super().data_received(data)
 
     def on_message_begin(self) -> None:
-        """Start the clock for the next request of a connection."""
+        """Begin to count the bytes of a head."""
         super().on_message_begin()
         self._head = 0
-        if self._clock is None:
-            self._start_clock()
 
     def on_url(self, url: bytes) -> None:
         """Refuse paths without end."""
