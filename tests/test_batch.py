@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safecf import EASE, IALS, Interactions, ParameterWarning
-from safecf.batch import COMPRESSED, FORMATS, json_lines, recommend_to_file
+from safecf.batch import COMPRESSED, FORMATS, json_lines, parts_folder, recommend_to_file
 from safecf.models import answers
 
 COLUMNS = ["user", "item", "score", "rank", "popular"]
@@ -152,6 +154,32 @@ def test_known_new_and_cold_users_together(model, tmp_path):
     np.testing.assert_array_equal([score for _, _, score, *_ in found], scores.ravel())
 
 
+def test_cold_users_alone(model, tmp_path):
+    path = tmp_path / "out.parquet"
+    summary = write(model, path, users=["nobody", "no one"], N=2)
+    assert (summary.rows, summary.users, summary.cold_users) == (4, 2, 2)
+    popular = ITEMS[np.argsort(-MATRIX.getnnz(axis=0), kind="stable")[:2]].tolist()
+    assert [(user, item, flag) for user, item, _, _, flag in read(path)] == [
+        (user, item, True) for user in ("nobody", "no one") for item in popular
+    ]
+
+
+@pytest.mark.parametrize("users", [[1.0, 2.0], ["1"], [2**63], np.array([1, 2], object)])
+def test_ids_of_another_type_are_not_cold(tmp_path, users):
+    numbers = Interactions.from_csr(MATRIX, np.arange(30), ITEMS)
+    model = IALS(4, iterations=1, random_state=0).fit(numbers, show_progress=False)
+    with pytest.raises(TypeError, match="users holds ids that are no integers"):
+        write(model, tmp_path / "out.csv", numbers, users=users)
+
+
+def test_users_without_a_row_are_counted(model, tmp_path):
+    """Only the first one has all of the items to choose from."""
+    few = sp.csr_matrix(np.eye(3, 12, k=8))
+    full = Interactions.from_csr(few, USERS[:3], ITEMS)
+    summary = write(model, tmp_path / "out.csv", full, users=USERS[:3], items=ITEMS[8:9])
+    assert (summary.rows, summary.users, summary.empty_users) == (2, 3, 1)
+
+
 def test_histories_alone(model, tmp_path):
     """They say who is asked for, in another order of items; nothing else is needed."""
     order = np.arange(12)[::-1]
@@ -183,9 +211,9 @@ def test_without_ids(tmp_path):
 def test_bad_arguments_leave_no_file(model, tmp_path):
     path = tmp_path / "out.csv"
     for problem, match, options in [
-        (KeyError, "unknown user .*x.*: 30 are known", {"users": ["x", "y"]}),
-        (KeyError, "unknown user 3", {"users": [3]}),
-        (KeyError, "unknown item 8", {"filter_items": [8]}),
+        (KeyError, "unknown item 8", {"items": [8]}),
+        (KeyError, "unknown item 'x'", {"filter_items": ["x"]}),
+        (TypeError, "users holds ids that are no strings", {"users": [3]}),
         (TypeError, "users holds ids that are no strings", {"users": [USERS[0], 3]}),
         (TypeError, "users holds ids that are no strings", {"users": [USERS[0], None]}),
         (TypeError, "users holds ids that are no strings", {"users": [USERS[0], chr(0xD800)]}),
@@ -201,7 +229,7 @@ def test_bad_arguments_leave_no_file(model, tmp_path):
     few = Interactions.from_csr(MATRIX[:3], USERS[:3], ITEMS)
     with pytest.raises(KeyError, match=r"unknown user \(in user_items\)"):
         write(model, path, few)
-    with pytest.raises(ValueError, match=r"the suffix says no format; known are \.parquet, \.csv"):
+    with pytest.raises(ValueError, match=r"the suffix says no format; end it in \.csv\.gz, "):
         write(model, tmp_path / "out.xlsx")
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere; create it first"):
         write(model, tmp_path / "nowhere" / "out.csv")
@@ -242,3 +270,99 @@ def test_json_lines_are_json(texts, numbers):
             assert np.float32(row["score"]) == np.float32(number)
         else:
             assert row["score"] is None
+
+
+@pytest.mark.parametrize("suffix", [*FORMATS, *COMPRESSED])
+def test_a_break_leaves_parts_to_go_on_from(model, tmp_path, monkeypatch, suffix):
+    """The same bytes as without a break; finished parts are not computed again."""
+    path, own, sizes = tmp_path / f"out{suffix}", type(model).recommend_flagged, []
+    write(model, tmp_path / f"whole{suffix}", N=3)
+
+    def recommend_flagged(self, userid, *rest, **options):
+        sizes.append(len(userid))
+        if len(sizes) == 4:
+            raise KeyboardInterrupt("halfway")
+        return own(self, userid, *rest, **options)
+
+    monkeypatch.setattr(type(model), "recommend_flagged", recommend_flagged)
+    with pytest.raises(KeyboardInterrupt, match="halfway"):
+        write(model, path, N=3, resume=True)
+    assert not path.exists()
+    assert parts_folder(path).is_dir()
+    summary = write(model, path, N=3, resume=True)
+    assert sizes == [7, 7, 7, 7, 7, 2]
+    assert path.read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
+    assert (summary.users, summary.cold_users) == (30, 1)
+    assert not parts_folder(path).exists()
+
+
+@pytest.mark.parametrize("other", ["model", "data", "N", "filter_items", "users", "seen"])
+def test_parts_of_another_question_are_not_used(model, tmp_path, monkeypatch, other):
+    path, own = tmp_path / "out.csv", answers.Answers.part
+
+    def part(self, start, stop):
+        if start:
+            raise KeyboardInterrupt("halfway")
+        return own(self, start, stop)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(answers.Answers, "part", part)
+        with pytest.raises(KeyboardInterrupt, match="halfway"):
+            write(model, path, N=3, resume=True)
+    data, options = DATA, {"N": 3}
+    if other == "model":
+        model = IALS(4, iterations=3, random_state=1).fit(DATA, show_progress=False)
+    elif other == "data":
+        data = Interactions.from_csr(MATRIX[::-1], USERS, ITEMS)
+    else:
+        options |= {
+            "N": {"N": 4},
+            "filter_items": {"filter_items": ITEMS[:2]},
+            "users": {"users": USERS[::-1]},
+            "seen": {"filter_already_liked_items": False},
+        }[other]
+    write(model, path, data, **options, resume=True)
+    write(model, tmp_path / "whole.csv", data, **options)
+    assert path.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+KILLED = """
+import os, sys
+from safecf import Interactions, load
+from safecf.batch import recommend_to_file
+from safecf.models import answers
+
+answers.ROWS, stop_at, own = 7, int(sys.argv[3]), answers.Answers.part
+
+def part(self, start, stop):
+    if start == stop_at:
+        os.kill(os.getpid(), 9)
+    return own(self, start, stop)
+
+answers.Answers.part = part
+data = Interactions.from_parquet(sys.argv[1] + "/data.parquet")
+model = load(sys.argv[1] + "/model.safetensors")
+recommend_to_file(model, sys.argv[2], data, resume=True, show_progress=False)
+"""
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv.gz"])
+def test_a_killed_process_leaves_parts_to_go_on_from(tmp_path, suffix):
+    rows, columns = MATRIX.nonzero()
+    table = pa.table({"user": [USERS[row] for row in rows], "item": ITEMS[columns]})
+    pa.parquet.write_table(table, tmp_path / "data.parquet")
+    data = Interactions.from_parquet(tmp_path / "data.parquet")
+    model = IALS(4, iterations=1, random_state=0).fit(data, show_progress=False)
+    model.save(tmp_path / "model.safetensors")
+    write(model, tmp_path / f"whole{suffix}", data)
+    path = tmp_path / f"out{suffix}"
+    codes = []
+    for stop_at in (14, 21, -1):
+        command = [sys.executable, "-c", KILLED, str(tmp_path), str(path), str(stop_at)]
+        codes.append(subprocess.run(command, check=False).returncode)
+        assert path.exists() == (stop_at == -1)
+    assert codes == [-9, -9, 0]
+    assert path.read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == sorted(
+        ["data.parquet", "model.safetensors", path.name, f"whole{suffix}"]
+    )

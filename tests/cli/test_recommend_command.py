@@ -103,12 +103,14 @@ def test_blocked_and_allowed_items(run, clicks, model):
     common = ("recommend", "m.safetensors", clicks, *COLUMNS, "--users", "3", "--json")
     first = [row["item"] for row in json.loads(run(*common)[1])]
     pyarrow.parquet.write_table(pa.table({"page": first[:5]}), "blocked.parquet")
-    code, out, err = run(*common, "--block", "blocked.parquet", "--block", "nothing")
+    code, out, err = run(*common, "--filter-items", "blocked.parquet", "--filter-items", "nothing")
     assert code == 0
-    assert "--block: 1 of 6 ids are unknown to the model and left out, such as 'nothing'" in err
+    assert (
+        "--filter-items: 1 of 6 ids are unknown to the model and left out, such as 'nothing'" in err
+    )
     assert not {row["item"] for row in json.loads(out)} & {*first[:5]}
     Path("allowed.csv").write_text("page\n" + "".join(f"{item}\n" for item in first[:5]))
-    code, out, err = run(*common, "--allow", "allowed.csv")
+    code, out, err = run(*common, "--items", "allowed.csv")
     assert (code, err) == (0, "")
     assert [row["item"] for row in json.loads(out)] == first[:5]
 
@@ -164,20 +166,20 @@ def test_similar_items_and_users(run, model):
         (["m.safetensors"], "all users are too many to show; give some by --users, or a file"),
         (["m.safetensors", "--users", "3"], "what the users have already is not given; add the"),
         (["m.safetensors", "--users", "x", "--seen"], "--users 'x' is no file, and no id either"),
-        (["m.safetensors", "--users", "99999", "--seen"], "unknown user 99999"),
-        (["m.safetensors", "{data}", "-o", "r.txt"], "--out r.txt says no format; end it in .parq"),
+        (["m.safetensors", "--users", "3", "--resume"], "--resume is for a file; name it by -o"),
+        (["m.safetensors", "{data}", "-o", "r.txt"], "r.txt: the suffix says no format; end it in"),
         (["m.safetensors", "{data}", "-o", "{data}"], "is an input of this command"),
         (["no.safetensors", "{data}", "-o", "r.csv"], "no.safetensors"),
         (["{data}", "{data}", "-o", "r.csv"], "clicks.parquet: it is damaged, or no safetensors"),
-        (["m.safetensors", "{data}", "-o", "r.csv", "-n", "0"], "--number 0 has to be at least 1"),
+        (["m.safetensors", "{data}", "-o", "r.csv", "-n", "0"], "--N 0 has to be at least 1"),
         (["m.safetensors", "no.csv", "-o", "r.csv"], "no.csv: there is no such file"),
         (
-            ["m.safetensors", "{data}", "--users", "3", "--block", "a", "--allow", "b"],
-            "--block and --allow exclude each other",
+            ["m.safetensors", "{data}", "--users", "3", "--filter-items", "a", "--items", "b"],
+            "--filter-items and --items exclude each other",
         ),
         (
-            ["m.safetensors", "{data}", "--users", "3", "--block", "nothing"],
-            "unknown id of --block 'nothing'",
+            ["m.safetensors", "{data}", "--users", "3", "--items", "nothing"],
+            "unknown item 'nothing'",
         ),
         (["m.safetensors", "--histories", "no.csv"], "no.csv: there is no such file"),
         (["m.safetensors", "--histories", "m.safetensors"], "is a model, not data"),
@@ -199,9 +201,9 @@ def test_bad_input_is_one_line(run, clicks, model, tmp_path, arguments, message)
     [
         (["m.safetensors"], "missing argument"),
         (["m.safetensors", "nothing"], "unknown item 'nothing': 80 are known, the first is"),
-        (["m.safetensors", "x", "--users"], "no id either: the model's ids are integers"),
-        (["m.safetensors", "page 1", "-n", "0"], "--number 0 has to be at least 1"),
-        (["m.safetensors", "page 1", "-o", "m.safetensors"], "says no format"),
+        (["m.safetensors", "x", "--users"], "no id either: known ids are integers"),
+        (["m.safetensors", "page 1", "-n", "0"], "--N 0 has to be at least 1"),
+        (["m.safetensors", "page 1", "-o", "m.safetensors"], "the suffix says no format"),
     ],
 )
 def test_bad_input_of_similar_is_one_line(run, model, arguments, message):
@@ -214,11 +216,11 @@ def test_bad_input_of_similar_is_one_line(run, model, arguments, message):
 def test_lists_of_ids(tmp_path, model):
     Path("empty.txt").write_text("\n\n")
     options = DataOptions([], item="page")
-    with pytest.raises(ValueError, match="--block: there are no ids; give ids, or files"):
-        read_ids("--block", ["empty.txt"], "item", options, model.item_ids)
+    with pytest.raises(ValueError, match="--filter-items: there are no ids; give ids, or files"):
+        read_ids("--filter-items", ["empty.txt"], "item", options, model.item_ids)
     Path("latin.txt").write_bytes(b"\xe9t\xe9\n")
     with pytest.raises(ValueError, match=r"latin.txt: it is not written in UTF-8 \(byte 0\)"):
-        read_ids("--block", ["latin.txt"], "item", options, model.item_ids)
+        read_ids("--filter-items", ["latin.txt"], "item", options, model.item_ids)
     Path("numbers.txt").write_text("7\r\n 8\n7")
     assert read_ids("--users", ["numbers.txt"], "user", options, model.user_ids).tolist() == [7, 8]
     assert read_ids("--users", ["5"], "user", options, None).tolist() == [5]

@@ -91,7 +91,7 @@ def test_from_a_file_to_a_service(run, loans):
     assert model.recommend_frame(["reader-007"], 5, user_items=data).to_pylist() == mine
 
     similar = json.loads(done("similar", "model.safetensors", found[0]["item"], "-n", 3, "--json"))
-    assert similar[0]["similar"] == found[0]["item"]
+    assert similar == model.similar_items_frame(found[0]["item"], 3).to_pylist()
 
     history = data.item_ids[data.to_csr()[data.user_ids == "reader-007"].indices].tolist()
     with separate("model.safetensors") as service:

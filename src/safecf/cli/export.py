@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from safecf.cli.asking import ModelFile
 from safecf.cli.command_options import Json
 from safecf.cli.completion import one_of
-from safecf.cli.recommend import ModelFile
 
 EXPORTS = ("usearch", "faiss", "npz")
 
