@@ -80,6 +80,8 @@ def test_no_command_shows_the_help(run):
         ("safecf evaluate demo --metric rec", ["recall@20"]),
         ("safecf evaluate demo --split t", ["temporal"]),
         ("safecf similar mi", ["mine.safetensors"]),
+        ("safecf expl", ["explain"]),
+        ("safecf explain mi", ["mine.safetensors"]),
         ("safecf export mine.safetensors --format u", ["usearch"]),
         ("safecf data split folder", ["folder/"]),
     ],
@@ -98,7 +100,7 @@ def test_shells_complete_names_and_files(run, monkeypatch, tmp_path, typed, offe
 
 
 DATA_COMMANDS = (
-    *(["fit"], ["evaluate"], ["compare"], ["tune"], ["recommend"]),
+    *(["fit"], ["evaluate"], ["compare"], ["tune"], ["recommend"], ["explain"]),
     *(["data", "summary"], ["data", "split"]),
 )
 

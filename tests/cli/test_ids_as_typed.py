@@ -103,7 +103,7 @@ def test_what_is_no_integer_is_told(run, numbers, text):
     code, out, err = run("recommend", "m", "--seen", "--users", text, "--users", "3")
     assert (code, out) == (2, "")
     assert err.startswith("safecf: --users ")
-    assert "is no file, and no id either: known ids are integers, such as 0\n" in err
+    assert "is no file, and no id: known ids are integers, such as 0\n" in err
 
 
 def test_a_list_says_which_column_it_lacks(run, numbers):

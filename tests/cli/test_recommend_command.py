@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -99,6 +100,53 @@ def test_unknown_users_get_popular_items(run, clicks, model):
     assert "3 (popular)" not in out
 
 
+def test_only_unknown_users_get_popular_items_too(run, clicks, model):
+    for given in ((clicks, *COLUMNS), ("--seen",)):
+        code, out, err = run("recommend", "m.safetensors", *given, "--users", "9999", "--json")
+        assert (code, err) == (0, "")
+        assert [(row["user"], row["popular"]) for row in json.loads(out)] == [(9999, True)] * 10
+
+
+def test_users_for_whom_nothing_is_left_are_counted(run, clicks, model, data):
+    item = next(each for each in data.item_ids if 0 < _owners(data, each).size < data.num_users)
+    has, lacks = _owners(data, item)[0], np.setdiff1d(data.user_ids, _owners(data, item))[0]
+    common = ("recommend", "m.safetensors", clicks, *COLUMNS, "--items", item)
+    given = (*common, "--users", has, "--users", lacks)
+    code, out, err = run(*given)
+    assert (code, err) == (0, "")
+    assert "no item is left for 1 of 2 users" in out
+    code, out, err = run(*given, "-o", "r.csv", "-q")
+    assert "1 users have no row, as no item is left for them" in out
+    code, out, err = run(*given, "-o", "r.csv", "-q", "--json")
+    assert json.loads(out)["empty_users"] == 1
+
+
+def _owners(data, item):
+    column = int(np.flatnonzero(data.item_ids == item)[0])
+    return data.user_ids[data.to_csr()[:, column].nonzero()[0]]
+
+
+def test_an_interrupted_command_goes_on(run, clicks, model, data, monkeypatch):
+    monkeypatch.setattr("safecf.models.answers.ROWS", 100)
+    own, started = IALS.recommend_flagged, []
+
+    def interrupted(self, userid, *rest, **options):
+        started.append(len(userid))
+        if len(started) == 2:
+            raise KeyboardInterrupt
+        return own(self, userid, *rest, **options)
+
+    monkeypatch.setattr(IALS, "recommend_flagged", interrupted)
+    given = ("recommend", "m.safetensors", clicks, *COLUMNS, "-q", "-o", "r.parquet", "--resume")
+    code, out, err = run(*given)
+    assert (code, out) == (130, "")
+    assert err == "safecf: interrupted; to go on, start the same command again\n"
+    assert run(*given)[0] == 0
+    assert started == [100, 100, 100, 100]  # the second one twice
+    assert answers("r.parquet") == model.recommend_frame(user_items=data).to_pylist()
+    assert not list(Path().glob(".r.parquet*"))
+
+
 def test_blocked_and_allowed_items(run, clicks, model):
     common = ("recommend", "m.safetensors", clicks, *COLUMNS, "--users", "3", "--json")
     first = [row["item"] for row in json.loads(run(*common)[1])]
@@ -143,6 +191,55 @@ def test_models_that_store_no_users_need_the_data(run, data):
     assert (code, out, err.count("\n")) == (2, "", 1)
 
 
+def test_what_is_asked_for_is_not_similar_to_itself(run, model):
+    for ids, flags in ((model.item_ids, ()), (model.user_ids, ("--users",))):
+        given = ("similar", "m.safetensors", ids[0], "-n", "1", *flags, "--json")
+        code, out, err = run(*given)
+        assert (code, err) == (0, "")
+        (row,) = json.loads(out)
+        assert row["similar"] != ids[0]
+        assert row["rank"] == 1
+
+
+def test_explanations(run, clicks, model, data):
+    user, item = 3, "page 1"
+    given = ("explain", "m.safetensors", clicks, *COLUMNS, user, item, "-n", "4")
+    expected = model.explain_frame(user, item, 4, user_items=data)
+    code, out, err = run(*given, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == expected.to_pylist()
+    code, out, err = run(*given)
+    assert (code, err) == (0, "")
+    for row in expected.to_pylist():
+        assert any(
+            row["item"] in line and f"{row['contribution']:.4f}" in line
+            for line in out.splitlines()
+        )
+    code, out, err = run(*given, "-o", "new/why.parquet")
+    assert (code, out, err) == (0, "written: new/why.parquet\n", "")
+    assert answers("new/why.parquet") == expected.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{data}", "3"], "missing argument"),
+        (["{data}", "x", "page 1"], "the user 'x' is no id: known ids are"),
+        (["{data}", "9999", "page 1"], "unknown user (in the data) 9999: 300 are known"),
+        (["{data}", "3", "nothing"], "unknown item 'nothing': 80 are known"),
+        (["no.csv", "3", "page 1"], "no.csv: there is no such file"),
+        (["{data}", "3", "page 1", "-n", "0"], "--N 0 has to be at least 1; try --N 10"),
+        (["{data}", "3", "page 1", "-o", "{data}"], "is an input of this command"),
+    ],
+)
+def test_bad_input_of_explain_is_one_line(run, clicks, model, arguments, message):
+    given = [each.format(data=clicks) for each in arguments]
+    code, out, err = run("explain", "m.safetensors", *given, *COLUMNS)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
+
+
 def test_similar_items_and_users(run, model):
     items = [str(each) for each in model.item_ids[:2]]
     code, out, err = run("similar", "m.safetensors", *items, "-n", "3", "--json")
@@ -165,7 +262,7 @@ def test_similar_items_and_users(run, model):
     [
         (["m.safetensors"], "all users are too many to show; give some by --users, or a file"),
         (["m.safetensors", "--users", "3"], "what the users have already is not given; add the"),
-        (["m.safetensors", "--users", "x", "--seen"], "--users 'x' is no file, and no id either"),
+        (["m.safetensors", "--users", "x", "--seen"], "--users 'x' is no file, and no id"),
         (["m.safetensors", "--users", "3", "--resume"], "--resume is for a file; name it by -o"),
         (["m.safetensors", "{data}", "-o", "r.txt"], "r.txt: the suffix says no format; end it in"),
         (["m.safetensors", "{data}", "-o", "{data}"], "is an input of this command"),
@@ -173,6 +270,11 @@ def test_similar_items_and_users(run, model):
         (["{data}", "{data}", "-o", "r.csv"], "clicks.parquet: it is damaged, or no safetensors"),
         (["m.safetensors", "{data}", "-o", "r.csv", "-n", "0"], "--N 0 has to be at least 1"),
         (["m.safetensors", "no.csv", "-o", "r.csv"], "no.csv: there is no such file"),
+        (["m.safetensors", "--seen", "--users", "no.txt"], "--users no.txt: there is no such file"),
+        (
+            ["m.safetensors", "{data}", "--users", "3", "--filter-items", "no.csv"],
+            "--filter-items no.csv: there is no such file",
+        ),
         (
             ["m.safetensors", "{data}", "--users", "3", "--filter-items", "a", "--items", "b"],
             "--filter-items and --items exclude each other",
@@ -182,6 +284,11 @@ def test_similar_items_and_users(run, model):
             "unknown item 'nothing'",
         ),
         (["m.safetensors", "--histories", "no.csv"], "no.csv: there is no such file"),
+        (
+            ["m.safetensors", "--histories", "{data}", "--users", "9999"],
+            "user 9999 of --users is not in --histories; add the data with what the others have, "
+            "or --seen",
+        ),
         (["m.safetensors", "--histories", "m.safetensors"], "is a model, not data"),
     ],
 )
@@ -201,7 +308,7 @@ def test_bad_input_is_one_line(run, clicks, model, tmp_path, arguments, message)
     [
         (["m.safetensors"], "missing argument"),
         (["m.safetensors", "nothing"], "unknown item 'nothing': 80 are known, the first is"),
-        (["m.safetensors", "x", "--users"], "no id either: known ids are integers"),
+        (["m.safetensors", "x", "--users"], "no id: known ids are integers"),
         (["m.safetensors", "page 1", "-n", "0"], "--N 0 has to be at least 1"),
         (["m.safetensors", "page 1", "-o", "m.safetensors"], "the suffix says no format"),
     ],

@@ -13,12 +13,13 @@ from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.reading.columns import read_columns
 from safecf.data.reading.layout import Column, ColumnError, Layout
-from safecf.data.reading.paths import PARQUET, open_file, strip_compression
+from safecf.data.reading.paths import COMPRESSED, PARQUET, open_file, strip_compression
 from safecf.data.reading.sources import file_source
 from safecf.errors import shown
 from safecf.models import Recommender
 
 TABLES = (*PARQUET, ".csv", ".tsv", ".dat")
+LISTS = (*TABLES, ".txt", *COMPRESSED)
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,19 @@ def read_ids(
     found: list[Any] = []
     for text in given:
         path = Path(text)
-        found += _read_file(option, path, column, data) if path.is_file() else [text]
+        if path.is_file():
+            found += _read_file(option, path, column, data)
+        elif path.name.lower().endswith(LISTS) and not (_are_strings(known) and text in known):
+            raise FileNotFoundError(f"{option} {text}: there is no such file; check the path")
+        else:
+            found.append(text)
     if not found:
         raise ValueError(f"{option}: there are no ids; give ids, or files with ids")
-    ids = dict.fromkeys(typed_id(option, each, known) for each in found)
+    ids = dict.fromkeys(typed_id(option, each, known, "no file, and no id") for each in found)
     return np.array(list(ids), dtype=object if _are_strings(known) else np.int64)
 
 
-def typed_id(option: str, value: Any, known: IdArray | None) -> str | int:
+def typed_id(option: str, value: Any, known: IdArray | None, otherwise: str = "no id") -> str | int:
     """Return an id in the type of the known ones; raise if that is not possible.
 
     >>> typed_id("--users", "007", np.array(["ann"], dtype=object))
@@ -64,8 +70,7 @@ def typed_id(option: str, value: Any, known: IdArray | None) -> str | int:
     if number is None:
         example = 0 if known is None else known[:1].tolist()[0]
         raise KeyError(
-            f"{option} {shown(value)} is no file, and no id either: known ids are integers, such "
-            f"as {example}"
+            f"{option} {shown(value)} is {otherwise}: known ids are integers, such as {example}"
         )
     return number
 

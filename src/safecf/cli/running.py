@@ -139,7 +139,7 @@ def options_of(command: Callable[..., None]) -> dict[str, str]:
     >>> options_of(fit)["min_rating"], options_of(fit)["level"]
     ('--min-rating', '--tail')
     """
-    found = {}
+    found: dict[str, str] = {}
     for each in inspect.signature(command).parameters.values():
         if any(isinstance(part, ArgumentInfo) for part in get_args(each.annotation)):
             found |= {"user_items": "the data"} if each.name == "data" else {}

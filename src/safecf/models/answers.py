@@ -76,7 +76,11 @@ class Answers:
         for at, buffer in enumerate(self.users.buffers()):
             arrays[f"users {at}"] = np.frombuffer(buffer or b"", np.uint8)
         for at, source in enumerate(self.sources):
-            given = {"members": source.members, "numbers": source.numbers, "rows": source.rows}
+            given: dict[str, NDArray[Any] | None] = {
+                "members": source.members,
+                "numbers": source.numbers,
+                "rows": source.rows,
+            }
             if source.histories is not None:
                 matrix, columns = source.histories.matrix, source.histories.columns
                 given |= {"indptr": matrix.indptr, "indices": matrix.indices, "columns": columns}
