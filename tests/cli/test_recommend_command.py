@@ -175,11 +175,10 @@ def test_histories_are_folded_in(run, clicks, model):
 
 
 def test_seen_items_may_be_wanted(run, clicks, model, data):
-    common = ("recommend", "m.safetensors", "--users", "3", "--seen", "--json")
-    code, out, err = run(*common)
-    assert (code, err) == (0, "")
-    expected = model.recommend_frame([3], filter_already_liked_items=False)
-    assert json.loads(out) == expected.to_pylist()
+    expected = model.recommend_frame([3], filter_already_liked_items=False).to_pylist()
+    for flag in ("--seen", "--no-filter-already-liked-items"):
+        code, out, err = run("recommend", "m.safetensors", "--users", "3", flag, "--json")
+        assert (code, err, json.loads(out)) == (0, "", expected)
 
 
 def test_models_that_store_no_users_need_the_data(run, data):
@@ -281,7 +280,7 @@ def test_similar_items_and_users(run, model):
         ),
         (
             ["m.safetensors", "{data}", "--users", "3", "--items", "nothing"],
-            "unknown item 'nothing'",
+            "--items: unknown item 'nothing'",
         ),
         (["m.safetensors", "--histories", "no.csv"], "no.csv: there is no such file"),
         (

@@ -53,14 +53,16 @@ class RecommendOptions:
             "from it, also if they are new to the model; may be repeated."
         ),
     ] = None
-    filter_already_liked_items: Annotated[
+    # the name in Python, too long to be shown beside the others
+    filter_already_liked_items: Annotated[bool, typer.Option(hidden=True)] = True
+    seen: Annotated[
         bool,
         typer.Option(
-            "--filter-already-liked-items/--no-filter-already-liked-items",
-            " /--seen",
-            help="Whether to leave out what a user has already; --seen recommends that, too.",
+            "--seen",
+            help="Also recommend what a user has already; the same as "
+            "--no-filter-already-liked-items.",
         ),
-    ] = True
+    ] = False
     recalculate_user: Annotated[
         bool,
         typer.Option(
@@ -77,6 +79,11 @@ class RecommendOptions:
     ] = False
     quiet: Quiet = False
     json: Json = False
+
+    @property
+    def leave_out_seen(self) -> bool:
+        """Whether what users have already is not recommended."""
+        return self.filter_already_liked_items and not self.seen
 
     def __post_init__(self) -> None:
         check_integer("N", self.N, 1, default=10)
@@ -113,7 +120,7 @@ def recommend(options: RecommendOptions, data: KnownData) -> None:
     files = [str(options.model), *lists, *(options.histories or [])]
     check_targets([("--out", out)], input_files(data, files))
     without = not data.data and not options.histories
-    if without and (options.recalculate_user or options.filter_already_liked_items):
+    if without and (options.recalculate_user or options.leave_out_seen):
         raise ValueError(
             "what the users have already is not given; add the data, as in safecf recommend "
             f"{shlex.quote(str(options.model))} clicks.parquet, or --seen to recommend that, too"
@@ -130,7 +137,7 @@ def recommend(options: RecommendOptions, data: KnownData) -> None:
     given: dict[str, Any] = {
         **chosen,
         "N": options.N,
-        "filter_already_liked_items": options.filter_already_liked_items,
+        "filter_already_liked_items": options.leave_out_seen,
         "recalculate_user": options.recalculate_user,
         "histories": histories,
     }
@@ -180,7 +187,7 @@ def _check_given(
     from safecf.errors import shown  # noqa: PLC0415
 
     others = users[Index(histories.user_ids, histories.num_users).find(users) < 0]
-    if others.size and (options.filter_already_liked_items or model.needs_histories):
+    if others.size and (options.leave_out_seen or model.needs_histories):
         hint = "" if model.needs_histories else ", or --seen to recommend what they have, too"
         raise ValueError(
             f"user {shown(others.tolist()[0])} of --users is not in --histories; add the data with "

@@ -77,7 +77,10 @@ class Names:
         if unknown.size and (
             (unknown.size == ids.size and not or_none) or not self.is_of_type(ids)
         ):
-            self.rows(ids)  # raises
+            try:
+                self.rows(ids)
+            except KeyError as problem:
+                raise KeyError(f"{name}: {problem.args[0]}") from None
         if unknown.size:
             warn(
                 f"{name}: {unknown.size:,} of {ids.size:,} ids are unknown to the model and left "
