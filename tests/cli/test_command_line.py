@@ -138,7 +138,9 @@ def test_all_commands_read_data_with_the_same_options(run):
         (fit, "pass checkpoint=, or resume=FILE", "pass --checkpoint, or --resume FILE"),
         (fit, "the item is a weight of the data", "the item is a weight of the data"),
         (recommend, "N=0 has to be at least 1; try N=10", "--N 0 has to be at least 1; try --N 10"),
-        (recommend, "filter_items: 2 ids", "--filter-items: 2 ids"),
+        (recommend, "2 ids in filter_items are", "2 ids in --filter-items are"),
+        (recommend, "unknown item (in items) 7", "unknown item (in --items) 7"),
+        (recommend, "items: the folder has no file", "items: the folder has no file"),
         (recommend, "unknown user (in user_items) 7", "unknown user (in the data) 7"),
         (
             recommend,

@@ -1,4 +1,4 @@
-"""`safecf recommend` and `safecf similar`, as they are typed."""
+"""`safecf recommend`, as it is typed."""
 
 import json
 from pathlib import Path
@@ -10,29 +10,11 @@ import pyarrow.parquet
 import pytest
 
 import safecf
-from safecf import EASE, IALS, datasets
+from safecf import EASE, IALS
 from safecf.cli.command_options import DataOptions
 from safecf.cli.id_lists import read_ids
 
 COLUMNS = ("--user", "visitor", "--item", "page")
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def data(clicks):
-    return datasets.read(clicks, user="visitor", item="page").interactions()
-
-
-@pytest.fixture
-def model(data):
-    """Return a model, saved as m.safetensors."""
-    trained = IALS(4, iterations=3, random_state=0).fit(data, show_progress=False)
-    trained.save("m.safetensors")
-    return trained
 
 
 def answers(path):
@@ -154,7 +136,8 @@ def test_blocked_and_allowed_items(run, clicks, model):
     code, out, err = run(*common, "--filter-items", "blocked.parquet", "--filter-items", "nothing")
     assert code == 0
     assert (
-        "--filter-items: 1 of 6 ids are unknown to the model and left out, such as 'nothing'" in err
+        "1 of 6 ids in --filter-items are unknown to the model and left out, such as 'nothing'"
+        in err
     )
     assert not {row["item"] for row in json.loads(out)} & {*first[:5]}
     Path("allowed.csv").write_text("page\n" + "".join(f"{item}\n" for item in first[:5]))
@@ -181,79 +164,14 @@ def test_seen_items_may_be_wanted(run, clicks, model, data):
         assert (code, err, json.loads(out)) == (0, "", expected)
 
 
-def test_models_that_store_no_users_need_the_data(run, data):
+def test_models_that_store_no_users_need_the_data(run, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     EASE().fit(data, show_progress=False).save("ease.safetensors")
     code, out, err = run("recommend", "ease.safetensors", "--users", "3", "--seen")
     assert (code, out) == (2, "")
     assert err == "safecf: EASE computes users from what they have; add the data, or --histories\n"
     code, out, err = run("similar", "ease.safetensors", "3", "--users")
     assert (code, out, err.count("\n")) == (2, "", 1)
-
-
-def test_what_is_asked_for_is_not_similar_to_itself(run, model):
-    for ids, flags in ((model.item_ids, ()), (model.user_ids, ("--users",))):
-        given = ("similar", "m.safetensors", ids[0], "-n", "1", *flags, "--json")
-        code, out, err = run(*given)
-        assert (code, err) == (0, "")
-        (row,) = json.loads(out)
-        assert row["similar"] != ids[0]
-        assert row["rank"] == 1
-
-
-def test_explanations(run, clicks, model, data):
-    user, item = 3, "page 1"
-    given = ("explain", "m.safetensors", clicks, *COLUMNS, user, item, "-n", "4")
-    expected = model.explain_frame(user, item, 4, user_items=data)
-    code, out, err = run(*given, "--json")
-    assert (code, err) == (0, "")
-    assert json.loads(out) == expected.to_pylist()
-    code, out, err = run(*given)
-    assert (code, err) == (0, "")
-    for row in expected.to_pylist():
-        assert any(
-            row["item"] in line and f"{row['contribution']:.4f}" in line
-            for line in out.splitlines()
-        )
-    code, out, err = run(*given, "-o", "new/why.parquet")
-    assert (code, out, err) == (0, "written: new/why.parquet\n", "")
-    assert answers("new/why.parquet") == expected.to_pylist()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["{data}", "3"], "missing argument"),
-        (["{data}", "x", "page 1"], "the user 'x' is no id: known ids are"),
-        (["{data}", "9999", "page 1"], "unknown user (in the data) 9999: 300 are known"),
-        (["{data}", "3", "nothing"], "unknown item 'nothing': 80 are known"),
-        (["no.csv", "3", "page 1"], "no.csv: there is no such file"),
-        (["{data}", "3", "page 1", "-n", "0"], "--N 0 has to be at least 1; try --N 10"),
-        (["{data}", "3", "page 1", "-o", "{data}"], "is an input of this command"),
-    ],
-)
-def test_bad_input_of_explain_is_one_line(run, clicks, model, arguments, message):
-    given = [each.format(data=clicks) for each in arguments]
-    code, out, err = run("explain", "m.safetensors", *given, *COLUMNS)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert message in err
-
-
-def test_similar_items_and_users(run, model):
-    items = [str(each) for each in model.item_ids[:2]]
-    code, out, err = run("similar", "m.safetensors", *items, "-n", "3", "--json")
-    assert (code, err) == (0, "")
-    assert json.loads(out) == model.similar_items_frame(items, 3).to_pylist()
-    code, out, err = run("similar", "m.safetensors", *items, "-n", "3")
-    assert (code, err) == (0, "")
-    assert all(f"│ {item} " in out for item in items)
-    code, out, _ = run("similar", "m.safetensors", "7", "--users", "-o", "new/s.jsonl.gz")
-    assert (code, "written: new/s.jsonl.gz" in out) == (0, True)
-    with pa.input_stream("new/s.jsonl.gz", compression="detect") as file:
-        found = [json.loads(line) for line in file.read().splitlines()]
-    assert [row["similar"] for row in found] == (
-        model.similar_users_frame([7]).column("similar").to_pylist()
-    )
 
 
 @pytest.mark.parametrize(
@@ -280,7 +198,7 @@ def test_similar_items_and_users(run, model):
         ),
         (
             ["m.safetensors", "{data}", "--users", "3", "--items", "nothing"],
-            "--items: unknown item 'nothing'",
+            "unknown item (in --items) 'nothing'",
         ),
         (["m.safetensors", "--histories", "no.csv"], "no.csv: there is no such file"),
         (
@@ -300,23 +218,6 @@ def test_bad_input_is_one_line(run, clicks, model, tmp_path, arguments, message)
     assert err.count("\n") == 1
     assert message in err
     assert sorted(tmp_path.iterdir()) == before
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["m.safetensors"], "missing argument"),
-        (["m.safetensors", "nothing"], "unknown item 'nothing': 80 are known, the first is"),
-        (["m.safetensors", "x", "--users"], "no id: known ids are integers"),
-        (["m.safetensors", "page 1", "-n", "0"], "--N 0 has to be at least 1"),
-        (["m.safetensors", "page 1", "-o", "m.safetensors"], "the suffix says no format"),
-    ],
-)
-def test_bad_input_of_similar_is_one_line(run, model, arguments, message):
-    code, out, err = run("similar", *arguments)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert message in err
 
 
 def test_lists_of_ids(tmp_path, model):

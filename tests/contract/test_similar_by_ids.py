@@ -56,7 +56,7 @@ def test_unknown_ids_are_named(named, side):
     frame = frame_of(named, side)
     with pytest.raises(KeyError, match=f"unknown {side[:-1]} 'nobody'"):
         frame("nobody")
-    with pytest.raises(KeyError, match=f"unknown {side[:-1]} 'nobody'"):
+    with pytest.raises(KeyError, match=rf"unknown {side[:-1]} \(in among\) 'nobody'"):
         frame(among=["nobody"])
 
 

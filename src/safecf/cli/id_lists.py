@@ -48,7 +48,7 @@ def read_ids(
         path = Path(text)
         if path.is_file():
             found += _read_file(option, path, column, data)
-        elif path.name.lower().endswith(LISTS) and not (_are_strings(known) and text in known):
+        elif path.name.lower().endswith(LISTS) and (known is None or text not in known.tolist()):
             raise FileNotFoundError(f"{option} {text}: there is no such file; check the path")
         else:
             found.append(text)

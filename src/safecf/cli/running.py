@@ -151,7 +151,7 @@ def options_of(command: Callable[..., None]) -> dict[str, str]:
 def as_options(message: str, options: Mapping[str, str] | None = None) -> str:
     """Rewrite arguments of the library in a message as options, by default the running command's.
 
-    A plain word is one before "=", at the beginning, or after "unknown" or "lower".
+    One that is a plain word has "=" behind it, is the first word, or follows on certain ones.
 
     >>> as_options("there is no column 'user'; try user='visitor'", {"user": "--user"})
     "there is no column 'user'; try --user 'visitor'"
@@ -165,14 +165,14 @@ def as_options(message: str, options: Mapping[str, str] | None = None) -> str:
     unmistakable = "|".join(name for name in longest_first if "_" in name) or "(?!)"
     argument = re.compile(
         rf"\b(?P<given>{names})=(?P<value>False\b|(?=[^\s,;]))?"  # level=0
-        rf"|^(?P<named>{names})(?=:| is )"  # heldout is 0; ...
+        rf"|^(?P<named>{names})(?= is )"  # heldout is 0; ...
         rf"|(?<=\bunknown )(?P<unknown>{no_ids})(?= ['\"])"  # unknown metric 'recal'
-        rf"|(?<=\blower )(?P<lower>{names})\b"
+        rf"|((?<=\blower )|(?<=\bids in )|(?<=\(in ))(?P<after>{names})\b"
         rf"|\b(?P<word>{unmistakable})\b"
     )
 
     def option(found: re.Match[str]) -> str:
-        name = next(filter(None, map(found.group, ("given", "named", "unknown", "lower", "word"))))
+        name = next(filter(None, map(found.group, ("given", "named", "unknown", "after", "word"))))
         if found["value"]:
             return options[name].replace("--", "--no-")
         return options[name] + ("" if found["value"] is None else " ")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -71,7 +72,7 @@ class Answers:
     def fingerprint(self) -> str:
         """Return the SHA-256 of all that the answers depend on: the same one, the same answers."""
         options = {name: np.asarray(value).tolist() for name, value in self.options.items()}
-        head = [type(self.model).__name__, repr(self.model.get_params()), options, self.part_size]
+        made_by = [version("safecf"), type(self.model).__name__, repr(self.model.get_params())]
         fitted, arrays = self.model._pack()
         for at, buffer in enumerate(self.users.buffers()):
             arrays[f"users {at}"] = np.frombuffer(buffer or b"", np.uint8)
@@ -87,7 +88,8 @@ class Answers:
                 given["weights"] = matrix.weights
             arrays |= {f"{at} {name}": each for name, each in given.items() if each is not None}
         contiguous = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
-        return checksum(json.dumps([*head, fitted.get("resolved")]), contiguous)
+        head = [*made_by, fitted.get("resolved"), options, self.part_size]
+        return checksum(json.dumps(head), contiguous)
 
     def _table(self, start: int, found: Found) -> pa.Table:
         there = found.ids >= 0
@@ -174,7 +176,8 @@ def make_answers(
     """
     num_items = model.sizes()[1]
     part_size = max(1, min(ROWS, PAIRS // check_count(N, num_items)))
-    only, without = select(Names.of_items(model), num_items, items, filter_items, "items")
+    lists = ("items", items), ("filter_items", filter_items)
+    only, without = select(Names.of_items(model), num_items, *lists)
     options = {
         "N": N,
         "filter_already_liked_items": filter_already_liked_items,
@@ -186,10 +189,11 @@ def make_answers(
         remedy = "pass an Interactions of what these users have"
         check_type("histories", histories, Interactions, remedy)
         check_named(model, histories, users_too=False)
-    if user_items is not None or (needed and histories is None):
+    used = user_items is not None and (needed or cold)
+    if used or (needed and histories is None):
         _check_own(model, user_items)
     own = None
-    if user_items is not None and (needed or cold):
+    if used and user_items is not None:
         check_named(model, user_items, users_too=not recalculate_user)
         own = _users_of(model, "history", user_items)
     known, given = Names.of_users(model), _users_of(model, "given", histories)
@@ -241,15 +245,19 @@ def _sources(
 
 
 def select(
-    names: Names, size: int, only: ArrayLike | None, without: ArrayLike | None, what: str
+    names: Names,
+    size: int,
+    only: tuple[str, ArrayLike | None],
+    without: tuple[str, ArrayLike | None],
 ) -> tuple[Indices | None, Indices | None]:
     """Return the rows to choose from and those to leave out; rows without an id are left out.
 
-    `what` and filter_`what` are their names in messages. Unknown ids are left out with a warning;
-    if there is no known one to choose from, that is a KeyError.
+    Lists have the names of their arguments. Unknown ids are left out with a warning; if there is
+    no known one to choose from, that is a KeyError.
     """
-    chosen = None if only is None else names.known_rows(only, what)
-    banned = None if without is None else names.known_rows(without, f"filter_{what}", or_none=True)
+    (its_name, allowed), (other_name, blocked) = only, without
+    chosen = None if allowed is None else names.known_rows(allowed, its_name)
+    banned = None if blocked is None else names.known_rows(blocked, other_name, or_none=True)
     if chosen is None and names.array.size < size:
         unnamed = np.arange(names.array.size, size)
         banned = unnamed if banned is None else np.append(banned, unnamed)

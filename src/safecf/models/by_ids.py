@@ -77,14 +77,11 @@ class Names:
         if unknown.size and (
             (unknown.size == ids.size and not or_none) or not self.is_of_type(ids)
         ):
-            try:
-                self.rows(ids)
-            except KeyError as problem:
-                raise KeyError(f"{name}: {problem.args[0]}") from None
+            self.rows(ids, f"{self.key} (in {name})")  # raises
         if unknown.size:
             warn(
-                f"{name}: {unknown.size:,} of {ids.size:,} ids are unknown to the model and left "
-                f"out, such as {shown(unknown.tolist()[0])}",
+                f"{unknown.size:,} of {ids.size:,} ids in {name} are unknown to the model and "
+                f"left out, such as {shown(unknown.tolist()[0])}",
                 ParameterWarning,
             )
         return rows[rows >= 0]

@@ -102,7 +102,7 @@ class Frames:
         model, names = self._model, Names.of_items(self._model)
         rows = names.rows(names.array if items is None else asked_ids(items))
         size = model.sizes()[1]
-        only, without = select(names, size, among, filter_items, "items")
+        only, without = select(names, size, ("among", among), ("filter_items", filter_items))
         count = check_count(N, size)
         found = model.similar_items(rows, count + 1, items=only, filter_items=without)
         return _similar("item", names, rows, found, count)
@@ -124,7 +124,7 @@ class Frames:
         model, names = self._model, Names.of_users(self._model)
         rows = names.rows(names.array if users is None else asked_ids(users))
         size = model.sizes()[0]
-        only, without = select(names, size, among, filter_users, "users")
+        only, without = select(names, size, ("among", among), ("filter_users", filter_users))
         count = check_count(N, size)
         found = model.similar_users(rows, count + 1, users=only, filter_users=without)
         return _similar("user", names, rows, found, count)

@@ -3,8 +3,6 @@
 import gzip
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -15,40 +13,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safecf import EASE, IALS, Interactions, ParameterWarning
-from safecf.batch import COMPRESSED, FORMATS, json_lines, parts_folder, recommend_to_file
+from safecf import IALS, Interactions, ParameterWarning
+from safecf.batch import COMPRESSED, FORMATS, json_lines
 from safecf.models import answers
+from tests.batch.problem import DATA, EMPTY, ITEMS, MATRIX, USERS, write
 
 COLUMNS = ["user", "item", "score", "rank", "popular"]
-USERS = [f'user "{n}", \\ é' for n in range(30)]
-ITEMS = np.arange(12) * 10 + 7
-EMPTY = 4  # a user without interactions
-
-
-def make_matrix():
-    likes = np.random.default_rng(0).random((30, 12)) < 0.3
-    likes[:, 0] |= ~likes.any(axis=1)
-    likes[EMPTY] = False
-    return sp.csr_matrix(likes, dtype=np.float32)
-
-
-MATRIX = make_matrix()
-DATA = Interactions.from_csr(MATRIX, USERS, ITEMS)
-
-
-@pytest.fixture(scope="module", params=["IALS", "EASE"])
-def model(request):
-    made = IALS(4, iterations=2, random_state=0) if request.param == "IALS" else EASE(1.0)
-    return made.fit(DATA, show_progress=False)
-
-
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch):
-    monkeypatch.setattr(answers, "ROWS", 7)
-
-
-def write(model, path, user_items=DATA, **options):
-    return recommend_to_file(model, path, user_items, show_progress=False, **options)
 
 
 def rows_of(table):
@@ -211,8 +181,8 @@ def test_without_ids(tmp_path):
 def test_bad_arguments_leave_no_file(model, tmp_path):
     path = tmp_path / "out.csv"
     for problem, match, options in [
-        (KeyError, "unknown item 8", {"items": [8]}),
-        (KeyError, "unknown item 'x'", {"filter_items": ["x"]}),
+        (KeyError, r"unknown item \(in items\) 8", {"items": [8]}),
+        (KeyError, r"unknown item \(in filter_items\) 'x'", {"filter_items": ["x"]}),
         (TypeError, "users holds ids that are no strings", {"users": [3]}),
         (TypeError, "users holds ids that are no strings", {"users": [USERS[0], 3]}),
         (TypeError, "users holds ids that are no strings", {"users": [USERS[0], None]}),
@@ -270,99 +240,3 @@ def test_json_lines_are_json(texts, numbers):
             assert np.float32(row["score"]) == np.float32(number)
         else:
             assert row["score"] is None
-
-
-@pytest.mark.parametrize("suffix", [*FORMATS, *COMPRESSED])
-def test_a_break_leaves_parts_to_go_on_from(model, tmp_path, monkeypatch, suffix):
-    """The same bytes as without a break; finished parts are not computed again."""
-    path, own, sizes = tmp_path / f"out{suffix}", type(model).recommend_flagged, []
-    write(model, tmp_path / f"whole{suffix}", N=3)
-
-    def recommend_flagged(self, userid, *rest, **options):
-        sizes.append(len(userid))
-        if len(sizes) == 4:
-            raise KeyboardInterrupt("halfway")
-        return own(self, userid, *rest, **options)
-
-    monkeypatch.setattr(type(model), "recommend_flagged", recommend_flagged)
-    with pytest.raises(KeyboardInterrupt, match="halfway"):
-        write(model, path, N=3, resume=True)
-    assert not path.exists()
-    assert parts_folder(path).is_dir()
-    summary = write(model, path, N=3, resume=True)
-    assert sizes == [7, 7, 7, 7, 7, 2]
-    assert path.read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
-    assert (summary.users, summary.cold_users) == (30, 1)
-    assert not parts_folder(path).exists()
-
-
-@pytest.mark.parametrize("other", ["model", "data", "N", "filter_items", "users", "seen"])
-def test_parts_of_another_question_are_not_used(model, tmp_path, monkeypatch, other):
-    path, own = tmp_path / "out.csv", answers.Answers.part
-
-    def part(self, start, stop):
-        if start:
-            raise KeyboardInterrupt("halfway")
-        return own(self, start, stop)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(answers.Answers, "part", part)
-        with pytest.raises(KeyboardInterrupt, match="halfway"):
-            write(model, path, N=3, resume=True)
-    data, options = DATA, {"N": 3}
-    if other == "model":
-        model = IALS(4, iterations=3, random_state=1).fit(DATA, show_progress=False)
-    elif other == "data":
-        data = Interactions.from_csr(MATRIX[::-1], USERS, ITEMS)
-    else:
-        options |= {
-            "N": {"N": 4},
-            "filter_items": {"filter_items": ITEMS[:2]},
-            "users": {"users": USERS[::-1]},
-            "seen": {"filter_already_liked_items": False},
-        }[other]
-    write(model, path, data, **options, resume=True)
-    write(model, tmp_path / "whole.csv", data, **options)
-    assert path.read_bytes() == (tmp_path / "whole.csv").read_bytes()
-
-
-KILLED = """
-import os, sys
-from safecf import Interactions, load
-from safecf.batch import recommend_to_file
-from safecf.models import answers
-
-answers.ROWS, stop_at, own = 7, int(sys.argv[3]), answers.Answers.part
-
-def part(self, start, stop):
-    if start == stop_at:
-        os.kill(os.getpid(), 9)
-    return own(self, start, stop)
-
-answers.Answers.part = part
-data = Interactions.from_parquet(sys.argv[1] + "/data.parquet")
-model = load(sys.argv[1] + "/model.safetensors")
-recommend_to_file(model, sys.argv[2], data, resume=True, show_progress=False)
-"""
-
-
-@pytest.mark.parametrize("suffix", [".parquet", ".csv.gz"])
-def test_a_killed_process_leaves_parts_to_go_on_from(tmp_path, suffix):
-    rows, columns = MATRIX.nonzero()
-    table = pa.table({"user": [USERS[row] for row in rows], "item": ITEMS[columns]})
-    pa.parquet.write_table(table, tmp_path / "data.parquet")
-    data = Interactions.from_parquet(tmp_path / "data.parquet")
-    model = IALS(4, iterations=1, random_state=0).fit(data, show_progress=False)
-    model.save(tmp_path / "model.safetensors")
-    write(model, tmp_path / f"whole{suffix}", data)
-    path = tmp_path / f"out{suffix}"
-    codes = []
-    for stop_at in (14, 21, -1):
-        command = [sys.executable, "-c", KILLED, str(tmp_path), str(path), str(stop_at)]
-        codes.append(subprocess.run(command, check=False).returncode)
-        assert path.exists() == (stop_at == -1)
-    assert codes == [-9, -9, 0]
-    assert path.read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
-    assert sorted(os.listdir(tmp_path)) == sorted(
-        ["data.parquet", "model.safetensors", path.name, f"whole{suffix}"]
-    )
