@@ -81,7 +81,7 @@ CASES = {
     ),
     "no time": (["{good}/model.safetensors", "--timeout", "0"], "--timeout 0 has to be from"),
     "no end": (["{good}/model.safetensors", "--timeout", "inf"], "--timeout inf has to be from"),
-    "an unknown log": (["{good}/model.safetensors", "--log", "xml"], "unknown log 'xml'"),
+    "an unknown log": (["{good}/model.safetensors", "--log", "xml"], "unknown --log 'xml'"),
     "a token with a space": (["{good}/model.safetensors", "--token", "a b"], "the token"),
     "no such host": (
         ["{good}/model.safetensors", "--host", "192.0.2.1", "--port", "0"],
