@@ -120,8 +120,8 @@ def recommend_to_file(
             rows, answered = rows + table.num_rows, answered + _count(first)
             cold += _count(pc.and_(first, table["popular"]))
             draw(done, numbers=f"{rows:,} rows")
-    if kept is not None:
-        shutil.rmtree(kept, ignore_errors=True)
+    if (parts_folder(path) / QUESTION).is_file():  # also what an earlier call has left
+        shutil.rmtree(parts_folder(path), ignore_errors=True)
     return Summary(rows, total, cold, total - answered, time.perf_counter() - begin)
 
 

@@ -38,6 +38,17 @@ def test_a_break_leaves_parts_to_go_on_from(model, tmp_path, monkeypatch, suffix
     assert not parts_folder(path).exists()
 
 
+def test_parts_go_once_the_file_is_written_without_them(model, tmp_path, monkeypatch):
+    path = tmp_path / "out.csv"
+    with monkeypatch.context() as patch:
+        patch.setattr(answers.Answers, "part", lambda self, start, stop: 1 / 0)
+        with pytest.raises(ZeroDivisionError, match="division"):
+            write(model, path, N=3, resume=True)
+    assert parts_folder(path).is_dir()
+    write(model, path, N=3)
+    assert not parts_folder(path).exists()
+
+
 @pytest.mark.parametrize("other", ["model", "data", "N", "filter_items", "users", "seen"])
 def test_parts_of_another_question_are_not_used(model, tmp_path, monkeypatch, other):
     path, own = tmp_path / "out.csv", answers.Answers.part

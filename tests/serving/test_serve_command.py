@@ -31,6 +31,7 @@ def bad(folder, tmp_path):
     assert other is None
     (tmp_path / "empty.safetensors").touch()
     (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "bare.json").write_text('{"format": "safecf evaluation 2"}')
     (tmp_path / "text.parquet").write_text("no Parquet")
     pa.parquet.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "columns.parquet")
     pa.parquet.write_table(pa.table({"item": [1], "title": ["a"]}), tmp_path / "others.parquet")
@@ -60,6 +61,10 @@ CASES = {
     "an evaluation that is none": (
         ["{good}/model.safetensors", "--evaluation", "{bad}/broken.json"],
         "broken.json: .*write it with safecf compare --out",
+    ),
+    "an evaluation without anything": (
+        ["{good}/model.safetensors", "--evaluation", "{bad}/bare.json"],
+        "bare.json: .*'model' is missing; write it again",
     ),
     "no such data": (["{good}/model.safetensors", "none.csv"], "none.csv: there is no such file"),
     "data of other items": (

@@ -122,13 +122,15 @@ def read_curves(path: Path, engines: dict[str, Engine]) -> dict[str, Any]:
     """
     try:
         record = json.loads(path.read_bytes())
+        if isinstance(record, dict) and record.get("format") == COMPARISON:
+            found = Comparison.from_dict(record)
+            evaluations = [*found.others, found.baseline]
+        else:
+            evaluations = [Evaluation.from_dict(record)]
+    except FileFormatError as problem:
+        raise FileFormatError(f"{path}: {problem}") from None
     except ValueError as problem:
         raise FileFormatError(f"{path}: {problem}; write it with safecf compare --out") from None
-    if isinstance(record, dict) and record.get("format") == COMPARISON:
-        found = Comparison.from_dict(record)
-        evaluations = [*found.others, found.baseline]
-    else:
-        evaluations = [Evaluation.from_dict(record)]
     levels = sorted(evaluations[0].tails)
     curves = {
         metric: {each.model: [each.tail(metric, level) for level in levels] for each in evaluations}
