@@ -140,7 +140,11 @@ def start(path: Path) -> tuple[subprocess.Popen[str], int]:
         [*command, "serve", str(path), "--port", "0"], stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
-    line = process.stderr.readline()
+    line = ""
+    while "http://" not in line:
+        line = process.stderr.readline()
+        if not line:
+            raise SystemExit("the service did not start")
     return process, int(line.split(f"{HOST}:")[1].split()[0])
 
 

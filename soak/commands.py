@@ -44,7 +44,7 @@ COMMANDS: dict[str, list[str]] = {
         *("--checkpoint", "c.safetensors", "--resume", "c.safetensors"),
     ],
     "recommend": ["recommend", SAVED, "log.csv", "-q", "-o", "best.csv"],
-    "export": ["export", SAVED, "-o", "items.npz", "--check", "100"],
+    "export": ["export", SAVED, "-o", "items.npz", "--queries", "100", "-q"],
     "summary": ["data", "summary", "log.csv"],
     "split": ["data", "split", "log.csv", "--heldout", "20", "--out", "parts"],
     "evaluate": ["evaluate", *TRAINING, "-m", "safer2:factors=8,iterations=40"],

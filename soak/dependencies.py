@@ -15,8 +15,9 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "dependencies"
 OLDEST = Path(__file__).with_name("oldest.txt")
 # What the tests need, but for torch.
-TOOLS = ["hypothesis", "nanobind", "optuna>=5.0", "pandas", "polars", "pytest", "pytest-xdist",
-         "scikit-learn"]  # fmt: skip
+EXTRAS = "ann,serve,tune"
+TOOLS = ["hypothesis", "nanobind", "pandas", "polars", "pytest", "pytest-xdist",
+         "schemathesis", "scikit-learn"]  # fmt: skip
 # What tests the checkout, and not the library.
 LEFT_OUT = ["reproduction", "soak", "test_benchmarks.py"]
 
@@ -44,7 +45,7 @@ def environment(name: str, interpreter: str, options: list[str]) -> Path:
     subprocess.run([interpreter, "-m", "venv", str(folder)], check=True)
     python = folder / "bin" / "python"
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
-    subprocess.run([*pip, *options, str(ROOT), *TOOLS], check=True)
+    subprocess.run([*pip, *options, f"{ROOT}[{EXTRAS}]", *TOOLS], check=True)
     subprocess.run([str(python), "-m", "pip", "--disable-pip-version-check", "list"], check=True)
     return python
 

@@ -59,6 +59,13 @@ def test_extras_are_imported_in_their_own_process(code, works, said):
     assert said in found.found
 
 
+def test_packages_that_are_no_extra_have_their_own_remedy():
+    assert "faiss" in doctor.EXTRAS
+    code = "import no_such_module"
+    assert doctor._extra("faiss", code).found.endswith("; try pip install faiss-cpu")
+    assert doctor._extra("spark", code).found == "no_such_module is not installed"
+
+
 def test_programs_that_fail_or_hang_are_found(monkeypatch):
     monkeypatch.setattr(doctor, "PROBE_SECONDS", 0.2)
     programs = {

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -16,26 +17,29 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import ArrayLike
 
-from safecf.atomic import replacing
+from safecf.atomic import replace_file, replacing
 from safecf.data.matrices.interactions import Interactions
-from safecf.models.answers import make_answers
+from safecf.models.answers import Answers, make_answers
 from safecf.models.recommender import Recommender
 from safecf.progress import epoch_bar
 
+QUESTION = "fingerprint"  # of what the parts in a folder answer
 Sink = IO[bytes] | gzip.GzipFile
 Write = Callable[[pa.Table], None]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What was written: rows, users, how many of them are cold, and how long it took.
+    """What was written: rows, for how many of the users that were asked for, and how long it took.
 
-    Cold users are those of whom nothing is known; they have the most popular items.
+    Cold users are those of whom nothing is known; they have the most popular items. Empty users
+    have no row, because no item is left for them.
     """
 
     rows: int
     users: int
     cold_users: int
+    empty_users: int
     seconds: float
 
 
@@ -51,6 +55,7 @@ def recommend_to_file(
     items: ArrayLike | None = None,
     recalculate_user: bool = False,
     histories: Interactions | None = None,
+    resume: bool = False,
     show_progress: bool = True,
 ) -> Summary:
     """Write the N best items of users into a file, by their original ids.
@@ -71,21 +76,25 @@ def recommend_to_file(
     users
         Ids; None means all in `histories` if that is given, all in `user_items` if they are
         recalculated, and otherwise all that the model knows. A user who is new to the model is
-        computed from `user_items`; one who is not in there either is cold. If none is known, that
-        is a KeyError.
+        computed from `user_items`; one who is not in there either is cold. Who is listed twice is
+        answered twice.
     N, filter_already_liked_items, filter_items, items, recalculate_user
         As in `Recommender.recommend_frame`.
     histories
         What some users have now, known to the model or not: they are computed from it, and it
         takes the place of their rows in `user_items`.
+    resume
+        Whether to keep what is answered in the folder `parts_folder(path)` until the file is
+        written, and to go on from there if a call with the same model, data and options was
+        interrupted or killed. The file is the same as without a break.
     show_progress
         Whether to show a progress bar on stderr.
 
     >>> recommend_to_file(model, "recommendations.parquet", interactions, N=20)
-    Summary(rows=120800, users=6040, cold_users=0, seconds=0.4)
+    Summary(rows=120800, users=6040, cold_users=0, empty_users=0, seconds=0.4)
     """
     begin = time.perf_counter()
-    opened = _opener(path)
+    opened = opener(path)
     answers = make_answers(
         model,
         users,
@@ -98,17 +107,62 @@ def recommend_to_file(
         histories=histories,
         cold=True,
     )
-    total, rows, cold = len(answers.users), 0, 0
+    kept = _begin_parts(path, answers) if resume else None
+    total, rows, cold, answered = len(answers.users), 0, 0, 0
     with (
         epoch_bar("recommend", 0, total, show=show_progress) as draw,
         replacing(path) as file,
         opened(file, answers.schema) as write,
     ):
-        for done, popular, table in answers.parts():
+        for done, table in _parts(answers, kept):
             write(table)
-            rows, cold = rows + table.num_rows, cold + popular
+            first = pc.equal(table["rank"], 1)
+            rows, answered = rows + table.num_rows, answered + _count(first)
+            cold += _count(pc.and_(first, table["popular"]))
             draw(done, numbers=f"{rows:,} rows")
-    return Summary(rows, total, cold, time.perf_counter() - begin)
+    if (parts_folder(path) / QUESTION).is_file():  # also what an earlier call has left
+        shutil.rmtree(parts_folder(path), ignore_errors=True)
+    return Summary(rows, total, cold, total - answered, time.perf_counter() - begin)
+
+
+def parts_folder(path: str | os.PathLike[str]) -> Path:
+    """Return where answers are kept until their file is written.
+
+    >>> parts_folder("out/best.parquet")
+    PosixPath('out/.best.parquet.parts')
+    """
+    return Path(path).with_name(f".{Path(path).name}.parts")
+
+
+def _begin_parts(path: str | os.PathLike[str], answers: Answers) -> Path:
+    """Return the folder of parts, emptied if it has those of another question."""
+    folder, fingerprint = parts_folder(path), answers.fingerprint().encode()
+    question = folder / QUESTION
+    if not question.is_file() or question.read_bytes() != fingerprint:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        replace_file(question, fingerprint)
+    return folder
+
+
+def _parts(answers: Answers, kept: Path | None) -> Iterator[tuple[int, pa.Table]]:
+    """Yield how many users are done, and a table; what is kept is not computed again."""
+    for start, stop in answers.slices():
+        file = None if kept is None else kept / f"{start}.arrow"
+        if file is not None and file.is_file():
+            yield stop, pa.ipc.open_file(pa.py_buffer(file.read_bytes())).read_all()
+            continue
+        table = answers.part(start, stop)
+        if file is not None:
+            content = pa.BufferOutputStream()
+            with pa.ipc.new_file(content, table.schema) as writer:
+                writer.write_table(table)
+            replace_file(file, content.getvalue())
+        yield stop, table
+
+
+def _count(flags: Any) -> int:
+    return int(pc.sum(flags).as_py() or 0)
 
 
 @contextmanager
@@ -179,17 +233,35 @@ def _gzipped(form: Format, file: Sink, schema: pa.Schema) -> Iterator[Write]:
         yield write
 
 
-def _opener(path: str | os.PathLike[str]) -> Format:
+def opener(path: str | os.PathLike[str]) -> Format:
     """Return what opens a file of the path's format; raise if there is no such format or folder."""
-    name = os.fspath(path).lower()
     if not Path(path).absolute().parent.is_dir():
         folder = Path(path).parent
         raise FileNotFoundError(f"{path}: there is no folder {folder}; create it first")
-    for suffix, plain in COMPRESSED.items():
-        if name.endswith(suffix):
-            return lambda file, schema: _gzipped(FORMATS[plain], file, schema)
-    for suffix, form in FORMATS.items():
-        if name.endswith(suffix):
-            return form
-    known = ", ".join([*FORMATS, *COMPRESSED])
-    raise ValueError(f"{path}: the suffix says no format; known are {known}")
+    suffix = suffix_of(path)
+    if suffix in FORMATS:
+        return FORMATS[suffix]
+    return lambda file, schema: _gzipped(FORMATS[COMPRESSED[suffix]], file, schema)
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the suffix that says the format; raise if there is none.
+
+    >>> suffix_of("best of 2024.CSV.gz")
+    '.csv.gz'
+    """
+    known = (*COMPRESSED, *FORMATS)
+    for suffix in known:
+        if os.fspath(path).lower().endswith(suffix):
+            return suffix
+    raise ValueError(f"{path}: the suffix says no format; end it in {', '.join(known)}")
+
+
+def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
+    """Write a table in the format that the suffix says, whole or not at all.
+
+    >>> write_table("similar.csv", model.similar_items_frame("Alien"))
+    """
+    opened = opener(path)
+    with replacing(path) as file, opened(file, table.schema) as write:
+        write(table)

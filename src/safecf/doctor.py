@@ -31,7 +31,7 @@ LONGEST_ANSWER = 200  # characters of another program's message
 ROW_BYTES = 47  # peak of reading a row of Parquet, measured: docs/results/parquet.md
 AGREEMENT = 1e-4  # relative difference of the scores from those of the float64 twin
 
-# By extra: what it installs, and a line of Python that prints what was found.
+# By extra, or by package: a line of Python that prints what was found.
 EXTRAS = {
     "torch": "import torch; print(torch.__version__, "
     "'GPU: ' + torch.cuda.get_device_name() if torch.cuda.is_available() else 'without a GPU')",
@@ -39,9 +39,12 @@ EXTRAS = {
     "serve": "import fastapi, uvicorn; print('fastapi', fastapi.__version__, "
     "'uvicorn', uvicorn.__version__)",
     "ann": "import usearch; print('usearch', usearch.__version__)",
+    "faiss": "import faiss; print('faiss', faiss.__version__)",
     "plots": "import matplotlib; print('matplotlib', matplotlib.__version__)",
     "spark": "import pyspark; print('pyspark', pyspark.__version__)",
 }
+# How to install what is no extra.
+PACKAGES = {"faiss": "; try pip install faiss-cpu", "spark": ""}
 # Programs that are asked for their version.
 PROGRAMS = {
     "GPU": ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"],
@@ -228,7 +231,7 @@ def _extra(name: str, code: str) -> Finding:
     answer, works = _ask([sys.executable, "-W", "ignore", "-c", guarded])
     if works and answer.startswith("missing "):
         missing = answer.removeprefix("missing ")
-        remedy = "" if name == "spark" else f"; try pip install 'safecf[{name}]'"
+        remedy = PACKAGES.get(name, f"; try pip install 'safecf[{name}]'")
         return Finding(name, f"{missing} is not installed{remedy}", None)
     return Finding(name, answer, works)
 

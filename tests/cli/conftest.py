@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from safecf import cli
+from safecf import IALS, cli, datasets
 from safecf.data.datasets.synthetic import synthetic
 
 
@@ -46,3 +46,18 @@ def clicks(tmp_path):
     }
     pyarrow.parquet.write_table(pa.table(columns), tmp_path / "clicks.parquet")
     return tmp_path / "clicks.parquet"
+
+
+@pytest.fixture
+def data(clicks):
+    """Return the clicks."""
+    return datasets.read(clicks, user="visitor", item="page").interactions()
+
+
+@pytest.fixture
+def model(data, tmp_path, monkeypatch):
+    """Return a model of the clicks, saved as m.safetensors in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    trained = IALS(4, iterations=3, random_state=0).fit(data, show_progress=False)
+    trained.save("m.safetensors")
+    return trained

@@ -9,7 +9,12 @@ import safecf
 from safecf.cli import command_options
 from safecf.cli.commands import app
 from safecf.cli.data import app as data
-from safecf.cli.running import as_options
+from safecf.cli.doctor import doctor
+from safecf.cli.evaluate import evaluate
+from safecf.cli.fit import fit
+from safecf.cli.recommend import recommend
+from safecf.cli.running import as_options, options_of
+from safecf.cli.serve import serve
 from safecf.data.datasets.loading import DATASETS
 from safecf.data.datasets.synthetic import SHAPES
 from safecf.models import MODELS
@@ -75,6 +80,8 @@ def test_no_command_shows_the_help(run):
         ("safecf evaluate demo --metric rec", ["recall@20"]),
         ("safecf evaluate demo --split t", ["temporal"]),
         ("safecf similar mi", ["mine.safetensors"]),
+        ("safecf expl", ["explain"]),
+        ("safecf explain mi", ["mine.safetensors"]),
         ("safecf export mine.safetensors --format u", ["usearch"]),
         ("safecf data split folder", ["folder/"]),
     ],
@@ -93,7 +100,7 @@ def test_shells_complete_names_and_files(run, monkeypatch, tmp_path, typed, offe
 
 
 DATA_COMMANDS = (
-    *(["fit"], ["evaluate"], ["compare"], ["tune"], ["recommend"]),
+    *(["fit"], ["evaluate"], ["compare"], ["tune"], ["recommend"], ["explain"]),
     *(["data", "summary"], ["data", "split"]),
 )
 
@@ -106,27 +113,44 @@ def test_all_commands_read_data_with_the_same_options(run):
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("command", "message", "said"),
     [
-        ("try user='visitor'", "try --user 'visitor'"),
-        ("read it with timestamp=", "read it with --timestamp"),
-        ("try min_rating=4", "try --min-rating 4"),
-        ("pass path=..., or", "pass --path ..., or"),
-        ("factors=0 has to be from 1", "factors=0 has to be from 1"),
-        ("tail=0 has to be in (0, 1]", "tail=0 has to be in (0, 1]"),  # an option of a model
-        ("level=0 has to be a share; try level=0.3", "--tail 0 has to be a share; try --tail 0.3"),
-        ("heldout is 0; hold out more", "--heldout is 0; hold out more"),
-        ("holdout_share is 2; it has", "--share is 2; it has"),
-        ("unknown metric 'recal': known", "unknown --metric 'recal': known"),
-        ("unknown way to treat duplicates 'x'", "unknown --duplicates 'x'"),
-        ("lower heldout or min_interactions", "lower --heldout or --min-user-interactions"),
-        ("unknown item 'x': 80 are known", "unknown item 'x': 80 are known"),
-        ("pass checkpoint=, or resume=FILE", "pass --checkpoint, or --resume FILE"),
-        ("the item is a weight of the data", "the item is a weight of the data"),
+        (fit, "try user='visitor'", "try --user 'visitor'"),
+        (fit, "read it with timestamp=", "read it with --timestamp"),
+        (fit, "try min_rating=4", "try --min-rating 4"),
+        (fit, "pass path=..., or", "pass --path ..., or"),
+        (fit, "factors=0 has to be from 1", "factors=0 has to be from 1"),  # an option of a model
+        (doctor, "factors=0 has to be at least 1", "--factors 0 has to be at least 1"),
+        (fit, "tail=0 has to be in (0, 1]", "tail=0 has to be in (0, 1]"),
+        (
+            fit,
+            "level=0 has to be a share; try level=0.3",
+            "--tail 0 has to be a share; try --tail 0.3",
+        ),
+        (fit, "heldout is 0; hold out more", "--heldout is 0; hold out more"),
+        (evaluate, "holdout_share is 2; it has", "--share is 2; it has"),
+        (evaluate, "unknown metric 'recal': known", "unknown --metric 'recal': known"),
+        (serve, "unknown log 'xml': known", "unknown --log 'xml': known"),
+        (fit, "unknown log 'xml': known", "unknown log 'xml': known"),
+        (fit, "unknown way to treat duplicates 'x'", "unknown --duplicates 'x'"),
+        (fit, "lower heldout or min_interactions", "lower --heldout or --min-user-interactions"),
+        (fit, "unknown item 'x': 80 are known", "unknown item 'x': 80 are known"),
+        (fit, "pass checkpoint=, or resume=FILE", "pass --checkpoint, or --resume FILE"),
+        (fit, "the item is a weight of the data", "the item is a weight of the data"),
+        (recommend, "N=0 has to be at least 1; try N=10", "--N 0 has to be at least 1; try --N 10"),
+        (recommend, "2 ids in filter_items are", "2 ids in --filter-items are"),
+        (recommend, "unknown item (in items) 7", "unknown item (in --items) 7"),
+        (recommend, "items: the folder has no file", "items: the folder has no file"),
+        (recommend, "unknown user (in user_items) 7", "unknown user (in the data) 7"),
+        (
+            recommend,
+            "or filter_already_liked_items=False, which",
+            "or --no-filter-already-liked-items, which",
+        ),
     ],
 )
-def test_arguments_are_rewritten_as_options(message, said):
-    assert as_options(message) == said
+def test_arguments_are_rewritten_as_options(command, message, said):
+    assert as_options(message, options_of(command)) == said
 
 
 def test_an_interrupt_shows_no_traceback(run, monkeypatch):

@@ -60,7 +60,7 @@ def test_needs_of_a_data_size(run, examined):
         (["--users", "5"], "--items is missing; give --users, --items and --interactions"),
         (
             ["--users", "0", "--items", "1", "--interactions", "1"],
-            "users=0 has to be at least 1",
+            "--users 0 has to be at least 1; try --users 1000",
         ),
         (["--users", "x"], "invalid value for '--users'"),
     ],

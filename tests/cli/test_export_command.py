@@ -24,7 +24,9 @@ def model(tmp_path, monkeypatch):
 
 def test_vectors_and_ids_are_written(run, model):
     code, out, err = run("export", "m.safetensors", "-o", "new/items.npz")
-    assert (code, err) == (0, "")
+    assert code == 0
+    bars = [line.split() for line in err.splitlines()]
+    assert [(bar[0], bar[2]) for bar in bars] == [("index", "60/60"), ("check", "200/200")]
     assert "60, each 4 numbers" in out
     assert "fast enough, no index is needed." in " ".join(out.split())
     assert "written: new/items.npz (" in out
@@ -35,13 +37,15 @@ def test_vectors_and_ids_are_written(run, model):
 
 def test_numbers_for_machines(run):
     pytest.importorskip("usearch")
-    code, out, err = run("export", "m.safetensors", "-o", "items.usearch", "--check", 30, "--json")
+    code, out, err = run(
+        "export", "m.safetensors", "-o", "items.usearch", "--queries", 30, "-q", "--json"
+    )
     assert (code, err) == (0, "")
     record = json.loads(out)
     assert (record["items"], record["check"]["queries"]) == (60, 30)
     assert set(record["check"]["recall"]) == {"10", "60"}
     assert "no index is needed" in record["verdict"]
-    code, out, _ = run("export", "m.safetensors", "-o", "items.usearch", "--check", 30)
+    code, out, _ = run("export", "m.safetensors", "-o", "items.usearch", "--queries", 30, "-q")
     assert (code, "recall" in out, "index" in out) == (0, True, True)
 
 
@@ -61,7 +65,7 @@ def test_the_model_is_not_overwritten_without_its_suffix_either(run, model):
             "unknown --format 'usearh': did you mean",
         ),
         (["-o", "m.safetensors", "--format", "npz"], "is an input of this command"),
-        (["-o", "items.npz", "--check", "-1"], "--check -1 has to be at least 0"),
+        (["-o", "items.npz", "--queries", "-1"], "--queries -1 has to be at least 0"),
     ],
 )
 def test_bad_input_is_one_line(run, tmp_path, arguments, message):

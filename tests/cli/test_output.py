@@ -79,8 +79,20 @@ def test_a_closed_or_full_stderr_changes_nothing(clicks, files):
         )
     assert found.returncode == 0
     assert "written: " in found.stdout
-    code = f"import sys; sys.stdout = sys.stderr = None; {MAIN}"
-    assert start("evaluate", clicks, *GIVEN, *options(files), code=code).returncode == 0
+    code = f"import sys; sys.stderr = None; {MAIN}"
+    found = start("evaluate", clicks, *GIVEN, *options(files), code=code, stdout=subprocess.PIPE)
+    assert found.returncode == 0
+    assert_written(files)
+
+
+def test_a_closed_output_is_an_error_of_every_command(clicks, files):
+    """As `safecf ... >&-` in a shell; files are written all the same."""
+    said = "safecf: cannot write to standard output: it is closed; write it to another place\n"
+    commands = (["--version"], ["data", "summary", clicks, *GIVEN[:4]])
+    for command in (*commands, ["evaluate", clicks, *GIVEN, *options(files)]):
+        closed = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", MAIN, *map(str, command)]
+        found = subprocess.run(closed, check=False, timeout=120, text=True, stderr=subprocess.PIPE)
+        assert (found.returncode, found.stderr) == (2, said)
     assert_written(files)
 
 

@@ -1,37 +1,20 @@
-"""`safecf recommend` and `safecf similar`, as they are typed."""
+"""`safecf recommend`, as it is typed."""
 
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
 import safecf
-from safecf import EASE, IALS, datasets
+from safecf import EASE, IALS
 from safecf.cli.command_options import DataOptions
 from safecf.cli.id_lists import read_ids
 
 COLUMNS = ("--user", "visitor", "--item", "page")
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def data(clicks):
-    return datasets.read(clicks, user="visitor", item="page").interactions()
-
-
-@pytest.fixture
-def model(data):
-    """Return a model, saved as m.safetensors."""
-    trained = IALS(4, iterations=3, random_state=0).fit(data, show_progress=False)
-    trained.save("m.safetensors")
-    return trained
 
 
 def answers(path):
@@ -99,16 +82,66 @@ def test_unknown_users_get_popular_items(run, clicks, model):
     assert "3 (popular)" not in out
 
 
+def test_only_unknown_users_get_popular_items_too(run, clicks, model):
+    for given in ((clicks, *COLUMNS), ("--seen",)):
+        code, out, err = run("recommend", "m.safetensors", *given, "--users", "9999", "--json")
+        assert (code, err) == (0, "")
+        assert [(row["user"], row["popular"]) for row in json.loads(out)] == [(9999, True)] * 10
+
+
+def test_users_for_whom_nothing_is_left_are_counted(run, clicks, model, data):
+    item = next(each for each in data.item_ids if 0 < _owners(data, each).size < data.num_users)
+    has, lacks = _owners(data, item)[0], np.setdiff1d(data.user_ids, _owners(data, item))[0]
+    common = ("recommend", "m.safetensors", clicks, *COLUMNS, "--items", item)
+    given = (*common, "--users", has, "--users", lacks)
+    code, out, err = run(*given)
+    assert (code, err) == (0, "")
+    assert "no item is left for 1 of 2 users" in out
+    code, out, err = run(*given, "-o", "r.csv", "-q")
+    assert "1 users have no row, as no item is left for them" in out
+    code, out, err = run(*given, "-o", "r.csv", "-q", "--json")
+    assert json.loads(out)["empty_users"] == 1
+
+
+def _owners(data, item):
+    column = int(np.flatnonzero(data.item_ids == item)[0])
+    return data.user_ids[data.to_csr()[:, column].nonzero()[0]]
+
+
+def test_an_interrupted_command_goes_on(run, clicks, model, data, monkeypatch):
+    monkeypatch.setattr("safecf.models.answers.ROWS", 100)
+    own, started = IALS.recommend_flagged, []
+
+    def interrupted(self, userid, *rest, **options):
+        started.append(len(userid))
+        if len(started) == 2:
+            raise KeyboardInterrupt
+        return own(self, userid, *rest, **options)
+
+    monkeypatch.setattr(IALS, "recommend_flagged", interrupted)
+    given = ("recommend", "m.safetensors", clicks, *COLUMNS, "-q", "-o", "r.parquet", "--resume")
+    code, out, err = run(*given)
+    assert (code, out) == (130, "")
+    assert err == "safecf: interrupted; to go on, start the same command again\n"
+    assert run(*given)[0] == 0
+    assert started == [100, 100, 100, 100]  # the second one twice
+    assert answers("r.parquet") == model.recommend_frame(user_items=data).to_pylist()
+    assert not list(Path().glob(".r.parquet*"))
+
+
 def test_blocked_and_allowed_items(run, clicks, model):
     common = ("recommend", "m.safetensors", clicks, *COLUMNS, "--users", "3", "--json")
     first = [row["item"] for row in json.loads(run(*common)[1])]
     pyarrow.parquet.write_table(pa.table({"page": first[:5]}), "blocked.parquet")
-    code, out, err = run(*common, "--block", "blocked.parquet", "--block", "nothing")
+    code, out, err = run(*common, "--filter-items", "blocked.parquet", "--filter-items", "nothing")
     assert code == 0
-    assert "--block: 1 of 6 ids are unknown to the model and left out, such as 'nothing'" in err
+    assert (
+        "1 of 6 ids in --filter-items are unknown to the model and left out, such as 'nothing'"
+        in err
+    )
     assert not {row["item"] for row in json.loads(out)} & {*first[:5]}
     Path("allowed.csv").write_text("page\n" + "".join(f"{item}\n" for item in first[:5]))
-    code, out, err = run(*common, "--allow", "allowed.csv")
+    code, out, err = run(*common, "--items", "allowed.csv")
     assert (code, err) == (0, "")
     assert [row["item"] for row in json.loads(out)] == first[:5]
 
@@ -125,14 +158,14 @@ def test_histories_are_folded_in(run, clicks, model):
 
 
 def test_seen_items_may_be_wanted(run, clicks, model, data):
-    common = ("recommend", "m.safetensors", "--users", "3", "--seen", "--json")
-    code, out, err = run(*common)
-    assert (code, err) == (0, "")
-    expected = model.recommend_frame([3], filter_already_liked_items=False)
-    assert json.loads(out) == expected.to_pylist()
+    expected = model.recommend_frame([3], filter_already_liked_items=False).to_pylist()
+    for flag in ("--seen", "--no-filter-already-liked-items"):
+        code, out, err = run("recommend", "m.safetensors", "--users", "3", flag, "--json")
+        assert (code, err, json.loads(out)) == (0, "", expected)
 
 
-def test_models_that_store_no_users_need_the_data(run, data):
+def test_models_that_store_no_users_need_the_data(run, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     EASE().fit(data, show_progress=False).save("ease.safetensors")
     code, out, err = run("recommend", "ease.safetensors", "--users", "3", "--seen")
     assert (code, out) == (2, "")
@@ -141,45 +174,38 @@ def test_models_that_store_no_users_need_the_data(run, data):
     assert (code, out, err.count("\n")) == (2, "", 1)
 
 
-def test_similar_items_and_users(run, model):
-    items = [str(each) for each in model.item_ids[:2]]
-    code, out, err = run("similar", "m.safetensors", *items, "-n", "3", "--json")
-    assert (code, err) == (0, "")
-    assert json.loads(out) == model.similar_items_frame(items, 3).to_pylist()
-    code, out, err = run("similar", "m.safetensors", *items, "-n", "3")
-    assert (code, err) == (0, "")
-    assert all(f"│ {item} " in out for item in items)
-    code, out, _ = run("similar", "m.safetensors", "7", "--users", "-o", "new/s.jsonl.gz")
-    assert (code, "written: new/s.jsonl.gz" in out) == (0, True)
-    with pa.input_stream("new/s.jsonl.gz", compression="detect") as file:
-        found = [json.loads(line) for line in file.read().splitlines()]
-    assert [row["similar"] for row in found] == (
-        model.similar_users_frame([7]).column("similar").to_pylist()
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["m.safetensors"], "all users are too many to show; give some by --users, or a file"),
         (["m.safetensors", "--users", "3"], "what the users have already is not given; add the"),
-        (["m.safetensors", "--users", "x", "--seen"], "--users 'x' is no file, and no id either"),
-        (["m.safetensors", "--users", "99999", "--seen"], "unknown user 99999"),
-        (["m.safetensors", "{data}", "-o", "r.txt"], "--out r.txt says no format; end it in .parq"),
+        (["m.safetensors", "--users", "x", "--seen"], "--users 'x' is no file, and no id"),
+        (["m.safetensors", "--users", "3", "--resume"], "--resume is for a file; name it by -o"),
+        (["m.safetensors", "{data}", "-o", "r.txt"], "r.txt: the suffix says no format; end it in"),
         (["m.safetensors", "{data}", "-o", "{data}"], "is an input of this command"),
         (["no.safetensors", "{data}", "-o", "r.csv"], "no.safetensors"),
         (["{data}", "{data}", "-o", "r.csv"], "clicks.parquet: it is damaged, or no safetensors"),
-        (["m.safetensors", "{data}", "-o", "r.csv", "-n", "0"], "--number 0 has to be at least 1"),
+        (["m.safetensors", "{data}", "-o", "r.csv", "-n", "0"], "--N 0 has to be at least 1"),
         (["m.safetensors", "no.csv", "-o", "r.csv"], "no.csv: there is no such file"),
+        (["m.safetensors", "--seen", "--users", "no.txt"], "--users no.txt: there is no such file"),
         (
-            ["m.safetensors", "{data}", "--users", "3", "--block", "a", "--allow", "b"],
-            "--block and --allow exclude each other",
+            ["m.safetensors", "{data}", "--users", "3", "--filter-items", "no.csv"],
+            "--filter-items no.csv: there is no such file",
         ),
         (
-            ["m.safetensors", "{data}", "--users", "3", "--block", "nothing"],
-            "unknown id of --block 'nothing'",
+            ["m.safetensors", "{data}", "--users", "3", "--filter-items", "a", "--items", "b"],
+            "--filter-items and --items exclude each other",
+        ),
+        (
+            ["m.safetensors", "{data}", "--users", "3", "--items", "nothing"],
+            "unknown item (in --items) 'nothing'",
         ),
         (["m.safetensors", "--histories", "no.csv"], "no.csv: there is no such file"),
+        (
+            ["m.safetensors", "--histories", "{data}", "--users", "9999"],
+            "user 9999 of --users is not in --histories; add the data with what the others have, "
+            "or --seen",
+        ),
         (["m.safetensors", "--histories", "m.safetensors"], "is a model, not data"),
     ],
 )
@@ -194,31 +220,14 @@ def test_bad_input_is_one_line(run, clicks, model, tmp_path, arguments, message)
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["m.safetensors"], "missing argument"),
-        (["m.safetensors", "nothing"], "unknown item 'nothing': 80 are known, the first is"),
-        (["m.safetensors", "x", "--users"], "no id either: the model's ids are integers"),
-        (["m.safetensors", "page 1", "-n", "0"], "--number 0 has to be at least 1"),
-        (["m.safetensors", "page 1", "-o", "m.safetensors"], "says no format"),
-    ],
-)
-def test_bad_input_of_similar_is_one_line(run, model, arguments, message):
-    code, out, err = run("similar", *arguments)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert message in err
-
-
 def test_lists_of_ids(tmp_path, model):
     Path("empty.txt").write_text("\n\n")
     options = DataOptions([], item="page")
-    with pytest.raises(ValueError, match="--block: there are no ids; give ids, or files"):
-        read_ids("--block", ["empty.txt"], "item", options, model.item_ids)
+    with pytest.raises(ValueError, match="--filter-items: there are no ids; give ids, or files"):
+        read_ids("--filter-items", ["empty.txt"], "item", options, model.item_ids)
     Path("latin.txt").write_bytes(b"\xe9t\xe9\n")
     with pytest.raises(ValueError, match=r"latin.txt: it is not written in UTF-8 \(byte 0\)"):
-        read_ids("--block", ["latin.txt"], "item", options, model.item_ids)
+        read_ids("--filter-items", ["latin.txt"], "item", options, model.item_ids)
     Path("numbers.txt").write_text("7\r\n 8\n7")
     assert read_ids("--users", ["numbers.txt"], "user", options, model.user_ids).tolist() == [7, 8]
     assert read_ids("--users", ["5"], "user", options, None).tolist() == [5]

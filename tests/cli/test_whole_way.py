@@ -15,21 +15,31 @@ from tests.serving.service import separate
 COLUMNS = ("--user", "reader", "--item", "book")
 
 
+@pytest.fixture(params=["names", "numbers"])
+def names(request):
+    """Return the names of readers and books as formats of their numbers; or texts of digits."""
+    if request.param == "names":
+        return "reader-{:03}".format, "Book {:02}, vol. 1".format
+    return "{:03}".format, str
+
+
 @pytest.fixture
-def loans(tmp_path, monkeypatch):
+def loans(names, tmp_path, monkeypatch):
     """Return a Parquet file of loans, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     pairs = synthetic(400, 90, 8000, tastes=3).matrix.tocoo()
     order = np.random.default_rng(0).permutation(pairs.nnz)
     columns = {
-        "reader": [f"reader-{user:03}" for user in pairs.row[order]],
-        "book": [f"Book {item:02}, vol. 1" for item in pairs.col[order]],
+        "reader": [names[0](user) for user in pairs.row[order]],
+        "book": [names[1](item) for item in pairs.col[order]],
     }
     pyarrow.parquet.write_table(pa.table(columns), "loans.parquet")
     return "loans.parquet"
 
 
-def test_from_a_file_to_a_service(run, loans):
+def test_from_a_file_to_a_service(run, loans, names):
+    reader = names[0](7)
+
     def done(*arguments):
         """Run a command, which has to succeed and to be silent on stderr; return what it prints."""
         code, out, err = run(*arguments)
@@ -87,20 +97,26 @@ def test_from_a_file_to_a_service(run, loans):
                 data.item_ids[data.to_csr().nonzero()[1]], strict=True)}  # fmt: skip
     assert not had & {(row["user"], row["item"]) for row in found}
     model = safecf.load("model.safetensors")
-    mine = [row for row in found if row["user"] == "reader-007"]
-    assert model.recommend_frame(["reader-007"], 5, user_items=data).to_pylist() == mine
+    mine = [row for row in found if row["user"] == reader]
+    assert model.recommend_frame([reader], 5, user_items=data).to_pylist() == mine
 
     similar = json.loads(done("similar", "model.safetensors", found[0]["item"], "-n", 3, "--json"))
-    assert similar[0]["similar"] == found[0]["item"]
+    assert similar == model.similar_items_frame(found[0]["item"], 3).to_pylist()
 
-    history = data.item_ids[data.to_csr()[data.user_ids == "reader-007"].indices].tolist()
+    reasons = json.loads(
+        done("explain", "model.safetensors", loans, *COLUMNS, reader, mine[0]["item"], "--json")
+    )
+    expected = model.explain_frame(reader, mine[0]["item"], user_items=data)
+    assert reasons == expected.to_pylist()
+
+    history = data.item_ids[data.to_csr()[data.user_ids == reader].indices].tolist()
     with separate("model.safetensors") as service:
         client = service.client()
-        answer = client.post("/recommend", user="reader-007", exclude=history, k=5).json
+        answer = client.post("/recommend", user=reader, exclude=history, k=5).json
         folded = client.post("/recommend", history=history, k=5).json
         assert service.end() == (0, "")
     assert [(each["id"], each["score"]) for each in answer["items"]] == [
         (row["item"], pytest.approx(row["score"])) for row in mine
     ]
-    again = model.recommend_frame(["reader-007"], 5, user_items=data, recalculate_user=True)
+    again = model.recommend_frame([reader], 5, user_items=data, recalculate_user=True)
     assert [each["id"] for each in folded["items"]] == again["item"].to_pylist()

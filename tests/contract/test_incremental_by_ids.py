@@ -38,7 +38,9 @@ def test_fold_in_finds_the_items(named, data):
         found = named.fold_in(some)
     without = data[:5].multiply(np.arange(15) < 12).tocsr()
     np.testing.assert_array_equal(found, named.fold_in(without))
-    with pytest.raises(KeyError, match="items in user_items are unknown to the model, such as"):
+    with pytest.raises(
+        KeyError, match="items in the users' histories are unknown to the model, such as"
+    ):
         named.fold_in(Interactions.from_csr(data[:5], None, ITEMS + 1))
     with pytest.raises(TypeError, match="user_items has no item ids, while the model was trained"):
         named.fold_in(Interactions.from_csr(data))
@@ -92,7 +94,7 @@ def test_unknown_users_of_items_are_left_out(named, data):
         named.partial_fit_items(few)
     np.testing.assert_array_equal(named.item_factors[15], expected)
     nobody = Interactions.from_csr(sp.csr_matrix([[1], [2], [3]]), ["a", "b", "c"], [2])
-    with pytest.raises(KeyError, match="all 3 users in user_items are unknown to the model"):
+    with pytest.raises(KeyError, match="all 3 users of the items are unknown to the model"):
         named.partial_fit_items(nobody)
 
 
@@ -115,7 +117,7 @@ def test_what_cannot_be_joined_leaves_no_trace(named, data, snapshot):
         named.partial_fit_users(Interactions.from_csr(data, np.arange(24), ITEMS))
     with pytest.raises(TypeError, match="user_items has no user ids"):
         named.partial_fit_users(Interactions.from_csr(data, None, ITEMS))
-    with pytest.raises(KeyError, match="items in user_items are unknown"):
+    with pytest.raises(KeyError, match="items in the users' histories are unknown"):
         named.partial_fit_users(Interactions.from_csr(data, USERS, ITEMS + 1))
     with pytest.raises(TypeError, match="or an Interactions alone; leave the matrix out"):
         named.partial_fit_users(good, data)

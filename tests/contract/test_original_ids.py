@@ -122,9 +122,9 @@ def test_unknown_ids_are_named(make, data):
         model.recommend_frame([LETTERS[0], "nobody"], **options)
     with pytest.raises(KeyError, match="unknown user 3"):
         model.recommend_frame(3, **options)
-    with pytest.raises(KeyError, match="unknown item 8"):
-        model.recommend_frame(items=[7, 8], **options)
-    with pytest.raises(KeyError, match="unknown item 'x'"):
+    with pytest.raises(KeyError, match=r"unknown item \(in items\) 8"):
+        model.recommend_frame(items=[8, 9], **options)
+    with pytest.raises(KeyError, match=r"unknown item \(in filter_items\) 'x'"):
         model.recommend_frame(filter_items=["x"], **options)
     few = Interactions.from_csr(data[:3], LETTERS[:3], NUMBERS)
     with pytest.raises(KeyError, match=r"unknown user \(in user_items\) 'user-20"):
@@ -133,6 +133,34 @@ def test_unknown_ids_are_named(make, data):
         model.recommend_frame()
     with pytest.raises(safecf.NotFittedError, match="is not fitted; call fit first"):
         make().recommend_frame(**options)
+
+
+def test_unknown_items_of_lists_are_left_out(make, data):
+    """To leave out what is not there is harmless, and so is a rest that is known."""
+    named = Interactions.from_csr(data, LETTERS, NUMBERS)
+    model = make().fit(named, show_progress=False)
+    told = "2 of 2 ids in filter_items are unknown to the model and left out, such as 8"
+    with pytest.warns(ParameterWarning, match=told):
+        found = model.recommend_frame(user_items=named, filter_items=[8, 9])
+    assert found.equals(model.recommend_frame(user_items=named))
+    with pytest.warns(ParameterWarning, match="1 of 3 ids in items are unknown to the model"):
+        found = model.recommend_frame(user_items=named, items=[7, 8, 17])
+    assert found.equals(model.recommend_frame(user_items=named, items=[7, 17]))
+
+
+def test_ids_that_are_asked_for_twice_are_answered_twice(make, data):
+    named = Interactions.from_csr(data, LETTERS, NUMBERS)
+    model = make().fit(named, show_progress=False)
+    found = model.recommend_frame([LETTERS[3]] * 2, user_items=named).to_pylist()
+    assert found == 2 * model.recommend_frame([LETTERS[3]], user_items=named).to_pylist()
+
+
+def test_methods_by_numbers_name_those_by_ids(make, data):
+    model = make().fit(Interactions.from_csr(data.T.tocsr(), NUMBERS, LETTERS), show_progress=False)
+    with pytest.raises(IndexError, match="give row numbers; similar_items_frame takes original"):
+        model.similar_items(LETTERS[0])
+    with pytest.raises(IndexError, match="give row numbers; recommend_frame takes original ids"):
+        model.recommend("ann", data.T.tocsr()[0])
 
 
 @pytest.mark.parametrize("recalculate_user", [False, True])

@@ -147,5 +147,5 @@ def test_a_frame_for_new_users(make, data):
     with pytest.warns(ParameterWarning, match="1 of 3 items in the users' histories are unknown"):
         table = model.recommend_frame(["a", "b"], N=3, user_items=new, recalculate_user=True)
     assert table["item"].to_pylist()[3:] == [items[item] for item in by_popularity(data)[:3]]
-    with pytest.raises(KeyError, match="all 1 items in user_items are unknown"):
+    with pytest.raises(KeyError, match="all 1 items in the users' histories are unknown"):
         model.recommend_frame("b", N=3, user_items=new, recalculate_user=True)

@@ -92,7 +92,9 @@ def test_a_damaged_evaluation_is_refused(evaluation, place, value, message):
     for key in place[:-1]:
         part = part[key]
     part[place[-1]] = value
-    with pytest.raises(FileFormatError, match=rf"{message}.*; write it again with to_dict\(\)"):
+    with pytest.raises(
+        FileFormatError, match=rf"{message}.*; write it again, by to_dict\(\) or --out"
+    ):
         Evaluation.from_dict(record)
 
 

@@ -28,8 +28,12 @@ def named(seed=0, users=USERS, items=ITEMS):
 
 
 def fit(kind=SAFER2, seed=0, **options):
+    return fit_on(named(seed), kind, seed, **options)
+
+
+def fit_on(interactions, kind=SAFER2, seed=0, **options):
     chosen = {"factors": 8, "iterations": 3, "random_state": seed} | options
-    return kind(**chosen).fit(named(seed), show_progress=False)
+    return kind(**chosen).fit(interactions, show_progress=False)
 
 
 @pytest.fixture(scope="session")

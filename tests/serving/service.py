@@ -23,6 +23,10 @@ class Reply:
     body: bytes
 
     @property
+    def text(self):
+        return self.body.decode()
+
+    @property
     def json(self):
         return json.loads(self.body)
 
@@ -89,7 +93,9 @@ def running(*files, **options):
 
 @dataclass
 class Process(Running):
-    """A service in a process of its own; `server` is the process."""
+    """A service in a process of its own; `server` is the process, `said` its first lines."""
+
+    said: list = field(default_factory=list)
 
     @property
     def pid(self):
@@ -115,9 +121,12 @@ def separate(*arguments):
     )
     found = None
     try:
-        line = process.stderr.readline()
-        assert "http://127.0.0.1:" in line, line + process.stderr.read()
+        said = []
+        while (line := process.stderr.readline()) and "http://" not in line:
+            said.append(line)
+        assert "http://127.0.0.1:" in line, "".join(said)
         found = Process(int(line.split("http://127.0.0.1:")[1].split()[0]), process, None)
+        found.said = [*said, line]
         yield found
     finally:
         for client in found.clients if found else ():

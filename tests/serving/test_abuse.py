@@ -18,7 +18,7 @@ from safecf.serving.requests import Recommend
 from tests.serving.service import PATIENCE, running
 
 BODY = json.dumps({"history": ["item 5", "item 6"], "k": 5}).encode()
-HEAD = b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /recommend HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_connections_that_send_nothing_are_cut_off(service):
 
 def test_slow_second_heads_are_cut_off(service):
     with connect(service) as connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         connection.sendall(b"GET /hea")
         read_all(connection)
@@ -151,23 +151,40 @@ def test_dropped_connections_leave_nothing_behind(service):
 
 
 def test_pipelined_requests_are_answered_in_order(service):
-    one = b"GET /search?k=1 HTTP/1.1\r\nHost: x\r\n\r\n"
-    last = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    one = b"GET /search?k=1 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     reply = exchange(service, one + one + last)
     assert reply.count(b"HTTP/1.1 200") == 3
     assert reply.rindex(b'"status": "ok"') > reply.rindex(b'{"items"')
 
 
-def test_clients_that_do_not_read_hold_up_nobody(service):
-    whole = HEAD + f"Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY
-    with connect(service) as deaf:
+def test_clients_that_do_not_read_are_cut_off_and_hold_up_nobody(service):
+    """Answers of 40 MB for a client that reads none of them: no buffer holds them."""
+    asked = b"GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        deaf.settimeout(0.2)
-        with suppress(TimeoutError):
-            for _ in range(2000):
-                deaf.sendall(whole)
-        client = service.client()
-        assert client.get("/health").status == 200
+        deaf.connect(("127.0.0.1", service.port))
+        deaf.sendall(asked * 2000)
+
+        def is_served():
+            connections = set(service.server.server_state.connections)
+            return deaf.getsockname() in [each.client for each in connections]
+
+        end = time.monotonic() + PATIENCE
+        while not is_served():
+            assert time.monotonic() < end
+        assert service.client().get("/health").status == 200
+        while is_served():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+
+def test_empty_lines_do_not_keep_an_idle_connection(service):
+    with connect(service) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"\r\n")
+        assert read_all(connection) == b""
 
 
 def test_a_storm_of_good_and_bad_clients_gets_right_answers_only(service, model):

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from safecf.data.matrices.interactions import Interactions
+from safecf.errors import ParameterWarning
 from safecf.models import EASE, SAFER2, MultVAE
-from safecf.serving.engine import Engine, Names
+from safecf.serving.engine import Engine
+from safecf.serving.lookup import Lookup
 from safecf.serving.requests import Explain, Explained, Recommend, Similar, UnknownIdError
-from tests.serving.conftest import ITEMS, fit, named
+from tests.serving.conftest import ITEMS, fit, fit_on, named
 
 MODELS = {
     "SAFER2": lambda: fit(SAFER2),
@@ -168,7 +171,7 @@ class Explaining:
 def test_explanations_are_those_of_the_model(model):
     explaining = Explaining(model)
     (answer,) = Engine(explaining).answer(
-        [Explain("item 9", ("item 5", "zzz", "item 6"), weights=(2.0, 1.0, 1.0), k=2)]
+        [Explain("item 9", None, ("item 5", "zzz", "item 6"), weights=(2.0, 1.0, 1.0), k=2)]
     )
     assert answer == Explained("item 9", 5.5, ["item 6", "item 5"], [3.0, 2.5], ("zzz",))
     userid, matrix, item = explaining.asked
@@ -182,12 +185,15 @@ def test_explanations_are_those_of_the_model(model):
         (Recommend(user="nobody"), UnknownIdError, "unknown user 'nobody': the model knows 200"),
         (Recommend(user=3), UnknownIdError, "its ids are strings, convert these"),
         (Recommend(history=(3, 4)), UnknownIdError, "no item of the history is known.*strings"),
-        (Recommend(), ValueError, "neither a user nor a history"),
+        (Recommend(), ValueError, "give either a user or a history"),
+        (Recommend(user="user 3", history=("item 1",)), ValueError, "either a user or a history"),
+        (Recommend(user="user 3", weights=()), ValueError, "weights go with a history"),
+        (Explain("item 3", user="user 3"), ValueError, "not known to the service; give a history"),
         (Recommend(history=("item 1",), weights=()), ValueError, "0 weights for 1 items"),
         (Recommend(history=("item 1",), weights=(0.0,)), ValueError, "weight 0 is 0.0"),
         (Recommend(history=("item 1",), weights=(float("nan"),)), ValueError, "weight 0 is nan"),
         (Similar("nothing"), UnknownIdError, "unknown item 'nothing'"),
-        (Explain("nothing", ("item 1",)), UnknownIdError, "unknown item 'nothing'"),
+        (Explain("nothing", None, ("item 1",)), UnknownIdError, "unknown item 'nothing'"),
     ],
 )
 def test_a_bad_request_gets_its_error_and_leaves_the_others_alone(model, request_, kind, message):
@@ -221,7 +227,112 @@ def test_an_empty_choice_of_items_gives_an_empty_answer(model):
 
 
 def test_numbers_are_ids_where_the_model_has_none():
-    found = Names(None, 3)
+    found = Lookup(None, 3)
     assert found.find([2, 3, "2"]) == [2, None, None]
     with pytest.raises(UnknownIdError, match=r"unknown user '2': .*its ids are integers"):
         found.place("2", "user")
+
+
+def shuffled(known, rng, extra=0):
+    """Return the same interactions with other numbers, and with some items that are new."""
+    rows, columns = rng.permutation(known.num_users), rng.permutation(known.num_items)
+    matrix = known.to_csr()[rows][:, columns]
+    ids = list(known.item_ids[columns]) + [f"new {each}" for each in range(extra)]
+    more = scipy.sparse.csr_matrix(np.ones((known.num_users, extra), dtype=np.float32))
+    whole = scipy.sparse.hstack([matrix, more], format="csr")
+    return Interactions.from_csr(whole, user_ids=known.user_ids[rows], item_ids=ids)
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["same numbers", "other numbers"])
+def test_known_users_do_not_get_what_they_have(model, rng, other):
+    known = named()
+    data = shuffled(known, rng) if other else known
+    engine, matrix = Engine(model, data), known.to_csr()
+    users = [3, 50, 7, 0]
+    ids, scores = model.recommend(np.array(users), matrix[users], N=5)
+    answers = engine.answer([Recommend(user=f"user {user}", k=5) for user in users])
+    assert [answer.ids for answer in answers] == [list(names(row)) for row in ids]
+    assert [answer.scores for answer in answers] == scores.tolist()
+    assert all(answer.history_removed for answer in answers)
+    kept, plain = (
+        each.answer([Recommend(user="user 3", k=5, keep_history=True)])[0]
+        for each in (engine, Engine(model))
+    )
+    assert kept == plain
+    assert not kept.history_removed
+    chosen = (*names(matrix[3].indices[:3]), "item 40")
+    (answer,) = engine.answer([Recommend(user="user 3", items=chosen)])
+    assert answer.ids == [each for each in ["item 40"] if 40 not in matrix[3].indices]
+
+
+def test_without_the_data_nothing_is_removed_and_the_answer_says_so(model):
+    (answer,) = Engine(model).answer([Recommend(user="user 3", k=ITEMS)])
+    assert len(answer.ids) == ITEMS
+    assert not answer.history_removed
+
+
+def test_scores_of_known_users_are_explained(model, rng):
+    engine, matrix = Engine(model, shuffled(named(), rng)), named().to_csr()
+    score, parts, _ = model.explain(0, matrix[3], 9, N=4)
+    (answer,) = engine.answer([Explain("item 9", user="user 3", k=4)])
+    assert answer.score == pytest.approx(score)
+    assert answer.ids == list(names(place for place, _ in parts))
+    assert dict(engine.history("user 3")) == dict.fromkeys(names(matrix[3].indices), 1.0)
+
+
+def test_users_and_models_that_the_model_stores_nothing_of_are_folded_in(model):
+    known = named()
+    new = Interactions.from_csr(
+        known.to_csr()[[5, 6]], user_ids=["user 5", "eve"], item_ids=known.item_ids
+    )
+    history = Recommend(history=names(known.to_csr()[6].indices))
+    for each in (model, MODELS["EASE"]()):
+        engine = Engine(each, new)
+        right, found = engine.answer([history, Recommend(user="eve")])
+        assert found == right
+    (unknown,) = Engine(model, new).answer([Recommend(user="user 7")])
+    assert not unknown.history_removed  # the data has nothing of this user
+    with pytest.raises(UnknownIdError, match="unknown user 'adam'"):
+        raise Engine(model, new).answer([Recommend(user="adam")])[0]
+
+
+def test_weights_of_the_data_are_those_of_the_fold_in(rng):
+    known = named()
+    matrix = known.to_csr()
+    matrix.data = rng.uniform(0.5, 3, matrix.nnz).astype(np.float32)
+    data = Interactions.from_csr(matrix, user_ids=known.user_ids, item_ids=known.item_ids)
+    model = fit_on(data)
+    score, _, _ = model.explain(0, matrix[3], 9)
+    (answer,) = Engine(model, data).answer([Explain("item 9", user="user 3")])
+    assert answer.score == pytest.approx(score)
+
+
+def test_items_of_the_data_that_the_model_does_not_know_are_left_out(model, rng):
+    with pytest.warns(ParameterWarning, match="2 of 61 items .* are unknown to the model"):
+        engine = Engine(model, shuffled(named(), rng, extra=2))
+    found, right = (
+        each.answer([Recommend(user="user 3")])[0] for each in (engine, Engine(model, named()))
+    )
+    assert found == right
+
+
+def test_data_of_other_items_or_without_ids_is_refused(model):
+    other = Interactions.from_csr(
+        scipy.sparse.csr_matrix([[1.0]]), user_ids=["user 3"], item_ids=["x"]
+    )
+    with pytest.raises(KeyError, match=r"all 1 items .* unknown to the model"):
+        Engine(model, other)
+    with pytest.raises(TypeError, match="no item ids, while the model was trained with some"):
+        Engine(model, Interactions.from_csr(named().to_csr()))
+
+
+def test_histories_take_four_bytes_per_interaction_and_are_shared(model, baseline):
+    data = named()
+    known = [Engine(each, data).known for each in (model, baseline)]
+    matrices = [each._histories.matrix for each in known]
+    assert matrices[0] is matrices[1] is data.users
+    assert known[0]._histories.columns is None
+    arrays = matrices[0].indptr, matrices[0].indices, known[0]._rows
+    assert sum(each.nbytes for each in arrays) == 4 * data.users.nnz + 12 * data.num_users + 8
+    assert matrices[0].weights is None
+    assert known[0]._new == {}

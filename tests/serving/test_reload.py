@@ -4,14 +4,18 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
+from safecf.data.matrices.interactions import Interactions
+from safecf.evaluation.json_records import options_to_json
 from safecf.serving.engine import Engine
-from safecf.serving.live import Live
+from safecf.serving.live import Live, load, served_roles
 from safecf.serving.requests import Recommend
 from safecf.serving.settings import Settings
-from tests.serving.conftest import fit
+from tests.reporting.evaluations import make
+from tests.serving.conftest import fit, fit_on, named
 from tests.serving.service import PATIENCE, running
 
 ASKED = {"history": ["item 5", "item 6"], "k": 5}
@@ -124,3 +128,92 @@ def test_sighup_reloads(path, process):
         assert client.get("/health").json["generation"] == 1
         os.kill(service.pid, signal.SIGHUP)
         wait_for(lambda: client.get("/health").json["generation"] == 2)
+
+
+def test_histories_follow_a_model_with_other_ids(path):
+    """Reversed columns and rows: the same ids have other numbers in the new model."""
+    known = named()
+    turned = Interactions.from_csr(
+        known.to_csr()[::-1, ::-1], user_ids=known.user_ids[::-1], item_ids=known.item_ids[::-1]
+    )
+    other = fit_on(turned)
+    reads = []
+    with running(path, data=lambda: reads.append(1) or known) as service:
+        client = service.client()
+        for number, model in enumerate((None, other)):
+            if model is not None:
+                model.save(path)
+                assert client.post("/reload").status == 200
+            has = {each["id"] for each in client.post("/history", user="user 9").json["items"]}
+            assert has == set(known.item_ids[known.to_csr()[9].indices])
+            reply = client.post("/recommend", user="user 9", k=60).json
+            assert reply["history_removed"]
+            assert {each["id"] for each in reply["items"]} == set(known.item_ids) - has
+            parts = client.post("/explain", user="user 9", item="item 5", k=60).json["items"]
+            assert {each["id"] for each in parts} == has
+            assert len(reads) == number + 1
+
+
+def test_reloads_at_the_same_time_share_one_load(path, monkeypatch):
+    live = Live(Settings(path))
+    loads, begun, go = [], threading.Event(), threading.Event()
+
+    def slow(*arguments):
+        loads.append(threading.current_thread().name)
+        begun.set()
+        assert go.wait(PATIENCE)
+        return load(*arguments)
+
+    monkeypatch.setattr("safecf.serving.live.load", slow)
+    first = live.reload()
+    assert begun.wait(PATIENCE)
+    others = [live.reload() for _ in range(20)]  # what they have saved may be newer than `first`
+    assert not first.done()
+    go.set()
+    assert [each.result(PATIENCE) for each in (first, *others)] == [None] * 21
+    assert loads == ["safecf-reload"] * 2
+    assert (live.current.generation, live.reloads) == (3, 2)
+
+
+def test_search_is_answered_while_many_wait_for_a_reload(path, monkeypatch):
+    go = threading.Event()
+    with running(path) as service:
+        monkeypatch.setattr("safecf.serving.live.load", lambda *a: go.wait(PATIENCE) and load(*a))
+        clients = [service.client() for _ in range(40)]  # more than the default pool has threads
+        statuses = []
+        threads = [
+            threading.Thread(target=lambda each=each: statuses.append(each.post("/reload").status))
+            for each in clients
+        ]
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: service.service.metrics.in_flight == 40)
+        assert service.client().get("/search").status == 200
+        go.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert statuses == [200] * 40
+        assert service.service.live.reloads <= 40
+
+
+def evaluation_of(name, model):
+    training = {"class": type(model).__name__, "params": options_to_json(model.get_params())}
+    return replace(make(name), training=training)
+
+
+def test_roles_of_curves_are_those_of_the_served_models(model, baseline):
+    """Names do not matter; options tell models of one class apart, else the order."""
+    other = fit(factors=4)
+    one, two, ials = (
+        evaluation_of(*each) for each in (("a", model), ("b", other), ("SAFER2", baseline))
+    )
+    served = {"model": Engine(model), "baseline": Engine(other)}
+    assert served_roles([one, two], served) == {"model": "a", "baseline": "b"}
+    assert served_roles([two, one], served) == {"model": "a", "baseline": "b"}
+    twice = {"model": Engine(fit(factors=2)), "baseline": Engine(fit(factors=3))}
+    assert served_roles([one, ials, two], twice) == {"model": "a", "baseline": "b"}
+    assert served_roles([one, ials], {"model": Engine(model), "baseline": Engine(baseline)}) == {
+        "model": "a",
+        "baseline": "SAFER2",
+    }
+    assert served_roles([ials], {"model": Engine(model)}) == {}

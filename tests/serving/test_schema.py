@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from tests.serving.conftest import named
 from tests.serving.service import running
 
-WITH_INPUT = [("POST", path) for path in ("/recommend", "/similar", "/explain", "/items")]
+WITH_INPUT = [("POST", path) for path in ("/recommend", "/similar", "/explain")]
+WITH_INPUT += [("POST", path) for path in ("/items", "/history")]
 WITH_INPUT += [("GET", "/search")]
 CASES = [(*each, mode) for each in WITH_INPUT for mode in GenerationMode]
 CASES += [("GET", path, GenerationMode.POSITIVE) for path in ("/about", "/health", "/metrics")]
@@ -21,7 +23,7 @@ CASES += [("GET", path, GenerationMode.POSITIVE) for path in ("/about", "/health
 @pytest.fixture(scope="module")
 def served(folder):
     files = (folder / "model.safetensors", folder / "baseline.safetensors")
-    with running(*files, folder / "titles.parquet") as service:
+    with running(*files, folder / "titles.parquet", data=named()) as service:
         document = service.client().get("/openapi.json").json
         yield service, schemathesis.openapi.from_dict(document)
 

@@ -1,6 +1,8 @@
 """`safecf serve`: bad input is one clear line, and logs are one line per request."""
 
+import gzip
 import json
+import logging
 import re
 import signal
 import socket
@@ -12,10 +14,12 @@ import pyarrow.parquet
 import pytest
 
 import safecf.serving
+from safecf.errors import FileFormatError
 from safecf.serving.catalogue import Catalogue, read_facts
+from safecf.serving.log import Log
 from safecf.serving.settings import Settings
 from tests.cli.conftest import run
-from tests.serving.conftest import fit
+from tests.serving.conftest import fit, named
 
 __all__ = ["run"]  # a fixture
 
@@ -27,6 +31,7 @@ def bad(folder, tmp_path):
     assert other is None
     (tmp_path / "empty.safetensors").touch()
     (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "bare.json").write_text('{"format": "safecf evaluation 2"}')
     (tmp_path / "text.parquet").write_text("no Parquet")
     pa.parquet.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "columns.parquet")
     pa.parquet.write_table(pa.table({"item": [1], "title": ["a"]}), tmp_path / "others.parquet")
@@ -39,7 +44,7 @@ CASES = {
     "no such baseline": (["{good}/model.safetensors", "--baseline", "x"], "x.safetensors"),
     "titles that are none": (
         ["{good}/model.safetensors", "--items", "{bad}/text.parquet"],
-        "text.parquet: .*give a Parquet or CSV file of items",
+        "text.parquet: .*give a Parquet, CSV or TSV file of items",
     ),
     "titles without columns": (
         ["{good}/model.safetensors", "--items", "{bad}/columns.parquet"],
@@ -51,11 +56,28 @@ CASES = {
     ),
     "no such titles": (
         ["{good}/model.safetensors", "--items", "{bad}/none.parquet"],
-        "none.parquet",
+        "none.parquet: there is no such file; give a Parquet, CSV or TSV file of items",
     ),
     "an evaluation that is none": (
         ["{good}/model.safetensors", "--evaluation", "{bad}/broken.json"],
         "broken.json: .*write it with safecf compare --out",
+    ),
+    "an evaluation without anything": (
+        ["{good}/model.safetensors", "--evaluation", "{bad}/bare.json"],
+        "bare.json: .*'model' is missing; write it again",
+    ),
+    "no such data": (["{good}/model.safetensors", "none.csv"], "none.csv: there is no such file"),
+    "data of other items": (
+        ["{good}/model.safetensors", "demo"],
+        "the ids|unknown to the model|no user ids",
+    ),
+    "a model as data": (
+        ["{good}/model.safetensors", "{good}/baseline.safetensors"],
+        "is a model, not data; give the interactions",
+    ),
+    "a host with a port": (
+        ["{good}/model.safetensors", "--allow-host", "a.example:80"],
+        "no name of a host; give the name alone",
     ),
     "a port beyond 65535": (["{good}/model.safetensors", "--port", "70000"], "--port 70000 has to"),
     "a limit of 0": (
@@ -64,7 +86,7 @@ CASES = {
     ),
     "no time": (["{good}/model.safetensors", "--timeout", "0"], "--timeout 0 has to be from"),
     "no end": (["{good}/model.safetensors", "--timeout", "inf"], "--timeout inf has to be from"),
-    "an unknown log": (["{good}/model.safetensors", "--log", "xml"], "unknown log 'xml'"),
+    "an unknown log": (["{good}/model.safetensors", "--log", "xml"], "unknown --log 'xml'"),
     "a token with a space": (["{good}/model.safetensors", "--token", "a b"], "the token"),
     "no such host": (
         ["{good}/model.safetensors", "--host", "192.0.2.1", "--port", "0"],
@@ -78,8 +100,9 @@ def test_bad_input_is_one_clear_line(run, folder, bad, name):
     arguments, message = CASES[name]
     code, out, err = run("serve", *(each.format(good=folder, bad=bad) for each in arguments))
     assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert re.search(message, err)
+    *before, last = err.splitlines()
+    assert all(line.startswith(("safecf: loading the ", "safecf: warning: ")) for line in before)
+    assert re.search(message, last)
 
 
 def test_an_empty_token_in_the_environment_is_refused(run, folder, monkeypatch):
@@ -94,7 +117,9 @@ def test_a_port_in_use_is_named(run, folder):
         port = taken.getsockname()[1]
         code, _, err = run("serve", folder / "model.safetensors", "--port", port)
     assert code == 2
-    assert f"cannot listen on 127.0.0.1, port {port}: Address already in use" in err
+    assert err.startswith(
+        f"safecf: cannot listen on 127.0.0.1, port {port}: Address already in use"
+    )
 
 
 def test_a_missing_extra_is_named(run, folder, monkeypatch):
@@ -106,21 +131,79 @@ def test_a_missing_extra_is_named(run, folder, monkeypatch):
         safecf.serving.run  # noqa: B018
 
 
-def test_the_log_has_one_line_of_json_per_request(folder, process):
-    with process(folder / "model.safetensors", "--log", "json") as service:
+def test_every_line_of_the_log_is_json(folder, process, tmp_path):
+    pa.parquet.write_table(
+        pa.table({"user": ["user 3"] * 2, "item": ["item 5", "item new"]}),
+        tmp_path / "data.parquet",
+    )
+    files = (folder / "model.safetensors", tmp_path / "data.parquet")
+    with process(*files, "--log", "json", "--timeout", "1") as service:
         client = service.client()
         client.get("/health")
         client.get("/a%0Ab")
         client.post("/recommend", history=["item 5"])
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.sendall(b"no HTTP at all\r\n\r\n")
+            assert connection.recv(9) == b"HTTP/1.1 "
         code, rest = service.end(signal.SIGTERM)
+    before = [json.loads(line) for line in service.said]
+    assert [each["message"].partition(":")[0] for each in before[:2]] == [
+        "loading the data",
+        "loading the model",
+    ]
+    assert "1 of 2 items in the users' histories are unknown" in before[2]["message"]
+    assert before[2]["level"] == "warning"
+    assert before[-2]["message"].startswith("loaded in ")
     lines = [json.loads(line) for line in rest.splitlines()]
     assert code == 0
-    assert [(each["method"], each["path"], each["status"]) for each in lines] == [
+    requests = [each for each in lines if "method" in each]
+    assert [(each["method"], each["path"], each["status"]) for each in requests] == [
         ("GET", "/health", 200),
         ("GET", "/a\nb", 404),
         ("POST", "/recommend", 200),
     ]
-    assert all(each["ms"] > 0 and each["client"] == "127.0.0.1" for each in lines)
+    assert all(each["ms"] > 0 and each["client"] == "127.0.0.1" for each in requests)
+    (other,) = [each for each in lines if "method" not in each]
+    assert (other["level"], other["message"]) == ("warning", "Invalid HTTP request received.")
+
+
+def test_tracebacks_are_one_line_of_json(capsys):
+    log = Log("json")
+    with log.others():
+        try:
+            raise RuntimeError("two\nlines")
+        except RuntimeError:
+            logging.getLogger("uvicorn.error").exception("Exception in ASGI application\n")
+    (line,) = capsys.readouterr().err.splitlines()
+    found = json.loads(line)
+    assert (found["level"], found["message"]) == ("error", "Exception in ASGI application")
+    assert "RuntimeError: two\nlines" in found["traceback"]
+
+
+@pytest.mark.parametrize(
+    "given", [["none.safetensors"], ["{good}/model.safetensors", "--port=70000"]]
+)
+def test_errors_are_lines_of_json_too(run, folder, given):
+    code, out, err = run("serve", *(each.format(good=folder) for each in given), "--log", "json")
+    assert (code, out) == (2, "")
+    assert [json.loads(line)["level"] for line in err.splitlines()][-1] == "error"
+
+
+def test_loading_says_what_and_how_long(folder, process):
+    given = ("--baseline", folder / "baseline.safetensors", "--items", folder / "titles.parquet")
+    with process(folder / "model.safetensors", *given) as service:
+        said = [line.rstrip() for line in service.said]
+    assert said[:3] == [
+        f"safecf: loading the model: {folder}/model.safetensors",
+        f"safecf: loading the baseline: {folder}/baseline.safetensors",
+        f"safecf: loading the items: {folder}/titles.parquet",
+    ]
+    seconds = r"\d+\.\d s"
+    wanted = (
+        rf"safecf: loaded in {seconds} \(model {seconds}, baseline {seconds}, items {seconds}\)"
+    )
+    assert re.fullmatch(wanted, said[3])
+    assert said[4].startswith(f"safecf: serving {folder}/model.safetensors at http://127.0.0.1:")
 
 
 def test_settings_are_checked_at_once():
@@ -149,6 +232,78 @@ def test_facts_are_read_from_csv_and_odd_values_left_out(tmp_path):
     assert read_facts(tmp_path / "items.csv", [7])[7] == {"title": "Amélie"}
 
 
+TABLES = {
+    "integers": {"item": [7, 8], "title": [1917, 300]},
+    "numbers": {"item": [7, 8], "title": [8.5, None]},
+    "categories": {
+        "item": pa.array(["x", "y"]).dictionary_encode(),
+        "title": pa.array(["Alien", "Brazil"]).dictionary_encode(),
+        "genre": pa.array(["horror", "satire"]).dictionary_encode(),
+    },
+    "views": {"item": [7, 8], "title": pa.array(["Alien", "Brazil"], pa.string_view())},
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_titles_of_every_kind_are_texts(tmp_path, name):
+    pa.parquet.write_table(pa.table(TABLES[name]), tmp_path / "items.parquet")
+    ids = ["x", "y"] if name == "categories" else [7, 8]
+    facts = read_facts(tmp_path / "items.parquet", ids)
+    titles = [facts[each].get("title") for each in ids]
+    wanted = {"integers": ["1917", "300"], "numbers": ["8.5", None]}
+    assert titles == wanted.get(name, ["Alien", "Brazil"])
+    if name == "categories":
+        assert facts["x"]["genre"] == "horror"
+    assert Catalogue(ids, np.zeros(2, np.float32), facts).search("", 2) == ids
+
+
+@pytest.mark.parametrize(
+    ("suffix", "separator"), [(".csv", ","), (".tsv", "\t"), (".tsv.gz", "\t")]
+)
+def test_text_files_are_read_with_the_ids_of_the_model(tmp_path, suffix, separator):
+    rows = [["item", "title"], ["007", "1917"], ["008", "Amélie"]]
+    text = "".join(separator.join(row) + "\n" for row in rows)
+    path = tmp_path / f"items{suffix}"
+    path.write_bytes(gzip.compress(text.encode()) if suffix.endswith("gz") else text.encode())
+    assert read_facts(path, ["007", "008"]) == {
+        "007": {"title": "1917"},
+        "008": {"title": "Amélie"},
+    }
+    assert read_facts(path, [8]) == {8: {"title": "Amélie"}}
+
+
+BAD_TITLES = {
+    "lists as titles": ({"item": [7], "title": [["a", "b"]]}, "the column title holds list"),
+    "lists as ids": ({"item": [[7]], "title": ["a"]}, "the column item holds list.*, not ids"),
+    "bytes as titles": ({"item": [7], "title": [b"a"]}, "the column title holds binary"),
+    "fractions as ids": ({"item": [7.5], "title": ["a"]}, "the column item holds double, not ids"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TITLES)
+def test_titles_that_are_none_are_named(tmp_path, name):
+    columns, message = BAD_TITLES[name]
+    pa.parquet.write_table(pa.table(columns), tmp_path / "items.parquet")
+    with pytest.raises(FileFormatError, match=message):
+        read_facts(tmp_path / "items.parquet", [7])
+
+
+def test_text_that_is_not_utf_8_is_named(tmp_path):
+    path = tmp_path / "items.csv"
+    path.write_bytes("item,title\n7,Amélie\n".encode("latin-1"))
+    with pytest.raises(FileFormatError, match=r"items.csv: .*UTF8.*; convert it, as in iconv"):
+        read_facts(path, [7])
+
+
+def test_a_missing_file_of_items_is_named(tmp_path):
+    for path in (tmp_path / "none.parquet", tmp_path / "none.csv"):
+        with pytest.raises(FileNotFoundError, match=r"none\.\w+: there is no such file; give a"):
+            read_facts(path, [7])
+    (tmp_path / "items").mkdir()
+    with pytest.raises(FileFormatError, match=r"items: .*directory.*; give a Parquet, CSV or TSV"):
+        read_facts(tmp_path / "items", [7])
+
+
 def test_a_fact_does_not_replace_the_id():
     catalogue = Catalogue([1], np.zeros(1, np.float32), {1: {"id": 7, "title": "Mars"}})
     assert catalogue.describe(1) == {"id": 1, "title": "Mars"}
@@ -162,3 +317,17 @@ def test_search_puts_beginnings_before_words_and_these_before_parts():
     assert catalogue.search("MAR", 10) == [3, 1, 2, 4]
     assert catalogue.search("", 2) == [5, 4]
     assert catalogue.search("%_*", 10) == []
+
+
+def test_known_users_of_the_data_do_not_get_what_they_have(folder, process, tmp_path):
+    known = named()
+    pairs = known.to_csr().tocoo()
+    table = pa.table({"who": known.user_ids[pairs.row], "what": known.item_ids[pairs.col]})
+    pa.csv.write_csv(table, tmp_path / "clicks.csv")
+    columns = ("--user", "who", "--item", "what")
+    with process(folder / "model.safetensors", tmp_path / "clicks.csv", *columns) as service:
+        client = service.client()
+        has = set(known.item_ids[known.to_csr()[9].indices])
+        found = client.post("/recommend", user="user 9", k=60).json
+        assert {each["id"] for each in found["items"]} == set(known.item_ids) - has
+        assert client.get("/about").json["histories"] == "strings"

@@ -1,14 +1,17 @@
 """The page in a real browser: search, pick, compare, explain; all widths, colours and keys."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from safecf.data.matrices.interactions import Interactions
 from safecf.serving.engine import Engine
 from safecf.serving.requests import Recommend
 from tests.reporting.browser import Browser, find_chromium
 from tests.reporting.evaluations import pair
-from tests.serving.conftest import HOSTILE
+from tests.serving.conftest import HOSTILE, fit_on, named
 from tests.serving.service import running
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="chromium is not installed")
@@ -21,9 +24,16 @@ TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clie
 SEEN = "document.querySelector('{}')?.checkVisibility() ?? false"
 
 
+def compared():
+    """Return a comparison of the two served models."""
+    found = pair()
+    training = found.baseline.training | {"class": "IALS"}
+    return replace(found, baseline=replace(found.baseline, training=training))
+
+
 @pytest.fixture(scope="module")
 def served(folder):
-    (folder / "results.json").write_text(json.dumps(pair().to_dict()))
+    (folder / "results.json").write_text(json.dumps(compared().to_dict()))
     files = ("model.safetensors", "baseline.safetensors", "titles.parquet", "results.json")
     with running(*(folder / name for name in files)) as service:
         yield service
@@ -161,15 +171,15 @@ def test_hostile_addresses_are_left_alone(page, served):
 
 
 def test_the_tail_curve_has_the_numbers_of_the_evaluation(page):
-    comparison = pair()
+    comparison = compared()
     page.evaluate("document.getElementById('curve').focus()")
     page.press("End")
     shown = page.evaluate("document.getElementById('readout').textContent")
     assert shown.startswith("All users")
     for each in (comparison.baseline, *comparison.others):
-        if each.model in ("IALS", "SAFER2"):
-            assert f"{each.model} {each.tail('recall@20', 1.0):.4f}" in shown
-    assert "SAFER2" in shown
+        assert f"{each.model} {each.tail('recall@20', 1.0):.4f}" in shown
+    drawn = "[...document.querySelectorAll('#curve path.line')].map((e) => e.classList[1])"
+    assert page.evaluate(drawn) == ["baseline", "model"]
     page.press("Home")
     assert page.evaluate("document.getElementById('readout').textContent") != shown
 
@@ -194,6 +204,10 @@ def test_a_phone_shows_one_list_at_a_time(page, served):
     assert page.evaluate(small) == 0
 
 
+def test_users_cannot_be_asked_for_without_the_data(page):
+    assert page.evaluate("document.getElementById('known').hidden")
+
+
 def test_dark_and_light(page):
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)
@@ -205,12 +219,65 @@ def test_dark_and_light(page):
     page.evaluate("localStorage.clear()")
 
 
-def test_a_token_is_asked_for_once(browser, folder):
+def give_token(browser, text):
+    browser.wait_for("document.getElementById('ask-token')?.open ?? false")
+    browser.evaluate(f"document.getElementById('token').value = '{text}'")
+    browser.evaluate("document.querySelector('#ask-token button').click()")
+
+
+def test_a_token_is_asked_for_until_it_is_right_and_then_used_everywhere(browser, folder):
+    wrong = "!document.getElementById('token-wrong').hidden"
     with running(folder / "model.safetensors", token="s3cret") as service:
         browser.send("Page.navigate", url=f"http://127.0.0.1:{service.port}/")
         browser.wait_for("document.getElementById('ask-token')?.open ?? false")
-        browser.evaluate("document.getElementById('token').value = 's3cret'")
-        browser.evaluate("document.querySelector('#ask-token button').click()")
+        assert not browser.evaluate(wrong)
+        give_token(browser, "guess")
+        browser.wait_for(f"document.getElementById('ask-token').open && {wrong}")
+        assert browser.evaluate("document.getElementById('token').value") == ""
+        give_token(browser, "s3cret")
         browser.wait_for(READY)
         assert browser.evaluate("document.querySelectorAll('#shelf button').length") == 12
         assert not browser.evaluate("document.getElementById('ask-token').open")
+        browser.evaluate("document.querySelector('footer a').click()")
+        browser.wait_for("document.body?.textContent.includes('\"openapi\"') ?? false")
+
+
+@pytest.mark.parametrize("kind", ["strings", "integers"])
+def test_a_known_user_has_picks(browser, tmp_path, kind):
+    known, matrix = named(), named().to_csr()
+    ids = known.user_ids if kind == "strings" else 2**53 + np.arange(known.num_users)
+    data = Interactions.from_csr(matrix, user_ids=ids, item_ids=known.item_ids)
+    fit_on(data).save(tmp_path / "model.safetensors")
+    with running(tmp_path / "model.safetensors", data=data) as service:
+        visit(browser, service)
+        browser.evaluate(f"document.getElementById('user').value = '{ids[9]}'")
+        browser.evaluate("document.querySelector('#known button').click()")
+        has = [f"Remove {known.item_ids[each]}" for each in matrix[9].indices]
+        browser.wait_for(f"{PICKS}.join() === '{','.join(has)}'")
+        browser.evaluate("document.getElementById('user').value = 'nobody'")
+        browser.evaluate("document.querySelector('#known button').click()")
+        browser.wait_for("document.getElementById('trouble').textContent.includes('unknown user')")
+
+
+def test_ids_beyond_what_numbers_of_the_browser_hold_are_exact(browser, tmp_path):
+    """Neighbours of 2^53 are one number in JavaScript; here they are different items."""
+    known = named()
+    ids = 2**53 + np.arange(known.num_items)
+    ids[1] = -(2**63)
+    model = fit_on(Interactions.from_csr(known.to_csr(), item_ids=ids))
+    model.save(tmp_path / "model.safetensors")
+    picks = [ids[1], ids[21]]
+    (answer,) = Engine(model).answer([Recommend(history=tuple(map(int, picks)), k=10)])
+    with running(tmp_path / "model.safetensors") as service:
+        visit(browser, service)
+        for number, each in enumerate(picks):
+            search(browser, str(each))
+            browser.press("Enter")
+            browser.wait_for(f"{PICKS}.length === {number + 1}")
+        browser.wait_for("document.querySelectorAll('.list.model .name').length === 10")
+        browser.wait_for(f"{TITLES.format('model')}.join() === '{','.join(map(str, answer.ids))}'")
+        address = browser.evaluate("decodeURIComponent(location.hash)")
+        assert json.loads(address[1:]) == list(map(int, picks))
+        browser.send("Page.reload")
+        browser.wait_for(f"{PICKS}.join() === '{','.join(f'Remove {each}' for each in picks)}'")
+        assert browser.complaints() == []

@@ -16,6 +16,7 @@ from safecf.atomic import replace_file
 from safecf.backends import thread_count
 from safecf.checks import check_integer
 from safecf.errors import choose
+from safecf.progress import epoch_bar
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ def export(
     cosine: bool = False,
     queries: int = 1000,
     seed: int = 0,
+    show_progress: bool = True,
 ) -> Exported:
     """Write the items of a model as an index that is searched with the factors of a user.
 
@@ -67,6 +69,8 @@ def export(
         How many known users to search for, exactly and in the index, to compare both; 0 for none.
     seed
         Which users these are.
+    show_progress
+        Whether to show progress bars on stderr.
 
     >>> export(model, "items.usearch").check.recall
     {10: 0.998, 100: 0.971}
@@ -78,13 +82,16 @@ def export(
     users, items = _factors(model)
     begin = time.perf_counter()
     vectors = for_cosines(items) if cosine else items
-    made = make(name, vectors, cosine=cosine, threads=thread_count(int(model.num_threads)))
+    threads = thread_count(int(model.num_threads))
+    with epoch_bar("index", 0, len(vectors), show=show_progress) as draw:
+        made = make(name, vectors, draw, cosine=cosine, threads=threads)
     content, seconds = made.content(), time.perf_counter() - begin
     asked = _some(users, queries, seed)
     found = None
     if len(asked):
         zeros = np.zeros((len(asked), vectors.shape[1] - asked.shape[1]), dtype=np.float32)
-        found = check(model, made, asked, np.hstack([asked, zeros]))
+        with epoch_bar("check", 0, 2 * len(asked), show=show_progress) as draw:
+            found = check(model, made, asked, np.hstack([asked, zeros]), draw)
     ids_path = Path(f"{os.fspath(path)}.json")
     known = range(len(items)) if model.item_ids is None else model.item_ids.tolist()
     metric = "cos" if cosine else "ip"

@@ -7,16 +7,22 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from safecf.progress import Draw
+
 Vectors = NDArray[np.float32]
 Positions = NDArray[np.int64]
 
 # Of both graphs: neighbours of an item, and how many candidates are kept while the graph is built,
 # and while it is searched.
 NEIGHBOURS, BUILD_WIDTH, SEARCH_WIDTH = 16, 128, 128
+ADDED = 2**12  # vectors at a time, after which progress is shown
 
 
 class Format(Protocol):
     """Vectors in one format: `content` is what the file holds."""
+
+    def add(self, first: int, vectors: Vectors) -> None:
+        """Add vectors; `first` is the position of the first one."""
 
     def content(self) -> bytes:
         """Return the bytes of the file."""
@@ -28,19 +34,23 @@ class Format(Protocol):
 class Usearch:
     """A graph of usearch (HNSW), by inner product or by cosine."""
 
-    def __init__(self, vectors: Vectors, cosine: bool, threads: int) -> None:
+    def __init__(self, dimensions: int, cosine: bool, threads: int) -> None:
         from usearch.index import Index  # noqa: PLC0415
 
         self._threads = threads
         self._index = Index(
-            ndim=vectors.shape[1],
+            ndim=dimensions,
             metric="cos" if cosine else "ip",
             dtype="f32",
             connectivity=NEIGHBOURS,
             expansion_add=BUILD_WIDTH,
             expansion_search=SEARCH_WIDTH,
         )
-        self._index.add(np.arange(len(vectors), dtype=np.uint64), vectors, threads=threads)
+
+    def add(self, first: int, vectors: Vectors) -> None:
+        """Add vectors, whose keys are their positions."""
+        keys = np.arange(first, first + len(vectors), dtype=np.uint64)
+        self._index.add(keys, vectors, threads=self._threads)
 
     def content(self) -> bytes:
         """Return what `usearch.index.Index.restore` reads."""
@@ -56,16 +66,18 @@ class Usearch:
 class Faiss:
     """A graph of faiss (HNSW), by inner product; for cosines the vectors have unit length."""
 
-    def __init__(self, vectors: Vectors, cosine: bool, threads: int) -> None:
+    def __init__(self, dimensions: int, cosine: bool, threads: int) -> None:
         import faiss  # noqa: PLC0415
 
         faiss.omp_set_num_threads(threads)
-        self._index = faiss.IndexHNSWFlat(
-            vectors.shape[1], 2 * NEIGHBOURS, faiss.METRIC_INNER_PRODUCT
-        )
+        self._cosine = cosine
+        self._index = faiss.IndexHNSWFlat(dimensions, 2 * NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
         self._index.hnsw.efConstruction = BUILD_WIDTH
         self._index.hnsw.efSearch = SEARCH_WIDTH
-        self._index.add(_directions(vectors) if cosine else vectors)
+
+    def add(self, first: int, vectors: Vectors) -> None:
+        """Add vectors behind those that are there."""
+        self._index.add(_directions(vectors) if self._cosine else vectors)
 
     def content(self) -> bytes:
         """Return what `faiss.read_index` reads."""
@@ -82,13 +94,17 @@ class Faiss:
 class Npz:
     """The vectors alone, for any other engine: the array "vectors" of a NumPy archive."""
 
-    def __init__(self, vectors: Vectors, cosine: bool, threads: int) -> None:
-        self._vectors = vectors
+    def __init__(self, dimensions: int, cosine: bool, threads: int) -> None:
+        self._parts = [np.empty((0, dimensions), dtype=np.float32)]
+
+    def add(self, first: int, vectors: Vectors) -> None:
+        """Add vectors behind those that are there."""
+        self._parts.append(vectors)
 
     def content(self) -> bytes:
         """Return what `numpy.load` reads."""
         file = io.BytesIO()
-        np.savez(file, vectors=self._vectors)
+        np.savez(file, vectors=np.concatenate(self._parts))
         return file.getvalue()
 
     def search(self, queries: Vectors, count: int) -> None:
@@ -96,7 +112,7 @@ class Npz:
 
 
 # By name; it is also the usual suffix of the file.
-FORMATS: dict[str, Callable[[Vectors, bool, int], Format]] = {
+FORMATS: dict[str, Callable[[int, bool, int], Format]] = {
     "usearch": Usearch,
     "faiss": Faiss,
     "npz": Npz,
@@ -104,15 +120,22 @@ FORMATS: dict[str, Callable[[Vectors, bool, int], Format]] = {
 PACKAGES = {"usearch": "pip install 'safecf[ann]'", "faiss": "pip install faiss-cpu"}
 
 
-def make(name: str, vectors: Vectors, *, cosine: bool, threads: int) -> Format:
-    """Return vectors in the format of this name; raise if what makes it is not installed."""
+def make(name: str, vectors: Vectors, draw: Draw, *, cosine: bool, threads: int) -> Format:
+    """Return vectors in the format of this name; raise if what makes it is not installed.
+
+    `draw` is told how many of them are done.
+    """
     try:
-        return FORMATS[name](vectors, cosine, threads)
+        made = FORMATS[name](vectors.shape[1], cosine, threads)
     except ModuleNotFoundError as problem:
         raise ImportError(
             f"format={name!r} needs {problem.name}, which is not installed; try {PACKAGES[name]}, "
             "or format='npz'"
         ) from problem
+    for first in range(0, len(vectors), ADDED):
+        made.add(first, vectors[first : first + ADDED])
+        draw(min(first + ADDED, len(vectors)))
+    return made
 
 
 def for_cosines(vectors: Vectors) -> Vectors:

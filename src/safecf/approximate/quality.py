@@ -9,6 +9,7 @@ import numpy as np
 
 from safecf.approximate.formats import Format, Positions, Vectors
 from safecf.data.splits.held_out import sparse
+from safecf.progress import Draw
 
 CUTOFFS = (10, 100)
 ALONE = 200  # queries that are timed one by one
@@ -55,8 +56,11 @@ class Check:
         return f"For one user, the index is {gain:.1f} times as fast, and finds {found}."
 
 
-def check(model: Any, made: Format, users: Vectors, queries: Vectors) -> Check:
-    """Search for `users` exactly, and with `queries`, made of them, in the index."""
+def check(model: Any, made: Format, users: Vectors, queries: Vectors, draw: Draw) -> Check:
+    """Search for `users` exactly, and with `queries`, made of them, in the index.
+
+    `draw` is told how many of all are done, which are the users twice.
+    """
     _, items = model.both_factors()
     count = min(max(CUTOFFS), len(items))
     none = np.empty(0, dtype=np.int64)
@@ -67,9 +71,12 @@ def check(model: Any, made: Format, users: Vectors, queries: Vectors) -> Check:
         return np.asarray(ids, dtype=np.int64)
 
     wanted, speed = _timed(exact, len(users))
+    draw(len(users))
     if made.search(queries[:1], 1) is None:
+        draw(2 * len(users))
         return Check(len(users), {}, speed, None)
     found, of_index = _timed(lambda part: made.search(queries[part], count), len(users))
+    draw(2 * len(users))
     cutoffs = sorted({min(k, len(items)) for k in CUTOFFS})
     return Check(len(users), {k: recall(found, wanted, k) for k in cutoffs}, speed, of_index)
 

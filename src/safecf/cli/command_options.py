@@ -270,7 +270,7 @@ def with_records(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**given: Any) -> None:
         made = {
-            name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            name: kind(**{field.name: _given(field, given) for field in fields(kind)})
             for name, kind in records.items()
         }
         command(**made, **given)
@@ -299,9 +299,16 @@ def _options(record: Any) -> list[inspect.Parameter]:
     ]
 
 
+def _given(field: Field[Any], given: dict[str, Any]) -> Any:
+    value = given.pop(field.name)
+    if value is None and field.default_factory is not MISSING:
+        return field.default_factory()
+    return value
+
+
 def _default(field: Field[Any]) -> Any:
     if field.default_factory is not MISSING:
-        return field.default_factory()
+        return None  # Click before 8.2 takes no other default for arguments that may be repeated
     return inspect.Parameter.empty if field.default is MISSING else field.default
 
 

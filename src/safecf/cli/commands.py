@@ -15,8 +15,10 @@ from safecf.cli.doctor import doctor
 from safecf.cli.evaluate import compare, evaluate
 from safecf.cli.export import export
 from safecf.cli.fit import fit
-from safecf.cli.recommend import recommend, similar
+from safecf.cli.recommend import recommend
+from safecf.cli.running import named_options
 from safecf.cli.serve import serve
+from safecf.cli.similar import explain, similar
 from safecf.cli.tune import tune
 
 
@@ -49,13 +51,13 @@ app = typer.Typer(
 MODELS, ANSWERS, HERE = "Data and models", "Answers of a saved model", "This installation"
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     MODELS: (fit, evaluate, compare, tune),
-    ANSWERS: (recommend, similar, export, serve),
+    ANSWERS: (recommend, similar, explain, export, serve),
     HERE: (demo, doctor),
 }
 app.add_typer(data, name="data", rich_help_panel=MODELS)
 for panel, commands in PANELS.items():
     for command in commands:
-        app.command(help=reflowed(command), rich_help_panel=panel)(command)
+        app.command(help=reflowed(command), rich_help_panel=panel)(named_options(command))
 
 
 def _show_version(requested: bool) -> None:

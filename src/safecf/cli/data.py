@@ -14,6 +14,7 @@ from safecf.cli.command_options import (
     check_seed,
     with_records,
 )
+from safecf.cli.running import named_options
 from safecf.data.splits.protocol import SEED
 from safecf.errors import ParameterWarning, warn
 
@@ -21,6 +22,7 @@ app = typer.Typer(no_args_is_help=True, help="Summarise data, or split it.")
 
 
 @app.command()
+@named_options
 @with_records
 def summary(data: DataOptions, as_json: Json = False) -> None:
     """Show the numbers of users, items and interactions, and their distribution.
@@ -42,6 +44,7 @@ def summary(data: DataOptions, as_json: Json = False) -> None:
 
 
 @app.command()
+@named_options
 @with_records
 def split(
     data: DataOptions,

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from safecf.cli.command_options import Json
+from safecf.checks import check_integer
+from safecf.cli.asking import ModelFile, load_model
+from safecf.cli.command_options import Json, Quiet
 from safecf.cli.completion import one_of
-from safecf.cli.recommend import ModelFile
 
 EXPORTS = ("usearch", "faiss", "npz")
 
@@ -34,9 +35,10 @@ def export(
             "these rank as the inner product does.",
         ),
     ] = False,
-    check: Annotated[
+    queries: Annotated[
         int, typer.Option(help="Number of users to compare exact search and the index on.")
     ] = 1000,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Export the items of a model as an index for approximate search, and say what it gains.
@@ -52,17 +54,15 @@ def export(
     from safecf.cli.output_files import check_targets  # noqa: PLC0415
     from safecf.cli.running import check_interrupt  # noqa: PLC0415
     from safecf.cli.terminal import Plain, bytes_text, print_json  # noqa: PLC0415
-    from safecf.models import Recommender  # noqa: PLC0415
     from safecf.models.files import located  # noqa: PLC0415
 
     chosen = format_of(out, format)
     check_targets([("--out", out), ("--out", Path(f"{out}.json"))], [located(model)])
-    if check < 0:
-        raise ValueError(f"--check {check} has to be at least 0; try --check 1000")
-    loaded = Recommender.load(model)
+    check_integer("queries", queries, 0, default=1000)
+    loaded = load_model(model)
     check_interrupt()
     out.parent.mkdir(parents=True, exist_ok=True)
-    found = export(loaded, out, chosen, cosine=cosine, queries=check)
+    found = export(loaded, out, chosen, cosine=cosine, queries=queries, show_progress=not quiet)
     if as_json:
         verdict = None if found.check is None else found.check.verdict
         print_json({**asdict(found), "verdict": verdict})

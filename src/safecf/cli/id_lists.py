@@ -1,7 +1,7 @@
-"""Lists of ids: typed one by one, or read from files."""
+"""Ids by the types of a model: typed one by one, read from files, or those of interactions."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safecf.cli.command_options import DataOptions
-from safecf.data.matrices.ids import IdArray, Index
+from safecf.data.matrices.ids import IdArray
+from safecf.data.matrices.interactions import Interactions
 from safecf.data.reading.columns import read_columns
-from safecf.data.reading.layout import Column, Layout
-from safecf.data.reading.paths import PARQUET, open_file, strip_compression
+from safecf.data.reading.layout import Column, ColumnError, Layout
+from safecf.data.reading.paths import COMPRESSED, PARQUET, open_file, strip_compression
 from safecf.data.reading.sources import file_source
-from safecf.errors import ParameterWarning, shown, warn
+from safecf.errors import shown
+from safecf.models import Recommender
 
 TABLES = (*PARQUET, ".csv", ".tsv", ".dat")
+LISTS = (*TABLES, ".txt", *COMPRESSED)
 
 
 @dataclass(frozen=True)
@@ -37,55 +40,93 @@ def read_ids(
     """Return ids in the type of those that the model knows, each once; files hold lists of them.
 
     A Parquet file, or a .csv, has them in the `column` ("user" or "item") of the data, which
-    --user and --item name; any other file has one id per line.
+    --user and --item name, or in one that is called "user" or "item"; any other file has one id
+    per line.
     """
     found: list[Any] = []
     for text in given:
         path = Path(text)
-        found += _read_file(path, column, data) if path.is_file() else [text]
+        if path.is_file():
+            found += _read_file(option, path, column, data)
+        elif path.name.lower().endswith(LISTS) and (known is None or text not in known.tolist()):
+            raise FileNotFoundError(f"{option} {text}: there is no such file; check the path")
+        else:
+            found.append(text)
     if not found:
         raise ValueError(f"{option}: there are no ids; give ids, or files with ids")
-    if known is not None and known.dtype == object:
-        return np.array(list(dict.fromkeys(map(str, found))), dtype=object)
-    return np.array(list(dict.fromkeys(_integer(option, each, known) for each in found)))
+    ids = dict.fromkeys(typed_id(option, each, known, "no file, and no id") for each in found)
+    return np.array(list(ids), dtype=object if _are_strings(known) else np.int64)
 
 
-def only_known(option: str, ids: NDArray[Any], known: IdArray | None, size: int) -> NDArray[Any]:
-    """Return the ids that the model knows, with a warning if there are others; raise if none is."""
-    index = Index(known, size)
-    unknown = ids[index.find(ids) < 0]
-    if unknown.size == ids.size:
-        index.rows(ids, f"id of {option}")  # raises
-    if unknown.size:
-        warn(
-            f"{option}: {unknown.size:,} of {ids.size:,} ids are unknown to the model and left "
-            f"out, such as {shown(unknown.tolist()[0])}",
-            ParameterWarning,
-        )
-    return np.setdiff1d(ids, unknown)
+def typed_id(option: str, value: Any, known: IdArray | None, otherwise: str = "no id") -> str | int:
+    """Return an id in the type of the known ones; raise if that is not possible.
 
-
-def _integer(option: str, value: Any, known: IdArray | None) -> int:
-    try:
-        return int(value)
-    except ValueError:
+    >>> typed_id("--users", "007", np.array(["ann"], dtype=object))
+    '007'
+    """
+    if _are_strings(known):
+        return str(value)
+    number = _parsed(value.strip() if isinstance(value, str) else value)
+    if number is None:
         example = 0 if known is None else known[:1].tolist()[0]
         raise KeyError(
-            f"{option} {shown(value)} is no file, and no id either: the model's ids are integers, "
-            f"such as {example}"
-        ) from None
+            f"{option} {shown(value)} is {otherwise}: known ids are integers, such as {example}"
+        )
+    return number
 
 
-def _read_file(path: Path, column: str, data: DataOptions) -> list[Any]:
+def in_known_types(interactions: Interactions, model: Recommender) -> Interactions:
+    """Return interactions whose ids have the model's types, where that loses nothing.
+
+    Ids 7 and "7" are the same: a text file does not tell which of them is meant.
+    """
+    return replace(
+        interactions,
+        user_ids=_in_type(interactions.user_ids, model.user_ids),
+        item_ids=_in_type(interactions.item_ids, model.item_ids),
+    )
+
+
+def _in_type(ids: IdArray | None, known: IdArray | None) -> IdArray | None:
+    if ids is None or known is None or ids.dtype == known.dtype:
+        return ids
+    if known.dtype == object:
+        return np.array([str(each) for each in ids.tolist()], dtype=object)
+    numbers = [_parsed(each) for each in ids.tolist()]
+    return ids if None in numbers else np.array(numbers, dtype=np.int64)
+
+
+def _parsed(value: Any) -> int | None:
+    """Return the integer that a text stands for, None if there is none: "007" is a string."""
+    try:
+        number = int(value)
+    except ValueError:
+        return None
+    fits = -(2**63) <= number < 2**63
+    return number if fits and str(number) == str(value) else None
+
+
+def _are_strings(known: IdArray | None) -> bool:
+    return known is not None and known.dtype == object
+
+
+def _read_file(option: str, path: Path, column: str, data: DataOptions) -> list[Any]:
     if not strip_compression(path.name).lower().endswith(TABLES):
         return _read_lines(path)
     given = data.layout()
-    same: dict[str, Any] = {
-        name: getattr(given, name) for name in (column, "separator", "header", "encoding")
-    }
-    alone = _OneColumn(role=column, **same if given.header else same | {column: 0})
-    batches = read_columns(file_source(path, alone), alone)
-    return [each for batch in batches for each in batch[column].to_pylist()]
+    named: Column = getattr(given, column) if given.header else 0
+    same = {name: getattr(given, name) for name in ("separator", "header", "encoding")}
+    for name in dict.fromkeys((named, column)):
+        alone = _OneColumn(role=column, **{**same, column: name})
+        try:
+            batches = read_columns(file_source(path, alone), alone)
+            return [each for batch in batches for each in batch[column].to_pylist()]
+        except ColumnError as problem:
+            told = str(problem).rpartition("; ")[0]  # without its remedy: a column of the data
+    raise ValueError(
+        f"{option} {told}; call the column of the ids {column!r}, or write one id per line into a "
+        ".txt file"
+    )
 
 
 def _read_lines(path: Path) -> list[str]:

@@ -1,7 +1,5 @@
 """The files that a command writes: checked before any work, and written before anything is said."""
 
-import gzip
-import io
 import os
 import stat
 import tempfile
@@ -46,28 +44,10 @@ def model_target(option: str, path: Path, model: Any) -> Target:
 
 def table_file(path: Path) -> Path:
     """Return the path; raise if its suffix says no format."""
-    from safecf.batch import COMPRESSED, FORMATS  # noqa: PLC0415
+    from safecf.batch import suffix_of  # noqa: PLC0415
 
-    known = (*FORMATS, *COMPRESSED)
-    if not path.name.lower().endswith(known):
-        raise ValueError(f"--out {path} says no format; end it in {', '.join(known)}")
+    suffix_of(path)
     return path
-
-
-def write_table(path: Path, table: Any) -> None:
-    """Write an Arrow table in the format that the suffix says; folders are created."""
-    from safecf.atomic import replace_file  # noqa: PLC0415
-    from safecf.batch import COMPRESSED, FORMATS  # noqa: PLC0415
-
-    suffix, buffer = "".join(path.suffixes[-2:]).lower(), io.BytesIO()
-    packed = suffix in COMPRESSED
-    with FORMATS[COMPRESSED[suffix] if packed else path.suffix.lower()](
-        buffer, table.schema
-    ) as write:
-        write(table)
-    content = buffer.getvalue()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, gzip.compress(content, mtime=0) if packed else content)
 
 
 def check_targets(targets: Iterable[tuple[str, Path | None]], inputs: Iterable[Path] = ()) -> None:

@@ -1,40 +1,27 @@
-"""`safecf recommend` and `safecf similar`: answers of a saved model, by the original ids."""
+"""`safecf recommend`: the best items of users of a saved model, by the original ids."""
 
 import shlex
-import tempfile
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from safecf.cli.command_options import DATASETS, SHAPES, DataOptions, Json, Quiet, with_records
-from safecf.cli.completion import SUFFIX, name_or_file
+from safecf.checks import check_integer
+from safecf.cli.asking import (
+    Count,
+    KnownData,
+    ModelFile,
+    Out,
+    interactions_of,
+    load_model,
+    print_groups,
+)
+from safecf.cli.command_options import DataOptions, Json, Quiet, flag, with_records
 
 if TYPE_CHECKING:
     from safecf.data.matrices.interactions import Interactions
     from safecf.models import Recommender
-
-MODEL = typer.Argument(
-    help="File of a model, as safecf fit writes it.", autocompletion=name_or_file((), SUFFIX)
-)
-TABLE_HELP = "as .parquet, .csv or .jsonl, and the last two also with .gz"
-ModelFile = Annotated[Path, MODEL]
-Number = Annotated[int, typer.Option("--number", "-n", help="Number of results, of each.")]
-
-
-@dataclass(frozen=True)
-class KnownData(DataOptions):
-    """What users have already; nothing where a command does without it."""
-
-    data: Annotated[
-        list[str],
-        typer.Argument(
-            help="What the users have already: the data that the model was trained on, or newer "
-            "one, given as to safecf fit. Not needed with --seen, nor with --histories.",
-            autocompletion=name_or_file((*DATASETS, *SHAPES)),
-        ),
-    ] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -49,16 +36,13 @@ class RecommendOptions:
             "may be repeated. By default all users of the model, or of --histories."
         ),
     ] = None
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help=f"File to write, {TABLE_HELP}; else it is shown."),
-    ] = None
-    number: Number = 10
-    block: Annotated[
+    out: Out = None
+    N: Count = 10
+    filter_items: Annotated[
         list[str] | None,
         typer.Option(help="Id of an item, or a file of ids, to leave out; may be repeated."),
     ] = None
-    allow: Annotated[
+    items: Annotated[
         list[str] | None,
         typer.Option(help="Id of an item, or a file of ids, to choose from; may be repeated."),
     ] = None
@@ -69,29 +53,50 @@ class RecommendOptions:
             "from it, also if they are new to the model; may be repeated."
         ),
     ] = None
+    # the name in Python, too long to be shown beside the others
+    filter_already_liked_items: Annotated[bool, typer.Option(hidden=True)] = True
     seen: Annotated[
-        bool, typer.Option("--seen", help="Also recommend what a user has already.")
-    ] = False
-    recalculate: Annotated[
         bool,
         typer.Option(
-            "--recalculate", help="Compute users from the data, not from what training stored."
+            "--seen",
+            help="Also recommend what a user has already; the same as "
+            "--no-filter-already-liked-items.",
+        ),
+    ] = False
+    recalculate_user: Annotated[
+        bool,
+        typer.Option(
+            "--recalculate-user", help="Compute users from the data, not from what training stored."
+        ),
+    ] = False
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Keep answers beside the file until it is written, so that the same command goes "
+            "on after a break.",
         ),
     ] = False
     quiet: Quiet = False
     json: Json = False
 
+    @property
+    def leave_out_seen(self) -> bool:
+        """Whether what users have already is not recommended."""
+        return self.filter_already_liked_items and not self.seen
+
     def __post_init__(self) -> None:
-        if self.number < 1:
-            raise ValueError(f"--number {self.number} has to be at least 1; try --number 10")
-        if self.block and self.allow:
+        check_integer("N", self.N, 1, default=10)
+        if self.filter_items and self.items:
             raise ValueError(
-                "--block and --allow exclude each other; leave the blocked items out of --allow"
+                "--filter-items and --items exclude each other; leave the former out of the latter"
             )
         if self.out is None and not self.users and not self.histories:
             raise ValueError(
                 "all users are too many to show; give some by --users, or a file to write by -o"
             )
+        if self.out is None and self.resume:
+            raise ValueError("--resume is for a file; name it by -o, or leave out --resume")
 
 
 @with_records
@@ -111,120 +116,83 @@ def recommend(options: RecommendOptions, data: KnownData) -> None:
     from safecf.cli.running import check_interrupt  # noqa: PLC0415
 
     out = None if options.out is None else table_file(options.out)
-    lists = [*(options.users or []), *(options.block or []), *(options.allow or [])]
+    lists = [*(options.users or []), *(options.filter_items or []), *(options.items or [])]
     files = [str(options.model), *lists, *(options.histories or [])]
     check_targets([("--out", out)], input_files(data, files))
     without = not data.data and not options.histories
-    if without and (options.recalculate or not options.seen):
+    if without and (options.recalculate_user or options.leave_out_seen):
         raise ValueError(
             "what the users have already is not given; add the data, as in safecf recommend "
             f"{shlex.quote(str(options.model))} clicks.parquet, or --seen to recommend that, too"
         )
-    model = _load(options.model)
+    model = load_model(options.model)
     if without and model.needs_histories:
         raise ValueError(
             f"{type(model).__name__} computes users from what they have; add the data, or "
             "--histories"
         )
     chosen = _selection(model, options, data)
-    known, histories = _interactions(data), _histories(data, options.histories)
-    check_interrupt()
+    known = interactions_of(data, model) if data.data else None
+    histories = _histories(data, options.histories, model)
     given: dict[str, Any] = {
         **chosen,
-        "N": options.number,
-        "filter_already_liked_items": not options.seen,
-        "recalculate_user": options.recalculate,
+        "N": options.N,
+        "filter_already_liked_items": options.leave_out_seen,
+        "recalculate_user": options.recalculate_user,
         "histories": histories,
-        "show_progress": not options.quiet,
     }
+    if known is None and histories is not None and options.users:
+        _check_given(chosen["users"], histories, model, options)
+    check_interrupt()
     if out is None:
         _show(model, known, given, as_json=options.json)
     else:
-        _write(model, out, known, given, as_json=options.json)
-
-
-@with_records
-def similar(
-    model: ModelFile,
-    ids: Annotated[list[str], typer.Argument(help="Ids of items, or of users with --users.")],
-    number: Number = 10,
-    users: Annotated[bool, typer.Option("--users", help="Similar users, not items.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help=f"File to write, {TABLE_HELP}; else it is shown."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Show what is most like some items, or like some users, of a saved model.
-
-    For example:
-
-    safecf similar model.safetensors "page 17" "page 18" -n 5
-
-    safecf similar model.safetensors ann --users
-    """
-    from safecf.cli.id_lists import read_ids  # noqa: PLC0415
-    from safecf.cli.output_files import check_targets, table_file, write_table  # noqa: PLC0415
-    from safecf.cli.terminal import Plain, print_json  # noqa: PLC0415
-
-    if number < 1:
-        raise ValueError(f"--number {number} has to be at least 1; try --number 10")
-    target = None if out is None else table_file(out)
-    inputs = [model, *(Path(each) for each in ids if Path(each).is_file())]
-    check_targets([("--out", target)], inputs)
-    side = "user" if users else "item"
-    loaded = _load(model)
-    known = loaded.user_ids if users else loaded.item_ids
-    asked = read_ids(f"the {side}", ids, side, DataOptions([]), known)
-    frame = loaded.similar_users_frame if users else loaded.similar_items_frame
-    found = frame(asked, number)
-    if target is not None:
-        write_table(target, found)
-        said = {"file": str(target), "rows": found.num_rows}
-        print_json(said) if as_json else Plain().line_of(f"written: {target}")
-    elif as_json:
-        print_json(found.to_pylist())
-    else:
-        _print_groups(found, side, "similar")
-
-
-def _load(path: Path) -> "Recommender":
-    from safecf.models import Recommender  # noqa: PLC0415
-
-    return Recommender.load(path)
+        _write(model, out, known, given, options)
 
 
 def _selection(
     model: "Recommender", options: RecommendOptions, data: DataOptions
 ) -> dict[str, Any]:
     """Return the ids of users, and of items to leave out or to choose from; None for all."""
-    from safecf.cli.id_lists import only_known, read_ids  # noqa: PLC0415
+    from safecf.cli.id_lists import read_ids  # noqa: PLC0415
 
-    chosen: dict[str, Any] = dict.fromkeys(("users", "filter_items", "items"))
-    if options.users:
-        chosen["users"] = read_ids("--users", options.users, "user", data, model.user_ids)
-    lists = {"filter_items": ("--block", options.block), "items": ("--allow", options.allow)}
-    for name, (option, given) in lists.items():
-        if given:
-            ids = read_ids(option, given, "item", data, model.item_ids)
-            chosen[name] = only_known(option, ids, model.item_ids, model.sizes()[1])
-    return chosen
-
-
-def _interactions(data: KnownData) -> "Interactions | None":
-    from safecf.cli.inputs import load_data  # noqa: PLC0415
-
-    return load_data(data).interactions() if data.data else None
+    lists = {
+        "users": ("user", options.users, model.user_ids),
+        "filter_items": ("item", options.filter_items, model.item_ids),
+        "items": ("item", options.items, model.item_ids),
+    }
+    return {
+        name: read_ids(flag(name), given, column, data, known) if given else None
+        for name, (column, given, known) in lists.items()
+    }
 
 
-def _histories(data: KnownData, files: list[str] | None) -> "Interactions | None":
+def _histories(
+    data: KnownData, files: list[str] | None, model: "Recommender"
+) -> "Interactions | None":
     """Read histories with the columns of the data; nothing of them is dropped."""
     if not files:
         return None
     plain = replace(
         data, data=files, path=None, min_user_interactions=None, min_item_interactions=None
     )
-    return _interactions(plain)
+    return interactions_of(plain, model)
+
+
+def _check_given(
+    users: Any, histories: "Interactions", model: "Recommender", options: RecommendOptions
+) -> None:
+    """Raise if users are not in the histories, and what they have has to be known."""
+    from safecf.data.matrices.ids import Index  # noqa: PLC0415
+    from safecf.errors import shown  # noqa: PLC0415
+
+    others = users[Index(histories.user_ids, histories.num_users).find(users) < 0]
+    if others.size and (options.leave_out_seen or model.needs_histories):
+        hint = "" if model.needs_histories else ", or --seen to recommend what they have, too"
+        raise ValueError(
+            f"user {shown(others.tolist()[0])} of --users is not in --histories; add the data with "
+            f"what the others have{hint}"
+        )
 
 
 def _write(
@@ -232,17 +200,25 @@ def _write(
     out: Path,
     known: "Interactions | None",
     given: dict[str, Any],
-    *,
-    as_json: bool,
+    options: RecommendOptions,
 ) -> None:
     """Write the file, then say what is in it."""
     from safecf.batch import recommend_to_file  # noqa: PLC0415
     from safecf.cli.terminal import Plain, bytes_text, print_json, seconds_text  # noqa: PLC0415
 
     out.parent.mkdir(parents=True, exist_ok=True)
-    found = recommend_to_file(model, out, known, **given)
+    try:
+        found = recommend_to_file(
+            model, out, known, **given, resume=options.resume, show_progress=not options.quiet
+        )
+    except KeyboardInterrupt:
+        if not options.resume:
+            raise
+        raise KeyboardInterrupt(
+            "safecf: interrupted; to go on, start the same command again"
+        ) from None
     size = out.stat().st_size
-    if as_json:
+    if options.json:
         print_json({"file": str(out), "bytes": size, **asdict(found)})
         return
     console = Plain()
@@ -251,42 +227,23 @@ def _write(
     )
     if found.cold_users:
         console.line_of(f"{found.cold_users:,} users of whom nothing is known got popular items")
+    if found.empty_users:
+        console.line_of(f"{found.empty_users:,} users have no row, as no item is left for them")
     console.line_of(f"written: {out} ({bytes_text(size)})")
 
 
 def _show(
     model: "Recommender", known: "Interactions | None", given: dict[str, Any], *, as_json: bool
 ) -> None:
-    import pyarrow.parquet  # noqa: PLC0415
+    from safecf.cli.terminal import Plain, print_json  # noqa: PLC0415
+    from safecf.models.answers import make_answers  # noqa: PLC0415
 
-    from safecf.batch import recommend_to_file  # noqa: PLC0415
-    from safecf.cli.terminal import print_json  # noqa: PLC0415
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "answers.parquet"
-        recommend_to_file(model, path, known, **{**given, "show_progress": False})
-        found = pyarrow.parquet.read_table(path)
+    answers = make_answers(model, user_items=known, cold=True, **given)
+    found = answers.table()
     if as_json:
         print_json(found.to_pylist())
-    else:
-        _print_groups(found, "user", "item")
-
-
-def _print_groups(found: Any, first: str, second: str) -> None:
-    """Print rows of a table, those of one id together, with its name once."""
-    from safecf.cli.terminal import Plain, Rows  # noqa: PLC0415
-
-    rows = found.to_pylist()
-    table = Rows("", [first, second], ["score"])
-    names = [row[first] for row in rows]
-    for at, row in enumerate(rows):
-        begins = at == 0 or names[at - 1] != names[at]
-        ends = at + 1 == len(rows) or names[at + 1] != names[at]
-        name = str(row[first]) if begins else ""
-        note = " (popular)" if begins and row.get("popular") else ""
-        table.add_row(name + note, str(row[second]), f"{row['score']:.4f}", end_section=ends)
-    console = Plain()
-    if not rows:
-        console.print(f"no {second} is left for any {first}")
         return
-    table.show(console)
+    print_groups(found, "user", "item")
+    empty = len(answers.users) - found["rank"].to_pylist().count(1)
+    if found.num_rows and empty:
+        Plain().print(f"no item is left for {empty:,} of {len(answers.users):,} users")

@@ -1,20 +1,24 @@
 """`run`: a command line with errors on one line, and outputs that may break."""
 
+import errno
+import functools
+import inspect
 import os
 import re
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from dataclasses import fields
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, get_args
 
 import typer
+from typer.models import ArgumentInfo
 
 from safecf.cli import end_interrupted
-from safecf.cli.command_options import DataOptions, RepeatedSplitOptions, flag
+from safecf.cli.command_options import flag
 from safecf.errors import ConvergenceWarning, FileFormatError, ModelFitError, ParameterWarning
 from safecf.texts import visible
 
@@ -32,28 +36,16 @@ USER_ERRORS = (
     FileFormatError,
     ModelFitError,
 )
-# arguments in messages of the library, and the options of the command line that they are
-OPTIONS = {
-    each.name: flag(each.name)
-    for record in (DataOptions, RepeatedSplitOptions)
-    for each in fields(record)
-    if each.name != "data"  # an argument
+# What the library calls an option, where that is not its own name; () for what it has no name for.
+ARGUMENTS = {
+    "tail": ("level",),
+    "share": ("share", "holdout_share"),
+    "min_user_interactions": ("min_user_interactions", "min_interactions"),
+    "duplicates": ("duplicates", "way to treat duplicates"),
+    **dict.fromkeys(("model", "seed", "out", "quiet", "json", "as_json"), ()),
 }
-OPTIONS |= {name: flag(name) for name in ("metric", "objective", "trials", "minutes", "study")}
-OPTIONS |= {name: flag(name) for name in ("checkpoint", "resume", "format")}
-SERVING = ("port", "max_history", "max_k", "max_body", "timeout", "watch")
-OPTIONS |= {name: flag(name) for name in SERVING}
-OPTIONS |= {"pick": "--pick", "level": "--tail", "holdout_share": "--share"}
-OPTIONS |= {"min_interactions": "--min-user-interactions"}
-OPTIONS |= {"way to treat duplicates": "--duplicates"}
-NAMES = "|".join(OPTIONS)
-NO_IDS = "|".join(name for name in OPTIONS if name not in ("user", "item"))
-ARGUMENT = re.compile(
-    rf"\b(?P<given>{NAMES})=(?P<value>[^\s,;])?"  # level=0
-    rf"|^(?P<named>{NAMES})(?= is )"  # heldout is 0; ...
-    rf"|(?<=\bunknown )(?P<unknown>{NO_IDS})(?= ['\"])"  # unknown metric 'recal'
-    rf"|(?<=\blower )(?P<lower>{NAMES})\b( or (?P<also>{NAMES})\b)?"  # lower heldout or ...
-)
+# those of the running command
+_options: ContextVar[Mapping[str, str] | None] = ContextVar("options", default=None)
 
 
 def run(app: typer.Typer) -> None:
@@ -67,9 +59,8 @@ def run(app: typer.Typer) -> None:
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(remembered_interrupts())
-        for stream, redirect in ((out, redirect_stdout), (err, redirect_stderr)):
-            if stream.stream is not None:
-                stack.enter_context(redirect(stream))
+        stack.enter_context(redirect_stdout(out))
+        stack.enter_context(redirect_stderr(err))
         for category in (ParameterWarning, ConvergenceWarning):
             warnings.simplefilter("default", category)
         warnings.showwarning = _show_warning
@@ -131,32 +122,74 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     _complain(f"warning: {as_options(str(message))}")
 
 
-def as_options(message: str) -> str:
-    """Rewrite arguments of the library in a message as options.
+def named_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let errors and warnings of a command name its options, where the library names arguments."""
 
-    >>> as_options("there is no column 'user'; try user='visitor'")
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        _options.set(options_of(command))
+        command(**given)
+
+    return run
+
+
+def options_of(command: Callable[..., None]) -> dict[str, str]:
+    """Return the options of a command by the library's names for them.
+
+    >>> options_of(fit)["min_rating"], options_of(fit)["level"]
+    ('--min-rating', '--tail')
+    """
+    found: dict[str, str] = {}
+    for each in inspect.signature(command).parameters.values():
+        if any(isinstance(part, ArgumentInfo) for part in get_args(each.annotation)):
+            found |= {"user_items": "the data"} if each.name == "data" else {}
+        else:
+            found |= dict.fromkeys(ARGUMENTS.get(each.name, (each.name,)), flag(each.name))
+    return found
+
+
+def as_options(message: str, options: Mapping[str, str] | None = None) -> str:
+    """Rewrite arguments of the library in a message as options, by default the running command's.
+
+    One that is a plain word has "=" behind it, is the first word, or follows on certain ones.
+
+    >>> as_options("there is no column 'user'; try user='visitor'", {"user": "--user"})
     "there is no column 'user'; try --user 'visitor'"
     """
+    options = _options.get() if options is None else options
+    if not options:
+        return message
+    longest_first = sorted(options, key=len, reverse=True)
+    names = "|".join(longest_first)
+    no_ids = "|".join(name for name in longest_first if name not in ("user", "item"))
+    unmistakable = "|".join(name for name in longest_first if "_" in name) or "(?!)"
+    argument = re.compile(
+        rf"\b(?P<given>{names})=(?P<value>False\b|(?=[^\s,;]))?"  # level=0
+        rf"|^(?P<named>{names})(?= is )"  # heldout is 0; ...
+        rf"|(?<=\bunknown )(?P<unknown>{no_ids})(?= ['\"])"  # unknown metric 'recal'
+        rf"|((?<=\blower )|(?<=\bids in )|(?<=\(in ))(?P<after>{names})\b"
+        rf"|\b(?P<word>{unmistakable})\b"
+    )
 
     def option(found: re.Match[str]) -> str:
-        if found["given"]:
-            value = found["value"] or ""
-            return OPTIONS[found["given"]] + (f" {value}" if value else "")
-        if found["also"]:
-            return f"{OPTIONS[found['lower']]} or {OPTIONS[found['also']]}"
-        return OPTIONS[found["named"] or found["unknown"] or found["lower"]]
+        name = next(filter(None, map(found.group, ("given", "named", "unknown", "after", "word"))))
+        if found["value"]:
+            return options[name].replace("--", "--no-")
+        return options[name] + ("" if found["value"] is None else " ")
 
-    return ARGUMENT.sub(option, message)
+    return argument.sub(option, message)
 
 
 class Stream:
     """Standard output or error: it goes quiet once it cannot be written, and remembers why.
 
-    Characters that its encoding does not have are written as escapes.
+    Characters that its encoding does not have are written as escapes. `stream` is None if it was
+    closed before the process began; the null device takes its place, and no other file does.
     """
 
     def __init__(self, stream: Any) -> None:
-        self.stream = stream
+        self.is_closed = stream is None
+        self.stream = open(os.devnull, "w") if stream is None else stream  # noqa: SIM115
         self.problem: OSError | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -164,6 +197,8 @@ class Stream:
 
     def write(self, text: str) -> int:
         """Write, unless that has failed before."""
+        if self.is_closed:
+            self.problem = OSError(errno.EBADF, "it is closed")
         try:
             self._do(self.stream.write, text)
         except UnicodeEncodeError:
@@ -178,8 +213,7 @@ class Stream:
 
     def close(self) -> OSError | None:
         """Flush, and return what has failed, if anything has."""
-        if self.stream is not None:
-            self.flush()
+        self.flush()
         if self.problem is not None:
             # what is left in the buffer would fail again when the interpreter ends
             with suppress(OSError, ValueError):

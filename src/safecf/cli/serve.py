@@ -1,93 +1,103 @@
 """`safecf serve`: a saved model over HTTP, with a page to try it."""
 
 import os
+import signal
+import warnings
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from safecf.cli.command_options import DATASETS, SHAPES, DataOptions, with_records
+from safecf.cli.completion import SUFFIX, name_or_file, one_of
+from safecf.serving.settings import FILES, LOGS, Settings
 
 TOKEN = "SAFECF_TOKEN"
 
 
-def serve(
-    model: Annotated[Path, typer.Argument(help="File of a saved model.")],
-    baseline: Annotated[
-        Path | None, typer.Option(help="File of another model, to compare with.")
-    ] = None,
-    items: Annotated[
-        Path | None,
-        typer.Option(
-            help="Parquet or CSV file of the items: item (or id), title, and more such as genres."
+@dataclass(frozen=True)
+class ServedData(DataOptions):
+    """What users have; the service does without it."""
+
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help="What the users have: the data that the model was trained on, given as to safecf "
+            "fit. It is not recommended to known users again, and explains their scores.",
+            autocompletion=name_or_file((*DATASETS, *SHAPES)),
         ),
-    ] = None,
-    evaluation: Annotated[
-        Path | None,
-        typer.Option(help="What safecf compare --out has written, for the tail curves."),
-    ] = None,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 is every one of this machine.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 is any free one.")] = 8000,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar=TOKEN,
-            help="Requests need the header Authorization: Bearer TOKEN. Better given as the "
-            "variable SAFECF_TOKEN: other users of the machine see command lines.",
-        ),
-    ] = None,
-    max_history: Annotated[int, typer.Option(help="Most items of a history.")] = 1000,
-    max_k: Annotated[int, typer.Option(help="Most items of an answer.")] = 1000,
-    max_body: Annotated[int, typer.Option(help="Most bytes of a request's body.")] = 2**20,
-    timeout: Annotated[float, typer.Option(help="Seconds after which a request is cut off.")] = 30,
-    watch: Annotated[
-        float,
-        typer.Option(
-            help="Seconds between looks at the files; changed ones are loaded. 0: on SIGHUP and "
-            "POST /reload only."
-        ),
-    ] = 2,
-    log: Annotated[
-        str, typer.Option(help="A line per request on stderr: none, text or json.")
-    ] = "none",
-) -> None:
+    ] = field(default_factory=list)
+
+
+def _option(name: str, setting: Any) -> Any:
+    """Return a field of the settings as an option; their defaults and help are used."""
+    more: dict[str, Any] = {"help": setting.metadata["help"]}
+    if name in ("model", "baseline"):
+        more["autocompletion"] = name_or_file((), SUFFIX)
+    if name == "model":
+        return name, Annotated[Path, typer.Argument(**more)]
+    kind: Any = type(setting.default)
+    if name in FILES:
+        kind = Path | None
+    elif name == "token":
+        kind, more = str | None, more | {"envvar": TOKEN}
+    elif name == "allow_host":
+        return name, Annotated[list[str], typer.Option(**more)], field(default_factory=list)
+    elif name == "log":
+        more["autocompletion"] = one_of(LOGS)
+    return name, Annotated[kind, typer.Option(**more)], setting.default
+
+
+if TYPE_CHECKING:
+    ServeOptions = Settings
+else:
+    ServeOptions = make_dataclass(
+        "ServeOptions",
+        [_option(each.name, each) for each in fields(Settings) if each.metadata],
+        frozen=True,
+    )
+
+
+@with_records
+def serve(options: ServeOptions, data: ServedData) -> None:
     """Serve recommendations over HTTP, and a page to try them in the browser.
 
     It ends on Ctrl-C or SIGTERM, after what has come is answered. For example:
 
     safecf serve safer2.safetensors --baseline ials.safetensors --items titles.parquet
 
+    safecf serve safer2.safetensors clicks.parquet --user visitor --item page
+
     curl -d '{"history": [1, 50], "k": 5}' -H 'Content-Type: application/json'
     http://127.0.0.1:8000/recommend
     """
     # Imported here, so that the command line starts fast and Ctrl-C works from the start.
-    from safecf.cli.terminal import Plain  # noqa: PLC0415
-    from safecf.serving import Settings, run  # noqa: PLC0415
+    from safecf.cli.inputs import load_data  # noqa: PLC0415
+    from safecf.cli.running import USER_ERROR, USER_ERRORS, as_options  # noqa: PLC0415
+    from safecf.serving import run  # noqa: PLC0415
+    from safecf.serving.log import Log  # noqa: PLC0415
 
-    if token is None and os.environ.get(TOKEN) == "":
-        raise ValueError(f"{TOKEN} is empty, and would protect nothing; set it, or unset it")
-    settings = Settings(
-        model,
-        baseline,
-        items,
-        evaluation,
-        host=host,
-        port=port,
-        token=token,
-        max_history=max_history,
-        max_k=max_k,
-        max_body=max_body,
-        timeout=timeout,
-        watch=watch,
-        log=log,
-    )
-    console = Plain(stderr=True)
+    log = Log(options.log)
 
-    def announce(address: str) -> None:
-        console.line_of(f"safecf: serving {model} at {address} (Ctrl-C ends it)")
-        if token is None and host not in ("127.0.0.1", "::1", "localhost"):
-            console.line_of(
-                f"safecf: warning: anybody who reaches {host} may ask; set SAFECF_TOKEN"
-            )
+    def warn(message: Warning | str, *_: object, **__: object) -> None:
+        log.line(as_options(str(message)), "warning")
 
-    run(settings, announce)
+    warnings.showwarning = warn
+    try:
+        if options.token is None and os.environ.get(TOKEN) == "":
+            raise ValueError(f"{TOKEN} is empty, and would protect nothing; set it, or unset it")
+        read = (lambda: load_data(data).interactions()) if data.data else None
+        settings = Settings(**vars(options), data=read)
+        if settings.token is None and not settings.is_local:
+            warn(f"anybody who reaches {settings.host} may ask; set {TOKEN}")
+        run(settings, log.line)
+    except USER_ERRORS as error:
+        if options.log != "json":
+            raise
+        log.line(as_options(str(error.args[0] if error.args else error)), "error")
+        raise typer.Exit(USER_ERROR) from None
+    except KeyboardInterrupt:
+        if options.log != "json":
+            raise
+        raise typer.Exit(128 + signal.SIGINT) from None

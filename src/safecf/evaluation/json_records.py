@@ -98,7 +98,7 @@ class Record:
     """
 
     def __init__(
-        self, values: Any, where: str, remedy: str = "write it again with to_dict()"
+        self, values: Any, where: str, remedy: str = "write it again, by to_dict() or --out"
     ) -> None:
         self.where, self.remedy = where, remedy
         if not isinstance(values, dict):

@@ -1,7 +1,9 @@
 """`Answers`: recommendations by the original ids, part by part."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +14,7 @@ from safecf.checks import check_type
 from safecf.data.matrices.ids import asked_ids
 from safecf.data.matrices.interactions import Interactions
 from safecf.models.by_ids import Histories, Names, check_named
+from safecf.models.files import checksum
 from safecf.models.queries import ROWS, Indices, check_count, slices
 from safecf.models.ranking import Found
 
@@ -35,8 +38,9 @@ class Source(NamedTuple):
 class Answers:
     """Recommendations for users by their ids: all ids are looked up, then parts are answered.
 
-    >>> for done, popular, table in make_answers(model, user_items=interactions).parts():
-    ...     write(table)
+    >>> answers = make_answers(model, user_items=interactions)
+    >>> for start, stop in answers.slices():
+    ...     write(answers.part(start, stop))
     """
 
     model: "Recommender"
@@ -52,15 +56,40 @@ class Answers:
         types = {"user": self.users.type, "item": item, "score": pa.float32(), "rank": pa.int32()}
         return pa.schema({**types, "popular": pa.bool_()})
 
-    def parts(self) -> Iterator[tuple[int, int, pa.Table]]:
-        """Answer some users at a time: yield how many are done, how many popular, and a table."""
-        for start, stop in slices(len(self.users), self.part_size):
-            found = self._found(slice(start, stop))
-            yield stop, int(np.count_nonzero(found.popular)), self._table(start, found)
+    def slices(self) -> Iterator[tuple[int, int]]:
+        """Yield the first user of each part, and the first one behind it."""
+        return slices(len(self.users), self.part_size)
+
+    def part(self, start: int, stop: int) -> pa.Table:
+        """Answer these users."""
+        return self._table(start, self._found(slice(start, stop)))
 
     def table(self) -> pa.Table:
         """Answer all users."""
-        return pa.concat_tables([self.schema.empty_table(), *(part for _, _, part in self.parts())])
+        parts = (self.part(start, stop) for start, stop in self.slices())
+        return pa.concat_tables([self.schema.empty_table(), *parts])
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of all that the answers depend on: the same one, the same answers."""
+        options = {name: np.asarray(value).tolist() for name, value in self.options.items()}
+        made_by = [version("safecf"), type(self.model).__name__, repr(self.model.get_params())]
+        fitted, arrays = self.model._pack()
+        for at, buffer in enumerate(self.users.buffers()):
+            arrays[f"users {at}"] = np.frombuffer(buffer or b"", np.uint8)
+        for at, source in enumerate(self.sources):
+            given: dict[str, NDArray[Any] | None] = {
+                "members": source.members,
+                "numbers": source.numbers,
+                "rows": source.rows,
+            }
+            if source.histories is not None:
+                matrix, columns = source.histories.matrix, source.histories.columns
+                given |= {"indptr": matrix.indptr, "indices": matrix.indices, "columns": columns}
+                given["weights"] = matrix.weights
+            arrays |= {f"{at} {name}": each for name, each in given.items() if each is not None}
+        contiguous = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
+        head = [*made_by, fitted.get("resolved"), options, self.part_size]
+        return checksum(json.dumps(head), contiguous)
 
     def _table(self, start: int, found: Found) -> pa.Table:
         there = found.ids >= 0
@@ -102,6 +131,29 @@ class Answers:
         )
 
 
+class Places(NamedTuple):
+    """Where the asked users are: the row of each, -1 if it is not there."""
+
+    stored: Indices  # in the model
+    own: Indices  # in user_items
+    given: Indices  # in the histories
+
+    @property
+    def is_given(self) -> NDArray[np.bool_]:
+        """Users who are computed from the histories."""
+        return self.given >= 0
+
+    @property
+    def is_stored(self) -> NDArray[np.bool_]:
+        """Users who are taken from the model."""
+        return ~self.is_given & (self.stored >= 0)
+
+    @property
+    def is_new(self) -> NDArray[np.bool_]:
+        """Users who are computed from user_items, or cold."""
+        return ~self.is_given & (self.stored < 0)
+
+
 def make_answers(
     model: "Recommender",
     users: ArrayLike | None = None,
@@ -120,11 +172,12 @@ def make_answers(
     Users in `histories` are computed from it, whatever the model and `user_items` know of them;
     they are the default of `users`. A user whom the model does not know is a KeyError, unless
     `cold` is true: such users are computed from `user_items`, and get the most popular items if
-    they are not in there. If no user at all is known, that is still an error.
+    they are not in there.
     """
     num_items = model.sizes()[1]
     part_size = max(1, min(ROWS, PAIRS // check_count(N, num_items)))
-    only, without = select(Names.of_items(model), num_items, items, filter_items)
+    lists = ("items", items), ("filter_items", filter_items)
+    only, without = select(Names.of_items(model), num_items, *lists)
     options = {
         "N": N,
         "filter_already_liked_items": filter_already_liked_items,
@@ -136,66 +189,89 @@ def make_answers(
         remedy = "pass an Interactions of what these users have"
         check_type("histories", histories, Interactions, remedy)
         check_named(model, histories, users_too=False)
-    own = _own_users(model, user_items, needed and histories is None, needed or cold)
-    if own is not None and user_items is not None:
+    used = user_items is not None and (needed or cold)
+    if used or (needed and histories is None):
+        _check_own(model, user_items)
+    own = None
+    if used and user_items is not None:
         check_named(model, user_items, users_too=not recalculate_user)
+        own = _users_of(model, "history", user_items)
     known, given = Names.of_users(model), _users_of(model, "given", histories)
-    names = given or (own if recalculate_user and own is not None else known)
+    recalculated = own if recalculate_user and own is not None else known
+    names = given or recalculated
     asked = names.array if users is None else asked_ids(users)
 
     nowhere = np.full(asked.size, -1)
-    stored = nowhere if recalculate_user else known.find(asked)
-    in_own = nowhere if own is None else own.find(asked)
-    in_given = nowhere if given is None else given.find(asked)
-    rest, is_stored = in_given < 0, (in_given < 0) & (stored >= 0)
-    if needed and own is None and rest.any():
-        _own_users(model, user_items, True, True)
-    unknown = rest & ~is_stored & (in_own < 0 if cold or recalculate_user else True)
-    if unknown.any() and (not cold or unknown.all()):
-        (own if recalculate_user and own is not None else known).rows(asked[unknown], "user")
-    missing = is_stored & (in_own < 0)
+    places = Places(
+        nowhere if recalculate_user else known.find(asked),
+        nowhere if own is None else own.find(asked),
+        nowhere if given is None else given.find(asked),
+    )
+    if needed and own is None and not places.is_given.all():
+        _check_own(model, user_items)
+    unknown = places.is_new & ((places.own < 0) | (not recalculate_user))
+    if unknown.any() and not cold:
+        recalculated.rows(asked[unknown], "user")
+    missing = places.is_stored & (places.own < 0)
     if needed and own is not None and missing.any():
         own.rows(asked[missing], "user (in user_items)")
-
-    taken = None
-    if own is not None and user_items is not None:
-        taken = Histories.of_users(model, user_items, in_own[rest])
-    elif (rest & ~is_stored).any():
-        taken = Histories.none(num_items)
-    sources = [
-        Source(is_stored, stored, taken if needed else None, in_own, False),
-        Source(rest & ~is_stored, stored, taken, in_own, True),
-    ]
-    if histories is not None:
-        found = Histories.of_users(model, histories, in_given[~rest])
-        sources.append(Source(~rest, stored, found, in_given, True))
     place = names.find(asked)
     ids = names.to_arrow().take(pa.array(place)) if (place >= 0).all() else _in_arrow(asked, known)
+    sources = _sources(model, places, user_items if own else None, histories, needed)
     return Answers(model, ids, sources, options, part_size)
 
 
+def _sources(
+    model: "Recommender",
+    places: Places,
+    user_items: Interactions | None,
+    histories: Interactions | None,
+    needed: bool,
+) -> list[Source]:
+    """Return where users are taken from; the histories of stored ones only if they are needed."""
+    own = None
+    if user_items is not None:
+        own = Histories.of_users(model, user_items, places.own[~places.is_given])
+    elif places.is_new.any():
+        own = Histories.none(model.sizes()[1])
+    found = [
+        Source(places.is_stored, places.stored, own if needed else None, places.own, False),
+        Source(places.is_new, places.stored, own, places.own, True),
+    ]
+    if histories is not None:
+        now = Histories.of_users(model, histories, places.given[places.is_given])
+        found.append(Source(places.is_given, places.stored, now, places.given, True))
+    return found
+
+
 def select(
-    names: Names, size: int, only: ArrayLike | None, without: ArrayLike | None
+    names: Names,
+    size: int,
+    only: tuple[str, ArrayLike | None],
+    without: tuple[str, ArrayLike | None],
 ) -> tuple[Indices | None, Indices | None]:
-    """Return the rows to choose from and those to leave out; rows without an id are left out."""
-    chosen, banned = (None if ids is None else names.rows(ids) for ids in (only, without))
+    """Return the rows to choose from and those to leave out; rows without an id are left out.
+
+    Lists have the names of their arguments. Unknown ids are left out with a warning; if there is
+    no known one to choose from, that is a KeyError.
+    """
+    (its_name, allowed), (other_name, blocked) = only, without
+    chosen = None if allowed is None else names.known_rows(allowed, its_name)
+    banned = None if blocked is None else names.known_rows(blocked, other_name, or_none=True)
     if chosen is None and names.array.size < size:
         unnamed = np.arange(names.array.size, size)
         banned = unnamed if banned is None else np.append(banned, unnamed)
     return chosen, banned
 
 
-def _own_users(
-    model: "Recommender", user_items: Interactions | None, needed: bool, used: bool
-) -> Names | None:
-    """Return the users of `user_items`, if it is used; raise if it is needed and not there."""
-    if (needed or (used and user_items is not None)) and not isinstance(user_items, Interactions):
+def _check_own(model: "Recommender", user_items: Interactions | None) -> None:
+    """Raise if `user_items` is not what the users already have."""
+    if not isinstance(user_items, Interactions):
         hint = "" if model.needs_histories else ", or filter_already_liked_items=False"
         raise TypeError(
             f"user_items is of type {type(user_items).__name__}, not Interactions; pass what "
             f"the users already have{hint}"
         )
-    return _users_of(model, "history", user_items) if used else None
 
 
 def _users_of(model: "Recommender", key: str, given: Interactions | None) -> Names | None:
@@ -203,10 +279,11 @@ def _users_of(model: "Recommender", key: str, given: Interactions | None) -> Nam
 
 
 def _in_arrow(asked: NDArray[Any], known: Names) -> Any:
-    """Convert ids of users, some of which are unknown, to the type of the known ones."""
+    """Convert ids of users, some of whom are unknown; raise if they are not of the known type."""
     kind = "strings" if known.array.dtype == object else "integers"
+    fits = known.is_of_type(asked)
     try:
-        found = pa.array(asked.tolist(), type=known.to_arrow().type)
+        found = pa.array(asked.tolist(), type=known.to_arrow().type) if fits else None
     except (TypeError, ValueError, OverflowError, pa.ArrowException):
         found = None
     if found is None or found.null_count:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from safecf.models.recommender import Recommender
 
 NUMBERS = "0, 1, 2 and so on"  # the source of ids that are row numbers
+MEMBERS = {"item": "items in the users' histories", "user": "users of the items"}
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,33 @@ class Names:
         if (rows < 0).any():
             self._index().rows(asked, what or self.key)
         return rows
+
+    def known_rows(self, asked: ArrayLike, name: str, *, or_none: bool = False) -> Indices:
+        """Return the rows of the ids that are known; others are left out with a warning.
+
+        It is a KeyError if there are others alone, unless `or_none`, or if they are of another
+        type: those could never be known. `name` is that of the argument.
+        """
+        ids = asked_ids(asked)
+        rows = self.find(ids)
+        unknown = ids[rows < 0]
+        if unknown.size and (
+            (unknown.size == ids.size and not or_none) or not self.is_of_type(ids)
+        ):
+            self.rows(ids, f"{self.key} (in {name})")  # raises
+        if unknown.size:
+            warn(
+                f"{unknown.size:,} of {ids.size:,} ids in {name} are unknown to the model and "
+                f"left out, such as {shown(unknown.tolist()[0])}",
+                ParameterWarning,
+            )
+        return rows[rows >= 0]
+
+    def is_of_type(self, asked: NDArray[Any]) -> bool:
+        """Whether all of these could be ids: strings if the known ones are, else integers."""
+        if self.array.dtype == object:
+            return all(isinstance(each, str) for each in asked.tolist())
+        return asked.dtype.kind in "iu" or not asked.size
 
     def to_arrow(self) -> Any:
         """Return the ids as an Arrow array."""
@@ -128,10 +156,9 @@ class Histories:
         if unknown.size and unknown.size == there.size:
             raise _nothing_known(own.array[unknown], known)
         if unknown.size:
-            where = {"item": "items in the users' histories", "user": "users of the items"}
             others = {"item": "users", "user": "items"}[known.key]
             warn(
-                f"{unknown.size:,} of {there.size:,} {where[known.key]} are unknown to the "
+                f"{unknown.size:,} of {there.size:,} {MEMBERS[known.key]} are unknown to the "
                 f"model and left out, such as {shown(own.array[unknown].tolist()[0])}"
                 + f"; {lost:,} of {rows.size:,} {others} have no others"
                 * bool(lost),
@@ -248,6 +275,6 @@ def _nothing_known(ids: IdArray, known: Names) -> KeyError:
         kinds = ("strings", "integers") if isinstance(first, str) else ("integers", "strings")
         hint = f"they are {kinds[0]}, while those of the training data are {kinds[1]}; convert them"
     return KeyError(
-        f"all {ids.size:,} {known.key}s in user_items are unknown to the model, such as "
+        f"all {ids.size:,} {MEMBERS[known.key]} are unknown to the model, such as "
         f"{shown(first)}, where {shown(example)} is known: {hint}"
     )

@@ -11,7 +11,7 @@ from safecf.data.matrices.ids import asked_ids
 from safecf.data.matrices.interactions import Interactions
 from safecf.models.answers import make_answers, select
 from safecf.models.by_ids import Histories, Names, check_named
-from safecf.models.queries import Indices
+from safecf.models.queries import Indices, check_count
 from safecf.models.ranking import Ids, Scores
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Frames:
         Parameters
         ----------
         users
-            One id or an array of ids; None means all that the model knows, or all in `user_items`
-            if they are recalculated.
+            One id or an array of ids, each of which is answered as often as it is there; None
+            means all that the model knows, or all in `user_items` if they are recalculated.
         N
             How many items at most; ranks go from 1 to N, or to the number of items.
         user_items
@@ -61,7 +61,8 @@ class Frames:
         recalculate_user
             Whether to compute the users from `user_items`, so that they may be new to the model.
         filter_items, items
-            Ids of items to leave out, or to choose from. Unknown ids raise a KeyError.
+            Ids of items to leave out, or to choose from. Unknown ids are ignored with a warning;
+            it is a KeyError if `items` has no known one, or if ids are of another type.
         """
         answers = make_answers(
             self._model,
@@ -85,7 +86,7 @@ class Frames:
     ) -> pa.Table:
         """Return the N items most like each of `items`: item, similar, score and rank.
 
-        The first one is the item itself, as in `similar_items`.
+        The item itself is left out, while it is the first one in `similar_items`, as in implicit.
 
         Parameters
         ----------
@@ -94,15 +95,17 @@ class Frames:
         N
             How many similar items, at most.
         filter_items, among
-            Ids of items to leave out, or to choose from.
+            Ids of items to leave out, or to choose from; see `recommend_frame` for unknown ones.
 
         >>> model.similar_items_frame("Alien").to_pandas()
         """
         model, names = self._model, Names.of_items(self._model)
         rows = names.rows(names.array if items is None else asked_ids(items))
-        only, without = select(names, model.sizes()[1], among, filter_items)
-        found = model.similar_items(rows, N, items=only, filter_items=without)
-        return _similar("item", names, rows, found)
+        size = model.sizes()[1]
+        only, without = select(names, size, ("among", among), ("filter_items", filter_items))
+        count = check_count(N, size)
+        found = model.similar_items(rows, count + 1, items=only, filter_items=without)
+        return _similar("item", names, rows, found, count)
 
     def similar_users_frame(
         self,
@@ -120,9 +123,11 @@ class Frames:
         """
         model, names = self._model, Names.of_users(self._model)
         rows = names.rows(names.array if users is None else asked_ids(users))
-        only, without = select(names, model.sizes()[0], among, filter_users)
-        found = model.similar_users(rows, N, users=only, filter_users=without)
-        return _similar("user", names, rows, found)
+        size = model.sizes()[0]
+        only, without = select(names, size, ("among", among), ("filter_users", filter_users))
+        count = check_count(N, size)
+        found = model.similar_users(rows, count + 1, users=only, filter_users=without)
+        return _similar("user", names, rows, found, count)
 
     def explain_frame(
         self, user: Any, item: Any, N: int = 10, *, user_items: Interactions
@@ -150,15 +155,20 @@ class Frames:
         return pa.table(columns)
 
 
-def _similar(side: str, names: Names, rows: Indices, found: tuple[Ids, Scores]) -> pa.Table:
+def _similar(
+    side: str, names: Names, rows: Indices, found: tuple[Ids, Scores], count: int
+) -> pa.Table:
+    """Return the first `count` of what was found for each row, without the row itself."""
     ids, scores = found
-    there = ids >= 0
-    number, rank = np.nonzero(there)
+    others = (ids >= 0) & (ids != rows[:, None])
+    ranks = np.cumsum(others, axis=1, dtype=np.int32)
+    there = others & (ranks <= count)
+    number, _ = np.nonzero(there)
     known = names.to_arrow()
     columns = {
         side: known.take(pa.array(rows[number])),
         "similar": known.take(pa.array(ids[there])),
         "score": pa.array(scores[there]),
-        "rank": pa.array((rank + 1).astype(np.int32)),
+        "rank": pa.array(ranks[there]),
     }
     return pa.table(columns)

@@ -46,7 +46,10 @@ def check_ids(ids: ArrayLike, size: int | None, name: str) -> Indices:
     if found.ndim > 1:
         raise ValueError(f"{name} has {found.ndim} dimensions; give one id, or a 1-D array of ids")
     if found.size and found.dtype.kind not in "iu":
-        hint = f"try numpy.flatnonzero({name})" if found.dtype.kind == "b" else "give row numbers"
+        frame = "similar_items_frame" if name == "itemid" else "recommend_frame"
+        hint = f"give row numbers; {frame} takes original ids"
+        if found.dtype.kind == "b":
+            hint = f"try numpy.flatnonzero({name})"
         raise IndexError(f"{name} holds values of type {found.dtype}, not integers; {hint}")
     if size is not None:
         outside = np.flatnonzero((found < 0) | (found >= size))

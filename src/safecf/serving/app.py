@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from fastapi import FastAPI
 
@@ -13,22 +13,21 @@ from safecf.serving.service import Service
 from safecf.serving.settings import Settings
 
 
-def create_app(settings: Settings) -> FastAPI:
+def create_app(settings: Settings, say: Callable[[str], object] | None = None) -> FastAPI:
     """Load the files, and return the application; an error says what is wrong with a file.
+
+    `say` is called with what is loaded, and how long it took; also when files are loaded again.
 
     >>> app = create_app(Settings("model.safetensors", items="titles.parquet"))
     """
-    service = Service(settings, routes.PATHS)
+    service = Service(settings, routes.PATHS, say)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.start()
-        watching = asyncio.create_task(service.watch()) if settings.watch else None
         try:
             yield
         finally:
-            if watching is not None:
-                watching.cancel()
             await asyncio.to_thread(service.stop)
 
     app = FastAPI(

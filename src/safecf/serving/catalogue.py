@@ -14,6 +14,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from safecf.data.reading.arrow import load_pandas
+from safecf.data.reading.paths import PARQUET, one_line, open_file, strip_compression
 from safecf.errors import FileFormatError
 from safecf.serving.requests import Id
 
@@ -77,21 +78,24 @@ def folded(text: str) -> str:
 
 
 def read_facts(path: Path, known: Sequence[Id]) -> dict[Id, dict[str, Any]]:
-    """Read the facts about the known items from a Parquet or CSV file."""
-    read = pa.parquet.read_table if path.suffix.lower() == ".parquet" else pa.csv.read_csv
-    try:
-        table = read(path)
-    except pa.ArrowInvalid as problem:
-        raise FileFormatError(f"{path}: {problem}; give a Parquet or CSV file of items") from None
+    """Read the facts about the known items from a Parquet, CSV or TSV file."""
+    table = _read_table(path, text_ids=isinstance(known[0], str) if known else True)
     column = next((name for name in ID_COLUMNS if name in table.column_names), None)
     if column is None or TITLE not in table.column_names:
         raise FileFormatError(
             f"{path}: its columns are {', '.join(table.column_names[:20])}; there have to be "
             "item (or id) and title"
         )
-    kept = [name for name in table.column_names if name != column and _shown(table[name].type)]
-    names, rows = table[column].to_pylist(), table.select(kept).to_pylist()
-    served = set(known)
+    columns = {name: _plain(table[name]) for name in table.column_names}
+    columns[TITLE] = _titles(columns[TITLE], f"{path}: the column {TITLE}")
+    ids = columns.pop(column)
+    if not (_is_text(ids.type) or pa.types.is_integer(ids.type)):
+        raise FileFormatError(
+            f"{path}: the column {column} holds {ids.type}, not ids; cast it to integers or strings"
+        )
+    names, served = ids.to_pylist(), set(known)
+    kept = {name: each for name, each in columns.items() if _shown(each.type)}
+    rows = pa.table(kept).to_pylist()
     facts = {
         name: {key: _value(value) for key, value in row.items() if value is not None}
         for name, row in zip(names, rows, strict=True)
@@ -100,17 +104,56 @@ def read_facts(path: Path, known: Sequence[Id]) -> dict[Id, dict[str, Any]]:
     if not facts:
         raise FileFormatError(
             f"{path}: none of its {len(names):,} items is known to the model, such as "
-            f"{names[:1]}, where {known[:1]} is; give the ids of the training data"
+            f"{names[:1]}, where {list(known[:1])} is; give the ids of the training data"
         )
     return facts
+
+
+def _read_table(path: Path, text_ids: bool) -> Any:
+    """Read a table; ids of text files are read as the model's are."""
+    name = strip_compression(path.name).lower()
+    try:
+        if name.endswith(PARQUET):
+            return pa.parquet.read_table(path)
+        ids = pa.large_string() if text_ids else pa.int64()
+        convert = pa.csv.ConvertOptions(
+            column_types={**dict.fromkeys(ID_COLUMNS, ids), TITLE: pa.large_string()}
+        )
+        parse = pa.csv.ParseOptions(delimiter="\t" if name.endswith(".tsv") else ",")
+        with open_file(path) as file:
+            return pa.csv.read_csv(file, parse_options=parse, convert_options=convert)
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{path}: there is no such file; give a Parquet, CSV or TSV file of items"
+        ) from None
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        remedy = "give a Parquet, CSV or TSV file of items"
+        if "UTF8" in str(problem) or "UTF-8" in str(problem):
+            remedy = f"convert it, as in iconv -f latin1 -t utf8 {path}"
+        raise FileFormatError(f"{path}: {one_line(problem)}; {remedy}") from None
+
+
+def _plain(column: Any) -> Any:
+    """Decode a column of a dictionary, as categories of pandas are."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _titles(column: Any, where: str) -> Any:
+    """Return titles as texts; numbers, dates and truth values are written as texts."""
+    if not (_is_text(column.type) or pa.types.is_primitive(column.type)):
+        raise FileFormatError(f"{where} holds {column.type}, not texts; cast it to strings")
+    return column.cast(pa.large_string())
+
+
+def _is_text(kind: Any) -> bool:
+    return str(kind) in ("string", "large_string", "string_view")
 
 
 def _shown(kind: Any) -> bool:
     """Whether a column has texts, numbers, or lists of them."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         kind = kind.value_type
-    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return bool(texts or pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    return bool(_is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _value(value: Any) -> Any:

@@ -2,18 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from safecf.data.limits import LARGEST_WEIGHT, SMALLEST_WEIGHT
-from safecf.data.matrices.ids import IdArray
+from safecf.data.matrices.interactions import Interactions
 from safecf.errors import shown
 from safecf.models import Recommender
+from safecf.models.catalogue import ExactTail, SmoothedTail
 from safecf.models.popularity import resized
+from safecf.serving.lookup import History, Known, Lookup
 from safecf.serving.requests import (
     Answer,
     Explain,
@@ -26,63 +27,28 @@ from safecf.serving.requests import (
     UnknownIdError,
 )
 
-Indices = NDArray[np.int64]
-History = dict[int, float]  # confidences by item index
-
-
-class Names:
-    """Original ids by index, and indices by id; None stands for 0 to size - 1.
-
-    >>> Names(np.array(["ann", "bob"], dtype=object), 2).find(["bob", "eve"])
-    [1, None]
-    """
-
-    def __init__(self, ids: IdArray | None, size: int) -> None:
-        self.ids: Sequence[Id] = range(size) if ids is None else ids[:size].tolist()
-        self._places = {name: place for place, name in enumerate(self.ids)}
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def find(self, asked: Sequence[Id]) -> list[int | None]:
-        """Return the index of every id, None if it is unknown."""
-        return list(map(self._places.get, asked))
-
-    def place(self, asked: Id, what: str) -> int:
-        """Return the index of an id."""
-        found = self._places.get(asked)
-        if found is None:
-            raise UnknownIdError(f"unknown {what} {shown(asked)}: {self.hint([asked])}")
-        return found
-
-    def hint(self, asked: Sequence[Id]) -> str:
-        """Return what to try instead of unknown ids."""
-        if not self.ids:
-            return "the model knows none"
-        first = self.ids[0]
-        known = f"the model knows {len(self.ids):,}, such as {shown(first)}"
-        if isinstance(first, str) != isinstance(asked[0], str):
-            kind = "strings" if isinstance(first, str) else "integers"
-            return f"{known}; its ids are {kind}, convert these"
-        return known
+START = "start the service with the data, as in safecf serve model.safetensors clicks.parquet"
 
 
 class Engine:
     """A model and its ids. Answers have the bits of the model's own, whatever else is in the batch.
 
+    With the `data`, known users need no history: what they have is removed, and explains scores.
+
     >>> Engine(safecf.load("model.safetensors")).answer([Recommend(history=("alien",), k=20)])
     [Ranked(ids=['aliens', ...], ...)]
     """
 
-    def __init__(self, model: Recommender) -> None:
+    def __init__(self, model: Recommender, data: Interactions | None = None) -> None:
         users, items = model.sizes()
         self.model = model
-        self.users = Names(model.user_ids, users)
-        self.items = Names(model.item_ids, items)
+        self.users = Lookup(model.user_ids, users)
+        self.items = Lookup(model.item_ids, items)
         self.num_items = items
         # items that a partial fit has added without an id cannot be named, nor recommended
         self._unnamed = np.arange(len(self.items), items) if len(self.items) < items else None
         self.popularity = resized(model.item_popularity, items)
+        self.known = None if data is None else Known(model, data, self.users)
         self._alone: dict[type, Callable[[Any], Answer]] = {
             Similar: self._similar,
             Explain: self._explain,
@@ -92,6 +58,18 @@ class Engine:
     def name(self) -> str:
         """The class of the model."""
         return type(self.model).__name__
+
+    @property
+    def kind_of_users(self) -> str | None:
+        """What the ids of users are, "integers" or "strings"; None if no histories are known."""
+        return None if self.known is None else self.users.kind
+
+    @property
+    def tail(self) -> float | None:
+        """The share of worst-off users that training looked after, if it did."""
+        if isinstance(self.model, SmoothedTail | ExactTail):
+            return self.model.tail
+        return None
 
     def warm(self) -> None:
         """Build what the first answers need, and raise if the model cannot give any."""
@@ -127,21 +105,46 @@ class Engine:
             chosen = {place for place in self.items.find(request.items) if place is not None}
             only = tuple(sorted(chosen - excluded))
             excluded = set()
+        _check_one_of(request)
         if request.history is None:
-            if request.user is None:
-                raise ValueError("there is neither a user nor a history; give one of them")
-            if self.model.needs_histories:
+            user, history = self._user(request.user)
+            if user is None and history is None:
                 raise ValueError(
-                    f"{self.name} stores nothing of the users; give a history instead of a user"
+                    f"{self.name} stores nothing of the users; give a history instead of a user, "
+                    f"or {START}"
                 )
-            user = self.users.place(request.user, "user")
-            return _Query(request.k, excluded, only, user=user)
-        history, unknown = self._history(request.history, request.weights)
-        if not request.keep_history:
+            unknown: tuple[Id, ...] = ()
+        else:
+            user = None
+            history, unknown = self._history(request.history, request.weights)
+        removed = history is not None and not request.keep_history
+        history = history or {}
+        if removed:
             excluded -= history.keys()
-        return _Query(
-            request.k, excluded, only, unknown, history=history, keep_history=request.keep_history
-        )
+        return _Query(request.k, excluded, only, unknown, user, history, removed)
+
+    def _user(self, user: Any) -> tuple[int | None, History | None]:
+        """Return where the model has stored a user, if it has, and what they have, if known."""
+        (place,) = self.users.find([user])
+        history = None if self.known is None else self.known.history(user, place)
+        if place is None and history is None:
+            self.users.place(user, "user")
+        return None if self.model.needs_histories else place, history
+
+    def history(self, user: Id) -> list[tuple[Id, float]]:
+        """Return what a known user has, and the confidences."""
+        found = self._known_history(user)
+        return [(self.items.ids[place], weight) for place, weight in found.items()]
+
+    def _known_history(self, user: Any) -> History:
+        """Return what a known user has; raise if the service does not know."""
+        _, history = self._user(user)
+        if history is None:
+            raise ValueError(
+                f"what user {shown(user)} has is not known to the service; give a history, or "
+                f"{START}"
+            )
+        return history
 
     def _history(
         self, ids: Sequence[Id], weights: Sequence[float] | None
@@ -171,26 +174,19 @@ class Engine:
         """Ask the model once for queries that differ in their users, numbers and exclusions."""
         first = queries[0]
         if first.only is not None and not first.only:
-            return [Ranked([], [], unknown=each.unknown) for each in queries]
+            return [self._ranked(each, [], []) for each in queries]
         most = min(max(each.k + len(each.excluded) for each in queries), self.num_items)
         given: dict[str, Any] = {"N": most, "filter_items": self._unnamed}
         if first.only is not None:
             given = {"N": most, "items": np.array(first.only)}
         try:
-            if first.history is None:
-                users = np.array([each.user for each in queries])
-                found = self.model.recommend_flagged(
-                    users, None, filter_already_liked_items=False, **given
-                )
-            else:
-                histories = self._matrix([each.history or {} for each in queries])
-                found = self.model.recommend_flagged(
-                    np.zeros(len(queries), dtype=np.int64),
-                    histories,
-                    filter_already_liked_items=not first.keep_history,
-                    recalculate_user=True,
-                    **given,
-                )
+            found = self.model.recommend_flagged(
+                np.array([each.user or 0 for each in queries]),
+                self._matrix([each.history for each in queries]),
+                filter_already_liked_items=first.history_removed,
+                recalculate_user=first.user is None,
+                **given,
+            )
         except Exception as problem:
             if len(queries) == 1:
                 return [problem]
@@ -208,7 +204,8 @@ class Engine:
             for place, score in zip(places, scores, strict=True)
             if place >= 0 and place not in excluded
         ][: query.k]
-        return Ranked([n for n, _ in kept], [s for _, s in kept], popular, query.unknown)
+        ids, kept_scores = [name for name, _ in kept], [score for _, score in kept]
+        return Ranked(ids, kept_scores, popular, query.unknown, query.history_removed)
 
     def _matrix(self, histories: Sequence[History]) -> scipy.sparse.csr_matrix:
         """Return histories as rows."""
@@ -230,8 +227,13 @@ class Engine:
 
     def _explain(self, request: Explain) -> Explained:
         """Return what the items of the history contribute to the score of one item."""
+        _check_one_of(request)
         item = self.items.place(request.item, "item")
-        history, unknown = self._history(request.history, request.weights)
+        unknown: tuple[Id, ...] = ()
+        if request.history is None:
+            history = self._known_history(request.user)
+        else:
+            history, unknown = self._history(request.history, request.weights)
         if not history:
             return Explained(request.item, 0.0, [], [], unknown)
         score, parts, _ = self.model.explain(0, self._matrix([history]), item, N=request.k)
@@ -249,13 +251,20 @@ class _Query:
     excluded: set[int]
     only: tuple[int, ...] | None = None
     unknown: tuple[Id, ...] = ()
-    user: int | None = None
-    history: History | None = None
-    keep_history: bool = False
+    user: int | None = None  # None: computed from the history
+    history: History = field(default_factory=dict)
+    history_removed: bool = True
 
     @property
     def call(self) -> object:
-        return self.history is None, self.keep_history, self.only
+        return self.user is None, self.history_removed, self.only
+
+
+def _check_one_of(request: Recommend | Explain) -> None:
+    if (request.user is None) == (request.history is None):
+        raise ValueError("give either a user or a history")
+    if request.history is None and request.weights is not None:
+        raise ValueError("weights go with a history; leave them out for a known user")
 
 
 def _check_weights(weights: Sequence[float], size: int) -> None:

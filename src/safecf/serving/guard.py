@@ -1,15 +1,14 @@
-"""`Guard`: what every request passes: token, size, time, counts and log."""
+"""`Guard`: what every request passes: host, origin, token, size, time, counts and log."""
 
 import asyncio
 import hmac
-import json
-import sys
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from safecf.serving.problems import MEDIA_TYPE, problem_body
 from safecf.serving.service import Service
+from safecf.serving.settings import LOCAL, Settings
 from safecf.texts import visible
 
 Message = MutableMapping[str, Any]
@@ -19,6 +18,7 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 # the page has no data in it, and /health tells strangers no more than whether it answers
 OPEN = {"/", "/page.css", "/page.js", "/tail.js", "/icon.svg", "/health"}
+SAFE = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 LINGER = 2.0  # seconds in which the rest of a refused body is read, so that the answer arrives
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -32,7 +32,9 @@ class Guard:
     def __init__(self, app: App, service: Service) -> None:
         self.app, self.service = app, service
         token = service.settings.token
-        self._token = None if token is None else f"Bearer {token}".encode()
+        self._token = None if token is None else token.encode()
+        self._hosts = served_hosts(service.settings)
+        self._origins = frozenset(map(str.lower, service.settings.allow_host))
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -43,7 +45,37 @@ class Guard:
 
     def allowed(self, given: bytes) -> bool:
         """Whether the header is that of the token, compared in constant time."""
-        return self._token is None or hmac.compare_digest(given, self._token)
+        scheme, _, token = given.partition(b" ")
+        right = hmac.compare_digest(token.strip(), self._token or b"")
+        return self._token is None or (right and scheme.lower() == b"bearer")
+
+    def serves(self, host: bytes) -> bool:
+        """Whether the service is called by its name: a page may have another name point to it."""
+        return self._hosts is None or not host or host_name(host) in self._hosts
+
+    def trusts(self, origin: bytes, host: bytes) -> bool:
+        """Whether the page that asks is the service's own; what is no browser has no origin."""
+        authority = origin.lower().partition(b"://")[2]
+        return not origin or authority == host.lower() or host_name(authority) in self._origins
+
+
+def served_hosts(settings: Settings) -> frozenset[str] | None:
+    """Return the names by which the service may be called; None for any."""
+    if "*" in settings.allow_host or not (settings.is_local or settings.allow_host):
+        return None
+    return frozenset(each.lower() for each in (*LOCAL, settings.host, *settings.allow_host))
+
+
+def host_name(authority: bytes) -> str:
+    """Return the host of a header without its port.
+
+    >>> host_name(b"[::1]:8000"), host_name(b"Localhost:8000")
+    ('::1', 'localhost')
+    """
+    text = authority.decode("latin-1").strip().lower()
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0].rstrip(".")
 
 
 class _Exchange:
@@ -71,11 +103,26 @@ class _Exchange:
             guard.service.metrics.in_flight -= 1
             seconds = time.perf_counter() - start
             guard.service.metrics.request(path, self._status, seconds)
-            if guard.service.settings.log != "none":
-                self._log(path, seconds)
+            guard.service.log.request(
+                path,
+                client=(self._scope.get("client") or ("",))[0],
+                method=self._scope["method"],
+                status=self._status,
+                ms=round(1000 * seconds, 3),
+                bytes=self._size,
+            )
 
     async def _answer(self, path: str) -> None:
         guard, headers = self._guard, dict(self._scope["headers"])
+        host, method = headers.get(b"host", b""), self._scope["method"]
+        if not guard.serves(host):
+            named = visible(host_name(host))
+            await self._refuse(421, f"{named} is no name of this service; see --allow-host")
+            return
+        if method not in SAFE and not guard.trusts(headers.get(b"origin", b""), host):
+            said = "a page of another site may not ask; see --allow-host for the names of a proxy"
+            await self._refuse(403, said)
+            return
         self._scope["authorized"] = guard.allowed(headers.get(b"authorization", b""))
         if path not in OPEN and not self._scope["authorized"]:
             said = "give the service's token as the header Authorization: Bearer TOKEN"
@@ -85,7 +132,9 @@ class _Exchange:
         if not length.isdigit() or int(length) > guard.service.settings.max_body:
             await self._refuse_size()
             return
-        await guard.app(self._scope, self._bounded, self._watched)
+        # the server leaves the body of an answer to HEAD out
+        asked = "GET" if method == "HEAD" else method
+        await guard.app({**self._scope, "method": asked}, self._bounded, self._watched)
 
     async def _bounded(self) -> Message:
         """Receive a part of the body; refuse it, and call it the end, if it has become too long."""
@@ -137,23 +186,3 @@ class _Exchange:
         except TimeoutError:
             pass
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    def _log(self, path: str, seconds: float) -> None:
-        """Write one line about the request."""
-        client = (self._scope.get("client") or ("",))[0]
-        method = self._scope["method"]
-        if self._guard.service.settings.log == "json":
-            line = json.dumps(
-                {
-                    "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + "Z",
-                    "client": client,
-                    "method": method,
-                    "path": path,
-                    "status": self._status,
-                    "ms": round(1000 * seconds, 3),
-                    "bytes": self._size,
-                }
-            )
-        else:
-            line = f"{client} {method} {visible(path)} {self._status} {1000 * seconds:.1f} ms"
-        print(line, file=sys.stderr, flush=True)

@@ -4,14 +4,16 @@ import json
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from safecf.errors import FileFormatError, choose
 from safecf.evaluation import Comparison, Evaluation
-from safecf.evaluation.json_records import COMPARISON, to_json
+from safecf.evaluation.json_records import COMPARISON, options_to_json, to_json
 from safecf.models import Recommender
 from safecf.models.files import located
 from safecf.serving.catalogue import Catalogue, read_facts
@@ -22,7 +24,7 @@ from safecf.serving.settings import Settings
 MODEL: Final = "model"
 BASELINE: Final = "baseline"
 
-Stamp = dict[str, tuple[int, int, int] | None]
+Stamps = dict[str, tuple[int, int, int] | None]
 
 
 @dataclass(frozen=True)
@@ -52,44 +54,83 @@ class Loaded:
         return [answers[at] for at in range(len(requests))]
 
 
-def load(settings: Settings, generation: int = 1) -> Loaded:
+class Timed:
+    """Says what is read, and how long all of it took.
+
+    >>> with timed("model", "model.safetensors"): ...
+    loading the model: model.safetensors
+    """
+
+    def __init__(self, say: Callable[[str], object] | None) -> None:
+        self._say = say or (lambda _: None)
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, what: str, source: object) -> Iterator[None]:
+        """Time what is done inside."""
+        self._say(f"loading the {what}: {source}")
+        start = time.perf_counter()
+        yield
+        self._seconds[what] = time.perf_counter() - start
+
+    def end(self) -> None:
+        """Say the times."""
+        parts = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self._seconds.items())
+        self._say(f"loaded in {sum(self._seconds.values()):.1f} s ({parts})")
+
+
+def load(
+    settings: Settings, generation: int = 1, say: Callable[[str], object] | None = None
+) -> Loaded:
     """Read and check all files, and prepare the models for their first answers."""
-    roles = [role for role in (MODEL, BASELINE) if role in settings.files]
-    engines: dict[str, Engine] = {
-        role: Engine(Recommender.load(settings.files[role])) for role in roles
-    }
+    timed, files = Timed(say), settings.files
+    data = None
+    if settings.data is not None:
+        with timed("data", "what users have"):
+            data = settings.data() if callable(settings.data) else settings.data
+    engines: dict[str, Engine] = {}
+    for role in (MODEL, BASELINE):
+        if role in files:
+            with timed(role, files[role]):
+                engines[role] = Engine(Recommender.load(files[role]), data)
+                engines[role].warm()
     first = engines[MODEL]
     if BASELINE in engines and not set(first.items.ids) & set(engines[BASELINE].items.ids):
         raise FileFormatError(
             f"{settings.baseline}: none of its items is one of {settings.model}; train both on the "
             "same data"
         )
-    facts = None
+    facts = evaluation = None
     if settings.items is not None:
-        facts = read_facts(settings.files["items"], first.items.ids)
+        with timed("items", files["items"]):
+            facts = read_facts(files["items"], first.items.ids)
         for place, item in enumerate(first.items.ids):
             if item in facts:
                 facts[item]["popularity"] = round(float(first.popularity[place]), 6)
-    evaluation = None
     if settings.evaluation is not None:
-        evaluation = read_curves(settings.files["evaluation"])
-    for engine in engines.values():
-        engine.warm()
+        with timed("evaluation", files["evaluation"]):
+            evaluation = read_curves(files["evaluation"], engines)
     catalogue = Catalogue(first.items.ids, first.popularity, facts)
+    timed.end()
     return Loaded(engines, catalogue, evaluation, generation, time.time())
 
 
-def read_curves(path: Path) -> dict[str, Any]:
-    """Read an evaluation or a comparison; return the tail means of every model by metric."""
+def read_curves(path: Path, engines: dict[str, Engine]) -> dict[str, Any]:
+    """Read an evaluation or a comparison; return the tail means of every model by metric.
+
+    `roles` says which of them are served: the name in the evaluation, by role.
+    """
     try:
         record = json.loads(path.read_bytes())
+        if isinstance(record, dict) and record.get("format") == COMPARISON:
+            found = Comparison.from_dict(record)
+            evaluations = [*found.others, found.baseline]
+        else:
+            evaluations = [Evaluation.from_dict(record)]
+    except FileFormatError as problem:
+        raise FileFormatError(f"{path}: {problem}") from None
     except ValueError as problem:
         raise FileFormatError(f"{path}: {problem}; write it with safecf compare --out") from None
-    if isinstance(record, dict) and record.get("format") == COMPARISON:
-        found = Comparison.from_dict(record)
-        evaluations = [found.baseline, *found.others]
-    else:
-        evaluations = [Evaluation.from_dict(record)]
     levels = sorted(evaluations[0].tails)
     curves = {
         metric: {each.model: [each.tail(metric, level) for level in levels] for each in evaluations}
@@ -97,7 +138,25 @@ def read_curves(path: Path) -> dict[str, Any]:
     }
     users = int(evaluations[0].users.target_count.size)
     found_curves: dict[str, Any] = to_json({"levels": levels, "metrics": curves, "users": users})
-    return found_curves
+    return found_curves | {"roles": served_roles(evaluations, engines)}
+
+
+def served_roles(evaluations: Sequence[Evaluation], engines: dict[str, Engine]) -> dict[str, str]:
+    """Return the names of the served models in an evaluation, by role.
+
+    They are of the same class, and if possible with the same options. Of several, the model is the
+    first one, and the baseline the last, which is that of a comparison.
+    """
+    left, roles = list(evaluations), {}
+    for role, engine in engines.items():
+        ordered = left if role == MODEL else left[::-1]
+        same = [each for each in ordered if each.training.get("class") == engine.name]
+        options = options_to_json(engine.model.get_params())
+        exact = [each for each in same if each.training.get("params") == options]
+        for each in (exact or same)[:1]:
+            roles[role] = each.model
+            left.remove(each)
+    return roles
 
 
 class Live:
@@ -106,39 +165,64 @@ class Live:
     A file that cannot be read changes nothing but `problem`.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._lock = threading.Lock()
-        self._seen = self._stamp()
-        self.current = load(settings)
+    def __init__(self, settings: Settings, say: Callable[[str], object] | None = None) -> None:
+        self._settings, self._say = settings, say
+        self._loading = threading.RLock()
+        self._waiting: Future[str | None] | None = None
+        self._lock = threading.Lock()  # of `_waiting`
+        self._seen = stamps(settings.files)
+        self.current = load(settings, say=say)
         self.problem: str | None = None
         self.reloads = self.failures = 0
 
     def refresh(self, *, force: bool = False) -> bool:
         """Load the files if they have changed since the last look; return whether they were."""
-        with self._lock:
-            stamp = self._stamp()
-            if stamp == self._seen and not force:
+        with self._loading:
+            found = stamps(self._settings.files)
+            if found == self._seen and not force:
                 return False
-            self._seen = stamp
+            self._seen = found
             try:
-                self.current = load(self._settings, self.current.generation + 1)
+                self.current = load(self._settings, self.current.generation + 1, self._say)
             except Exception as problem:
-                self.problem = f"{type(problem).__name__}: {problem}"
+                reason = problem.args[0] if isinstance(problem, KeyError) else problem
+                self.problem = f"{type(problem).__name__}: {reason}"
                 self.failures += 1
+                if self._say is not None:
+                    self._say(f"the old models stay: {self.problem}")
                 return False
             self.problem = None
             self.reloads += 1
             return True
 
-    def _stamp(self) -> Stamp:
-        """Return when the files were changed, how long they are, and which files they are."""
-        return {role: _stamp_of(path) for role, path in self._settings.files.items()}
+    def reload(self) -> "Future[str | None]":
+        """Load the files on a thread of its own; the result is the problem, if there is one.
+
+        One load runs at a time. All who ask while it does share the next one, which begins after
+        they have asked.
+        """
+        with self._lock:
+            if self._waiting is None:
+                self._waiting = Future()
+                threading.Thread(target=self._run, name="safecf-reload", daemon=True).start()
+            return self._waiting
+
+    def _run(self) -> None:
+        with self._loading:
+            with self._lock:
+                waiting, self._waiting = self._waiting, None
+            self.refresh(force=True)
+            if waiting is not None and waiting.set_running_or_notify_cancel():
+                waiting.set_result(self.problem)
 
 
-def _stamp_of(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(located(path))
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+def stamps(files: dict[str, Path]) -> Stamps:
+    """Return when files were changed, how long they are, and which files they are."""
+    found: Stamps = {}
+    for role, path in files.items():
+        try:
+            stat = os.stat(located(path))
+            found[role] = stat.st_mtime_ns, stat.st_size, stat.st_ino
+        except OSError:
+            found[role] = None
+    return found

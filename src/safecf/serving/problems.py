@@ -23,11 +23,13 @@ MOST_ERRORS = 20  # that are listed
 SAYS = {
     400: "The body is no JSON.",
     401: "The token is missing or wrong.",
+    403: "A page of another site asks.",
     404: "A user or an item is not known.",
     408: "The request took too long.",
     409: "A file cannot be read; the old models stay.",
     413: "The body is too long.",
     415: "The body is not declared to be JSON.",
+    421: "The service is called by another name than its own.",
     422: "The request does not fit the schema, or the model cannot answer it.",
     503: "Too many requests are waiting.",
 }
@@ -35,7 +37,6 @@ STATUS: dict[type[Exception], int] = {
     UnknownIdError: 404,
     BusyError: 503,
     NotImplementedError: 422,
-    TimeoutError: 408,
     ModelFitError: 422,  # a history whose weights are too extreme
     ValueError: 422,
 }
@@ -61,7 +62,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     schema = ProblemBody.model_json_schema()
     return {
         status: {"description": SAYS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
-        for status in statuses
+        for status in sorted({*statuses, 421})
     }
 
 
@@ -104,15 +105,41 @@ def of_http(_: Request, error: Exception) -> Response:
     return problem(error.status_code, detail, error.headers)
 
 
+# pydantic's kinds of errors, in plain words; bodies.py has those of numbers and ids
+WORDS = {
+    "extra_forbidden": "this key is not known",
+    "missing": "it is missing",
+    "list_type": "has to be a list",
+    "too_long": "has {actual_length} elements, where {max_length} are the most",
+    "string_too_long": "has more than {max_length} characters",
+    "int_parsing": "has to be a whole number",
+    "greater_than_equal": "has to be at least {ge}",
+    "less_than_equal": "has to be at most {le}",
+    "model_type": 'the body has to be an object, as in {{"history": [1, 2]}}',
+    "model_attributes_type": 'the body has to be an object, as in {{"history": [1, 2]}}',
+}
+
+
+def in_words(error: Mapping[str, Any]) -> str:
+    """Return an error of pydantic in plain words.
+
+    >>> in_words({"type": "less_than_equal", "ctx": {"le": 10}, "msg": "Input should be ..."})
+    'has to be at most 10'
+    """
+    if error["type"] not in WORDS:
+        return str(error["msg"])
+    return WORDS[error["type"]].format(**error.get("ctx", {}))
+
+
 def of_validation(_: Request, error: Exception) -> Response:
     """Return where a request does not fit its schema."""
     if not isinstance(error, ValidationError | RequestValidationError):
         raise error
     errors = error.errors()
     if errors[0]["type"] == "json_invalid":
-        return problem(400, f"the body is no JSON: {errors[0]['msg']}")
+        return problem(400, f"the body is no JSON: {errors[0]['ctx']['error']}")
     found = [
-        {"where": ".".join(map(str, each["loc"])), "problem": each["msg"]}
+        {"where": ".".join(map(str, each["loc"])), "problem": in_words(each)}
         for each in errors[:MOST_ERRORS]
     ]
     where = f"{found[0]['where']}: " if found[0]["where"] else ""

@@ -39,10 +39,11 @@ class Similar:
 
 @dataclass(frozen=True)
 class Explain:
-    """The k items of a history that contribute most to the score of one item."""
+    """The k items of a history, or of what a known user has, that add most to a score."""
 
     item: Id
-    history: tuple[Id, ...]
+    user: Id | None = None
+    history: tuple[Id, ...] | None = None
     weights: tuple[float, ...] | None = None
     k: int = 10
     model: str = "model"
@@ -56,13 +57,15 @@ class Ranked:
     """Items and their scores, best first.
 
     `popular`: nothing is known of the user, and these are the most popular items. `unknown` are
-    the items of the request that the model does not know; they were left out.
+    the items of the request that the model does not know; they were left out. `history_removed`:
+    what the user has was left out.
     """
 
     ids: list[Id]
     scores: list[float]
     popular: bool = False
     unknown: tuple[Id, ...] = ()
+    history_removed: bool = True
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, Response
 
 from safecf.serving import problems
-from safecf.serving.bodies import Body, Contributions, Items, make_bodies
+from safecf.serving.bodies import Body, Contributions, Items, Similarities, make_bodies
+from safecf.serving.requests import Explain, Recommend, Similar
+from safecf.serving.requests import Request as Asked
 from safecf.serving.service import Service
 from safecf.serving.settings import Settings
 
@@ -22,7 +24,7 @@ STATIC = {
     "/tail.js": ("tail.js", "text/javascript; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
-QUESTIONS = ("/recommend", "/similar", "/explain", "/items", "/search", "/about")
+QUESTIONS = ("/recommend", "/similar", "/explain", "/items", "/history", "/search", "/about")
 PATHS = (*QUESTIONS, "/health", "/metrics", "/reload", "/openapi.json", *STATIC)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -34,24 +36,34 @@ def add_questions(app: FastAPI, service: Service) -> None:
     """Add what the models are asked."""
     bodies = make_bodies(service.settings)
 
-    def add(path: str, body: type[Body], answer: type[BaseModel], summary: str) -> None:
+    def add(
+        path: str, body: type[Body], kind: type[Asked], answer: type[BaseModel], summary: str
+    ) -> None:
         async def ask(request: Request) -> Response:
             asked = body.model_validate_json(await _json(request))
-            return Response(await service.ask(asked.asked()), media_type=JSON)
+            return Response(await service.ask(kind(**asked.given())), media_type=JSON)
 
         ask.__doc__ = summary
         _post(app, path, ask, body, answer)
 
-    add("/recommend", bodies.recommend, Items, "The best items of a known user, or of a history.")
-    add("/similar", bodies.similar, Items, "The items most like one item.")
-    add("/explain", bodies.explain, Contributions, "Which items of a history make up a score.")
+    best = "The best items of a known user, or of a history."
+    add("/recommend", bodies.recommend, Recommend, Items, best)
+    add("/similar", bodies.similar, Similar, Similarities, "The items most like one item.")
+    why = "Which items of a history make up a score."
+    add("/explain", bodies.explain, Explain, Contributions, why)
 
     async def items(request: Request) -> Response:
         """What is known about items, such as their titles; unknown ones are left out."""
-        asked = bodies.items.model_validate_json(await _json(request)).asked()
-        return _answered({"items": service.describe(asked)})
+        asked = bodies.items.model_validate_json(await _json(request)).given()
+        return _answered({"items": service.describe(asked["ids"])})
+
+    async def history(request: Request) -> Response:
+        """What a known user has, if the service was started with the data."""
+        asked = bodies.history.model_validate_json(await _json(request)).given()
+        return _answered({"items": service.history(asked["user"])})
 
     _post(app, "/items", items, bodies.items, None)
+    _post(app, "/history", history, bodies.history, None)
 
 
 def add_facts(app: FastAPI, service: Service) -> None:
@@ -71,7 +83,7 @@ def add_facts(app: FastAPI, service: Service) -> None:
         """The models, the limits, and the tail curves of the evaluation."""
         return _answered(service.about())
 
-    @app.get("/health")
+    @app.get("/health", responses=problems.documented())
     async def health(request: Request) -> Response:
         """Whether the service answers; with the token, also what it serves."""
         state = service.state()
@@ -85,11 +97,13 @@ def add_facts(app: FastAPI, service: Service) -> None:
         text = service.metrics.text(service.gauges())
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    @app.post("/reload", responses=problems.documented(401, 409))
+    @app.post("/reload", responses=problems.documented(401, 403, 408, 409))
     async def reload() -> Response:
         """Load the files again; if one cannot be read, the old models stay."""
-        if not await asyncio.to_thread(service.live.refresh, force=True):
-            return problems.problem(409, f"the old models stay: {service.live.problem}")
+        # a request that ends early must not cancel what others wait for
+        problem = await asyncio.shield(asyncio.wrap_future(service.live.reload()))
+        if problem is not None:
+            return problems.problem(409, f"the old models stay: {problem}")
         return _answered(service.state())
 
 
@@ -141,7 +155,7 @@ def _post(
         response_model=None,
         responses={
             **({} if answer is None else {200: {"model": answer}}),
-            **problems.documented(400, 401, 404, 408, 413, 415, 422, 503),
+            **problems.documented(400, 401, 403, 404, 408, 413, 415, 422, 503),
         },
         openapi_extra={"requestBody": {"required": True, "content": content}},
     )(endpoint)

@@ -1,6 +1,7 @@
 """`run`: listen, answer, and end gracefully."""
 
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -13,12 +14,14 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from safecf.serving.app import create_app
+from safecf.serving.log import Log
 from safecf.serving.problems import MEDIA_TYPE, problem_body
 from safecf.serving.service import Service
 from safecf.serving.settings import Settings
 
 IDLE = 75  # seconds that a connection may wait for its next request
 MOST_HEAD = 2**16  # bytes of a request's head
+BACKLOG = 2048  # connections that wait to be taken
 DRAIN = 0.5  # seconds in which clients are asked to close their connections before the end
 # Threads of the interpreter take turns this often: the one that answers must not wait until the
 # event loop has parsed many requests.
@@ -26,31 +29,59 @@ SWITCH = 0.001
 
 
 class Protocol(HttpToolsProtocol):
-    """HTTP/1.1 that cuts off clients who take too long to send a request's head, or too much.
+    """HTTP/1.1 that cuts off clients who send a request's head, or read answers, too slowly.
 
     uvicorn itself would wait for ever.
     """
 
     patience = 30.0  # seconds
-    _clock: asyncio.TimerHandle | None = None
+    _clock: asyncio.TimerHandle | None = None  # runs while a head is awaited
+    _deaf: asyncio.TimerHandle | None = None  # runs while the client does not read
+    _answered: Any = None  # the request that is answered now
     _head = 0
 
     def connection_made(self, transport: Any) -> None:
         """Start the clock for the first request."""
         super().connection_made(transport)
+        # `pause_writing` is then called for every answer that the client does not read at once
+        transport.set_write_buffer_limits(0)
         self._start_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the clocks, and forget the requests that wait for their turn."""
         self._stop_clock()
+        self._hears()
+        self.pipeline.clear()
+        if self._answered is not None:  # uvicorn looks at the last request alone
+            self._answered.disconnected = True
+            self._answered.message_event.set()
         super().connection_lost(exc)
 
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read; a closed connection waits, too."""
+        super().pause_writing()
+        self._hears()
+        self._deaf = self.loop.call_later(self.patience, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: the client has read."""
+        super().resume_writing()
+        self._hears()
+
+    def data_received(self, data: bytes) -> None:
+        """Start the clock for the next request, and for empty lines before it."""
+        if self._clock is None and (self.cycle is None or self.cycle.response_complete):
+            self._start_clock()
+        super().data_received(data)
+
     def on_message_begin(self) -> None:
-        """Start the clock for the next request of a connection."""
+        """Begin to count the bytes of a head."""
         super().on_message_begin()
         self._head = 0
-        if self._clock is None:
-            self._start_clock()
 
     def on_url(self, url: bytes) -> None:
         """Refuse paths without end."""
@@ -81,7 +112,12 @@ class Protocol(HttpToolsProtocol):
             raise ValueError("the head of the request is too long")
 
     def _start_clock(self) -> None:
-        self._clock = self.loop.call_later(self.patience, self.transport.close)
+        self._clock = self.loop.call_later(self.patience, self.transport.abort)
+
+    def _hears(self) -> None:
+        if self._deaf is not None:
+            self._deaf.cancel()
+            self._deaf = None
 
     def _stop_clock(self) -> None:
         if self._clock is not None:
@@ -108,11 +144,7 @@ class Server(uvicorn.Server):
         self._sockets = sockets or []
         if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGHUP"):
             loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGHUP, self._reload)
-
-    def _reload(self) -> None:
-        thread = threading.Thread(target=self._service.live.refresh, kwargs={"force": True})
-        thread.start()
+            loop.add_signal_handler(signal.SIGHUP, self._service.live.reload)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end; end at once if asked again."""
@@ -134,14 +166,21 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def make_server(settings: Settings) -> tuple[Server, socket.socket]:
+def make_server(
+    settings: Settings, say: Callable[[str], object] | None = None
+) -> tuple[Server, socket.socket]:
     """Load the models, and return a server and the socket that it is to listen on.
 
     >>> server, listener = make_server(Settings("model.safetensors", port=0))
     >>> server.run([listener])
     """
-    app = create_app(settings)
-    listener = _listen(settings.host, settings.port)
+    listener = _bind(settings.host, settings.port)  # first, as loading may take long
+    try:
+        app = create_app(settings, say)
+    except BaseException:
+        listener.close()
+        raise
+    listener.listen(BACKLOG)
     protocol = type("Patient", (Protocol,), {"patience": settings.timeout})
     config = uvicorn.Config(
         app,
@@ -158,21 +197,23 @@ def make_server(settings: Settings) -> tuple[Server, socket.socket]:
     return Server(config, app.state.service), listener
 
 
-def run(settings: Settings, announce: Callable[[str], object] | None = None) -> None:
+def run(settings: Settings, say: Callable[[str], object] | None = None) -> None:
     """Serve until SIGTERM or Ctrl-C, then answer what has come and return.
 
-    `announce` is called with the address once the models are loaded.
+    `say` is called with what is loaded, and with the address once all is.
 
-    >>> run(Settings("model.safetensors", port=8080))
+    >>> run(Settings("model.safetensors", port=8080), print)
     """
-    server, listener = make_server(settings)
+    server, listener = make_server(settings, say)
     host, port = listener.getsockname()[:2]
-    if announce is not None:
-        announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    if say is not None:
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        say(f"serving {settings.model} at {address} (Ctrl-C ends it)")
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH)
     try:
-        server.run([listener])
+        with Log(settings.log).others():
+            server.run([listener])
     finally:
         sys.setswitchinterval(before)
         listener.close()
@@ -180,13 +221,17 @@ def run(settings: Settings, announce: Callable[[str], object] | None = None) -> 
         raise KeyboardInterrupt
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; an error says what to try."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def _bind(host: str, port: int) -> socket.socket:
+    """Return a socket at an address; an error says what to try."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        if os.name == "posix":  # elsewhere it lets others take the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
     except OSError as problem:
+        listener.close()
         reason = problem.strerror or problem
         raise OSError(
             f"cannot listen on {host}, port {port}: {reason}; try another port, or port=0 for any"
         ) from None
+    return listener

@@ -1,34 +1,43 @@
 """`Service`: the state behind the paths: the models, the line of requests, and the counts."""
 
-import asyncio
 import json
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from safecf.serving.batching import Batcher, BusyError
 from safecf.serving.live import MODEL, Live, Loaded
+from safecf.serving.log import Log
 from safecf.serving.metrics import Metrics
-from safecf.serving.requests import Answer, Explained, Id, Request
+from safecf.serving.requests import Answer, Explained, Id, Recommend, Request
 from safecf.serving.settings import Settings
 
 
 class Service:
     """The state behind the paths: the models, the line of requests, and the counts."""
 
-    def __init__(self, settings: Settings, paths: Sequence[str]) -> None:
+    def __init__(
+        self, settings: Settings, paths: Sequence[str], say: Callable[[str], object] | None = None
+    ) -> None:
         self.settings = settings
-        self.live = Live(settings)
+        self.log = Log(settings.log)
+        self.live = Live(settings, say)
         self.metrics = Metrics(paths)
         self.batcher: Batcher[Request, bytes] | None = None
         self.draining = False  # answers ask clients to close their connections
+        self._stopped = threading.Event()
 
     def start(self) -> None:
         """Start to answer."""
         limits = self.settings.max_batch, self.settings.max_waiting
         self.batcher = Batcher(self._answer, *limits)
+        self._stopped.clear()
+        if self.settings.watch:
+            threading.Thread(target=self._watch, name="safecf-watch", daemon=True).start()
 
     def stop(self) -> None:
         """Answer what is in line, and end."""
+        self._stopped.set()
         if self.batcher is not None:
             self.batcher.close()
             self.batcher = None
@@ -54,16 +63,21 @@ class Service:
         known = zip(ids, loaded.engine(MODEL).items.find(ids), strict=True)
         return [loaded.catalogue.describe(item) for item, place in known if place is not None]
 
+    def history(self, user: Id) -> list[dict[str, Any]]:
+        """Return the items that a known user has, and their weights."""
+        loaded = self.live.current
+        found = loaded.engine(MODEL).history(user)
+        return [{**loaded.catalogue.describe(item), "weight": weight} for item, weight in found]
+
     def search(self, text: str, count: int) -> list[dict[str, Any]]:
         """Return the facts about items whose titles have these words."""
         catalogue = self.live.current.catalogue
         return [catalogue.describe(item) for item in catalogue.search(text, count)]
 
-    async def watch(self) -> None:
-        """Look after the files, for ever."""
-        while True:
-            await asyncio.sleep(self.settings.watch)
-            await asyncio.to_thread(self.live.refresh)
+    def _watch(self) -> None:
+        """Look after the files until the end."""
+        while not self._stopped.wait(self.settings.watch):
+            self.live.refresh()
 
     def state(self) -> dict[str, Any]:
         """Return what is served, and whether the last reload failed."""
@@ -76,6 +90,7 @@ class Service:
             "models": {
                 role: {
                     "class": engine.name,
+                    "tail": engine.tail,
                     "users": len(engine.users),
                     "items": len(engine.items),
                 }
@@ -88,6 +103,7 @@ class Service:
         loaded, settings = self.live.current, self.settings
         return self.state() | {
             "titles": loaded.catalogue.has_titles,
+            "histories": loaded.engine(MODEL).kind_of_users,
             "evaluation": loaded.evaluation,
             "limits": {"history": settings.max_history, "k": settings.max_k},
         }
@@ -108,21 +124,20 @@ class Service:
 def to_json(loaded: Loaded, request: Request, answer: Answer) -> bytes:
     """Write an answer, with the facts about its items."""
     describe = loaded.catalogue.describe
-    head = {"model": loaded.engine(request.model).name, "generation": loaded.generation}
-    body: dict[str, Any]
+    body: dict[str, Any] = {"model": loaded.engine(request.model).name}
+    body["generation"] = loaded.generation
     if isinstance(answer, Explained):
-        body = head | {
-            "item": describe(answer.item),
-            "score": answer.score,
-            "unknown": answer.unknown,
-            "items": _scored(describe, answer.ids, answer.contributions),
-        }
-    else:
-        body = head | {
-            "popular": answer.popular,
-            "unknown": answer.unknown,
-            "items": _scored(describe, answer.ids, answer.scores),
-        }
+        body |= {"item": describe(answer.item), "score": answer.score, "unknown": answer.unknown}
+        body["items"] = _scored(describe, answer.ids, answer.contributions)
+        return _written(body)
+    if isinstance(request, Recommend):
+        body |= {"popular": answer.popular, "history_removed": answer.history_removed}
+        body["unknown"] = answer.unknown
+    body["items"] = _scored(describe, answer.ids, answer.scores)
+    return _written(body)
+
+
+def _written(body: dict[str, Any]) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 

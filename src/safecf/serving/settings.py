@@ -1,69 +1,102 @@
 """`Settings`: what is served, to whom, and within which limits."""
 
 import os
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from safecf.checks import check_integer, check_number
 from safecf.errors import choose
 
+if TYPE_CHECKING:
+    from safecf.data.matrices.interactions import Interactions
+
 LONGEST = 1e6  # seconds
 LOGS = ("none", "text", "json")
 HARDEST_LIMIT = 100_000  # of items in one request or answer
+FILES = ("model", "baseline", "items", "evaluation")
+LOCAL = ("127.0.0.1", "::1", "localhost")  # this machine alone
+
+PathLike = str | os.PathLike[str]
+
+
+def _says(text: str) -> dict[str, Any]:
+    """Return the metadata of a field: its help, which the command line shows."""
+    return {"help": text}
 
 
 @dataclass(frozen=True)
 class Settings:
     """Files to serve, where to listen, and limits; all are checked at once.
 
-    Parameters
-    ----------
-    model
-        File of a saved model.
-    baseline
-        File of another model of the same items, to compare with.
-    items
-        Parquet or CSV file with a row per item: its id in the column `item` or `id`, its `title`,
-        and whatever else is to be shown, such as `genres`. Answers then have these facts, and the
-        `popularity` of items: the share of the training users who have them.
-    evaluation
-        What `safecf evaluate --out` or `safecf compare --out` has written, for the tail curves.
-    host, port
-        Where to listen; port 0 is any free one. The default host is this machine alone.
-    token
-        If given, requests need the header `Authorization: Bearer TOKEN`; all but the page itself
-        and the state in /health.
-    max_history, max_k
-        Most items of a history or list in a request, and most items of an answer.
-    max_body
-        Most bytes of a request's body.
-    timeout
-        Seconds after which a request that is not answered, read or written is cut off.
-    max_batch, max_waiting
-        Most requests that are answered together, and that wait in line.
-    watch
-        Seconds between looks at the files; a changed one is loaded. 0: only on request.
-    log
-        "none", or a line for every request on stderr: "text" or "json".
+    `data` has what users have, so that known users can be asked for without it: an `Interactions`,
+    or a function that reads one, which every reload calls again. The metadata of the other fields
+    says what they are; `safecf serve --help` shows it.
 
     >>> Settings("model.safetensors", items="titles.parquet", port=8080)
+    >>> Settings("model.safetensors", data=Interactions.from_parquet("clicks.parquet"))
     """
 
-    model: str | os.PathLike[str]
-    baseline: str | os.PathLike[str] | None = None
-    items: str | os.PathLike[str] | None = None
-    evaluation: str | os.PathLike[str] | None = None
-    host: str = "127.0.0.1"
-    port: int = 8000
-    token: str | None = None
-    max_history: int = 1000
-    max_k: int = 1000
-    max_body: int = 2**20
-    timeout: float = 30.0
-    max_batch: int = 64
-    max_waiting: int = 1024
-    watch: float = 2.0
-    log: str = "none"
+    model: PathLike = field(metadata=_says("File of a saved model."))
+    baseline: PathLike | None = field(
+        default=None, metadata=_says("File of another model, to compare with.")
+    )
+    items: PathLike | None = field(
+        default=None,
+        metadata=_says(
+            "Parquet, CSV or TSV file of the items: item (or id), title, and more such as genres."
+        ),
+    )
+    evaluation: PathLike | None = field(
+        default=None, metadata=_says("What safecf compare --out has written, for the tail curves.")
+    )
+    data: "Interactions | Callable[[], Interactions] | None" = None
+    host: str = field(
+        default="127.0.0.1",
+        metadata=_says("Address to listen on; 0.0.0.0 is every one of this machine."),
+    )
+    port: int = field(default=8000, metadata=_says("Port to listen on; 0 is any free one."))
+    allow_host: Sequence[str] = field(
+        default=(),
+        metadata=_says(
+            "Name in the header Host by which clients or a proxy may call the service; may be "
+            "repeated. On 127.0.0.1 all but local names are refused; elsewhere none is, unless "
+            "this is given."
+        ),
+    )
+    token: str | None = field(
+        default=None,
+        metadata=_says(
+            "Requests need the header Authorization: Bearer TOKEN. Better given as the variable "
+            "SAFECF_TOKEN: other users of the machine see command lines."
+        ),
+    )
+    max_history: int = field(
+        default=1000, metadata=_says("Most items of a history, or of a list in a request.")
+    )
+    max_k: int = field(default=1000, metadata=_says("Most items of an answer."))
+    max_body: int = field(default=2**20, metadata=_says("Most bytes of a request's body."))
+    max_batch: int = field(default=64, metadata=_says("Most requests that are answered together."))
+    max_waiting: int = field(
+        default=1024, metadata=_says("Most requests that wait in line; others get status 503.")
+    )
+    timeout: float = field(
+        default=30.0,
+        metadata=_says(
+            "Seconds after which a client that does not send or read, or a request, is cut off."
+        ),
+    )
+    watch: float = field(
+        default=2.0,
+        metadata=_says(
+            "Seconds between looks at the files; changed ones are loaded. 0: on SIGHUP and POST "
+            "/reload only."
+        ),
+    )
+    log: str = field(
+        default="none", metadata=_says("A line per request on stderr: none, text or json.")
+    )
 
     def __post_init__(self) -> None:
         least = {"port": 0, "max_history": 1, "max_k": 1, "max_body": 100}
@@ -87,6 +120,14 @@ class Settings:
                     f"seconds; try {name}={default[name]:g}"
                 )
         choose("log", self.log, dict.fromkeys(LOGS))
+        if isinstance(self.allow_host, str):
+            raise TypeError(f"allow_host={self.allow_host!r} has to be a list; try a list of it")
+        for name in self.allow_host:
+            if not name or set(name) & set("/:@ "):
+                raise ValueError(
+                    f"allow_host has {name!r}, which is no name of a host; give the name alone, "
+                    "such as recommend.example.org"
+                )
         if self.token is not None and not (self.token.isascii() and self.token.isprintable()):
             raise ValueError("the token has to be of printable ASCII characters; choose another")
         if self.token is not None and (not self.token or " " in self.token):
@@ -95,6 +136,10 @@ class Settings:
     @property
     def files(self) -> dict[str, Path]:
         """The files that are served, by role."""
-        named = {"model": self.model, "baseline": self.baseline}
-        named |= {"items": self.items, "evaluation": self.evaluation}
+        named = {role: getattr(self, role) for role in FILES}
         return {role: Path(path) for role, path in named.items() if path is not None}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches the service."""
+        return self.host in LOCAL or self.host.startswith("127.")

@@ -86,12 +86,11 @@ def test_bad_ids_are_refused(given_ids, error, message):
 
 
 @pytest.mark.parametrize(
-    ("known", "asked", "kind"), [(["42"], 42, "strings"), ([42], "42", "integers")]
+    ("known", "asked", "kinds"),
+    [(["42"], 42, "strings, not integers"), ([42], "42", "integers, not strings")],
 )
-def test_ids_of_another_type_are_told(known, asked, kind):
-    message = (
-        rf"unknown user '?42'?: only '?42'? is known; known ids are {kind}, convert those you ask"
-    )
+def test_ids_of_another_type_are_told(known, asked, kinds):
+    message = rf"unknown user '?42'?: only '?42'? is known; known ids are {kinds}"
     with pytest.raises(KeyError, match=message):
         Index(check_ids(known, 1, "user_ids"), 1).rows([asked], "user")
 

@@ -3,6 +3,8 @@
 import pickle
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from safecf import Interactions, datasets
@@ -49,6 +51,21 @@ def test_weights_times_and_groups_are_read(log):
     assert entries(log.interactions(weighted=True)) == {
         ("bob", "x"): 7, ("ann", "x"): 1, ("ann", "y"): 3,
     }  # fmt: skip
+
+
+def test_only_text_files_have_integers_in_text(tmp_path):
+    """A Parquet file says what its ids are, also where all strings look like integers."""
+    rows = {"user": ["7", "42"], "item": [7, 42]}
+    pyarrow.parquet.write_table(pa.table(rows), tmp_path / "log.parquet")
+    (tmp_path / "log.csv").write_text("user,item\n7,7\n42,42\n")
+    log = datasets.read(tmp_path / "log.parquet")
+    assert (log.user_ids.tolist(), log.item_ids.tolist()) == (["42", "7"], [7, 42])
+    log = datasets.read(tmp_path / "log.csv")
+    assert (log.user_ids.tolist(), log.item_ids.tolist()) == ([7, 42], [7, 42])
+    rows["item"] = ["x", "y"]
+    pyarrow.parquet.write_table(pa.table(rows), tmp_path / "log.parquet")
+    log = datasets.read(tmp_path)  # both
+    assert log.user_ids.tolist() == ["42", "7"]
 
 
 def test_two_groups_of_one_user_are_refused(tmp_path):

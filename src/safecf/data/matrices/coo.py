@@ -47,20 +47,20 @@ def read_coo(
     layout: Layout,
     *,
     values: Container[str] = VALUE_TYPES,
-    integers_in_text: bool = False,
 ) -> Coo:
     """Read all sources, one after the other; `values` says which of `VALUE_TYPES` to keep.
 
-    With `integers_in_text`, ids that are strings become integers if all of them are.
+    Ids in text files become integers if all of them are; those of other sources keep their type.
     """
     given = layout.columns
     ids = {role: _IdColumn(role) for role in ID_ROLES if role in given}
     parts: dict[str, list[NDArray[Any]]] = {
         role: [] for role in VALUE_TYPES if role in given and role in values
     }
-    names, num_rows, num_batches = [], 0, 0
+    names, num_rows, num_batches, all_text = [], 0, 0, True
     for source in sources:
         names.append(source.name)
+        all_text = all_text and source.is_text
         for arrays in read_columns(source, layout):
             num_batches += 1
             num_rows += len(arrays["user"])
@@ -84,8 +84,7 @@ def read_coo(
     # pop frees the parts of one column before the next is concatenated
     kept = {role: np.concatenate(parts.pop(role)) for role in list(parts)}
     known = {
-        f"{role}_ids": column.encoder.ids(integers_in_text=integers_in_text)
-        for role, column in ids.items()
+        f"{role}_ids": column.encoder.ids(integers_in_text=all_text) for role, column in ids.items()
     }
     return Coo(codes.pop("user"), codes.pop("item"), **known, **codes, **kept)
 

@@ -161,7 +161,7 @@ class Index:
                 if self._ids.size == 1:
                     known = f"only {shown(example)} is known"
                 if isinstance(unknown, str) != isinstance(example, str):
-                    kind = "strings" if isinstance(example, str) else "integers"
-                    known += f"; known ids are {kind}, convert those you ask for"
+                    kinds = "strings, not integers", "integers, not strings"
+                    known += f"; known ids are {kinds[not isinstance(example, str)]}"
             raise KeyError(f"unknown {name} {shown(unknown)}: {known}")
         return rows

@@ -161,20 +161,12 @@ class Interactions(ReadOnly):
         )
         cleaning = Cleaning(min_user_interactions, min_item_interactions, duplicates)
         sources = [text_source(path, layout) for path in find_files(paths, TEXT)]
-        return cls._from_sources(sources, layout, cleaning, integers_in_text=True)
+        return cls._from_sources(sources, layout, cleaning)
 
     @classmethod
-    def _from_sources(
-        cls,
-        sources: Iterable[Source],
-        layout: Layout,
-        cleaning: Cleaning,
-        *,
-        integers_in_text: bool = False,
-    ) -> Self:
+    def _from_sources(cls, sources: Iterable[Source], layout: Layout, cleaning: Cleaning) -> Self:
         values = ("weight",)  # ratings and times need not be kept
-        coo = read_coo(sources, layout, values=values, integers_in_text=integers_in_text)
-        return cls.from_coo(coo, cleaning)
+        return cls.from_coo(read_coo(sources, layout, values=values), cleaning)
 
     @classmethod
     def from_coo(cls, coo: Coo, cleaning: Cleaning) -> Self:

@@ -41,7 +41,7 @@ def delimited_source(name: str, open_file: Callable[[], Any], layout: Layout) ->
             "or '::'; try ','"
         )
     text = _Text(name, open_file, layout, _normalize(layout.encoding))
-    return Source(name, text.batches, text.line_of)
+    return Source(name, text.batches, text.line_of, is_text=True)
 
 
 def _is_separator(text: str) -> bool:

@@ -72,12 +72,14 @@ class ColumnError(ValueError):
 class Source:
     """The record batches of one file or frame; their columns are named by role.
 
-    `place(row)` names a row in error messages; rows are counted from 0 over all batches.
+    `place(row)` names a row in error messages; rows are counted from 0 over all batches. `is_text`:
+    the file has no types, so that ids are strings, which may stand for integers.
     """
 
     name: str
     batches: Callable[[], Iterable[Any]]
     place: Callable[[int], str] = "row {} (counted from 0)".format
+    is_text: bool = False
 
 
 def name_all(names: Sequence[str]) -> str:

@@ -49,9 +49,9 @@ class Log(ReadOnly):
 
     @classmethod
     def from_sources(cls, sources: Iterable[Source], layout: Layout) -> "Log":
-        """Read files, one after the other; ids become integers if all of them are."""
+        """Read files, one after the other; ids in text become integers if all of them are."""
         sources = list(sources)
-        coo = read_coo(sources, layout, integers_in_text=True)
+        coo = read_coo(sources, layout)
         users, user_ids = sort_by_id(coo.users, coo.user_ids)
         items, item_ids = sort_by_id(coo.items, coo.item_ids)
         groups = None

@@ -21,6 +21,13 @@
   const percent = (share, digits = 2) => Number((100 * share).toPrecision(digits)) + space + "%";
   const listed = (texts) => texts.length < 2 ? texts.join("") : `${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
 
+  // JSON in which integers of 16 digits and more, such as ids, are BigInt: numbers would round them.
+  const tokens = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+  const isBig = (value) => typeof value?.big === "string" && Object.keys(value).length === 1;
+  const parse = (text) => JSON.parse(text.replace(tokens, (token) => /^-?\d{16,}$/.test(token) ? `{"big":"${token}"}` : token),
+    (_, value) => isBig(value) ? BigInt(value.big) : value);
+  const write = (value) => JSON.stringify(value, (_, each) => typeof each === "bigint" ? { big: String(each) } : each).replace(/\{"big":"(-?\d+)"\}/g, "$1");
+
   // Requests; a token is asked for when the service wants one.
   const stored = (store, key, value) => {
     try {
@@ -29,21 +36,33 @@
     } catch { /* no storage */ }
     return null;
   };
+  const token = () => stored(sessionStorage, "safecf-token");
   const askToken = () => new Promise((resolve) => {
     const dialog = byId("ask-token");
-    if (!dialog.open) dialog.showModal();
+    byId("token-wrong").hidden = !token();
+    if (!dialog.open) { byId("token").value = ""; dialog.showModal(); }
     dialog.addEventListener("close", () => { stored(sessionStorage, "safecf-token", byId("token").value); resolve(); }, { once: true });
   });
-  const ask = async (path, body) => {
-    const token = stored(sessionStorage, "safecf-token");
-    const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const fetched = async (path, body) => {
+    const used = token(), headers = used ? { Authorization: `Bearer ${used}` } : {};
     if (body) headers["Content-Type"] = "application/json";
-    const reply = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) });
-    if (reply.status === 401) { await askToken(); return ask(path, body); }
-    const found = await reply.json();
+    const reply = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && write(body) });
+    if (reply.status !== 401) return reply;
+    if (used === token()) await askToken();  // else another request has got a new one meanwhile
+    return fetched(path, body);
+  };
+  const ask = async (path, body) => {
+    const reply = await fetched(path, body);
+    const found = parse(await reply.text());
     if (!reply.ok) throw new Error(found.detail ?? `status ${reply.status}`);
     return found;
   };
+  // A link cannot send the token: the page fetches what it leads to.
+  document.querySelectorAll("a.own").forEach((link) => link.addEventListener("click", async (event) => {
+    if (!token()) return;
+    event.preventDefault();
+    try { location.assign(URL.createObjectURL(await (await fetched(link.getAttribute("href"))).blob())); } catch (error) { trouble(error); }
+  }));
   const trouble = (error) => {
     byId("trouble").hidden = !error;
     byId("trouble").textContent = error ? `The service did not answer: ${error.message}` : "";
@@ -67,13 +86,13 @@
 
   // Picks are kept in the address, so that they can be shared and taken back.
   const remember = () => {
-    const text = state.picks.length ? "#" + encodeURIComponent(JSON.stringify(state.picks.map((item) => item.id))) : location.pathname;
+    const text = state.picks.length ? "#" + encodeURIComponent(write(state.picks.map((item) => item.id))) : location.pathname;
     history.pushState(null, "", text);
   };
   const recall = async () => {
     let ids = [];
-    try { ids = JSON.parse(decodeURIComponent(location.hash.slice(1) || "[]")); } catch { /* not ours */ }
-    const good = Array.isArray(ids) ? ids.filter((id) => ["string", "number"].includes(typeof id)).slice(0, state.about.limits.history) : [];
+    try { ids = parse(decodeURIComponent(location.hash.slice(1) || "[]")); } catch { /* not ours */ }
+    const good = Array.isArray(ids) ? ids.filter((id) => ["string", "number", "bigint"].includes(typeof id)).slice(0, state.about.limits.history) : [];
     state.picks = good.length ? (await ask("items", { ids: good })).items : [];
     await refresh();
   };
@@ -145,6 +164,16 @@
       change([first, ...near].map(({ score, ...item }) => item));
     } catch (error) { trouble(error); }
   });
+  // What a known user has becomes the picks.
+  byId("known").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const text = byId("user").value.trim();
+    try {
+      const user = state.about.histories === "integers" && /^-?\d+$/.test(text) ? BigInt(text) : text;
+      const { items } = await ask("history", { user });
+      change(items.slice(0, state.about.limits.history).map(({ weight, ...item }) => item));
+    } catch (error) { trouble(error); }
+  });
   byId("clear").addEventListener("click", () => { change([]); query.focus(); });
   window.addEventListener("popstate", recall);
 
@@ -188,7 +217,8 @@
     byId("lists").classList.toggle("single", roles.length < 2);
     byId("lists").replaceChildren(...roles.map((role) => {
       const other = state.answers[roles.find((each) => each !== role)]?.items;
-      const said = /^(SAFER|CVaR)/.test(names()[role]) ? "looks after the worst-off users" : role === "baseline" ? "the baseline" : "";
+      const { tail } = state.about.models[role];
+      const said = tail ? `looks after the worst-off ${percent(tail)} of users` : role === "baseline" ? "the baseline" : "";
       return make("article", { class: `list ${role}${role === state.shown ? " shown" : ""}`, "aria-label": displayed(role) },
         make("header", {}, make("h3", {}, displayed(role)), make("small", {}, said)),
         make("ol", {}, ...state.answers[role].items.map((item, index) => entry(role, item, index, other))));
@@ -258,7 +288,7 @@
     } catch (error) { if (turn === state.turn) trouble(error); }
   };
 
-  window.safecf = { make, percent, byId, displayed, names };
+  window.safecf = { make, percent, byId };
   const theme = byId("theme"), dark = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
   const paint = () => { theme.textContent = isDark() ? "Light" : "Dark"; theme.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colours`); };
@@ -277,6 +307,7 @@
       const varied = (item) => { const genre = genres(item)[0]; perGenre.set(genre, (perGenre.get(genre) ?? 0) + 1); return !genre || perGenre.get(genre) <= 2; };
       const popular = (await ask(`search?k=${Math.min(100, state.about.limits.k)}`)).items.filter(varied).slice(0, 12);
       byId("shelf").replaceChildren(...popular.map((item) => make("li", {}, make("button", { type: "button", onclick: () => pick(item), "aria-label": `Pick ${title(item)}` }, cover(item), make("b", {}, bareTitle(item)), make("small", {}, about(item))))));
+      byId("known").hidden = !state.about.histories;
       if (state.about.evaluation) window.safecf.drawTail(state.about);
       await recall();
     } catch (error) { trouble(error); }

@@ -15,10 +15,9 @@
   };
 
   window.safecf.drawTail = (about) => {
-    const { byId, make, percent, names } = window.safecf;
-    const { levels, metrics, users } = about.evaluation;
-    const plain = (text) => text.toLowerCase().replace(/[^a-z0-9]/g, "");
-    const roleOf = (name) => Object.entries(names()).find(([, each]) => plain(name).startsWith(plain(each)))?.[0];
+    const { byId, make, percent } = window.safecf;
+    const { levels, metrics, users, roles } = about.evaluation;
+    const roleOf = (name) => Object.keys(roles).find((role) => roles[role] === name);
     const choice = byId("metric"), curve = byId("curve"), readout = byId("readout");
     let at = levels.length - 1;
 

@@ -13,40 +13,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safecf import EASE, IALS, Interactions, ParameterWarning
-from safecf.batch import COMPRESSED, FORMATS, json_lines, recommend_to_file
+from safecf import IALS, Interactions, ParameterWarning
+from safecf.batch import COMPRESSED, FORMATS, json_lines
 from safecf.models import answers
+from tests.batch.problem import DATA, EMPTY, ITEMS, MATRIX, USERS, write
 
 COLUMNS = ["user", "item", "score", "rank", "popular"]
-USERS = [f'user "{n}", \\ é' for n in range(30)]
-ITEMS = np.arange(12) * 10 + 7
-EMPTY = 4  # a user without interactions
-
-
-def make_matrix():
-    likes = np.random.default_rng(0).random((30, 12)) < 0.3
-    likes[:, 0] |= ~likes.any(axis=1)
-    likes[EMPTY] = False
-    return sp.csr_matrix(likes, dtype=np.float32)
-
-
-MATRIX = make_matrix()
-DATA = Interactions.from_csr(MATRIX, USERS, ITEMS)
-
-
-@pytest.fixture(scope="module", params=["IALS", "EASE"])
-def model(request):
-    made = IALS(4, iterations=2, random_state=0) if request.param == "IALS" else EASE(1.0)
-    return made.fit(DATA, show_progress=False)
-
-
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch):
-    monkeypatch.setattr(answers, "ROWS", 7)
-
-
-def write(model, path, user_items=DATA, **options):
-    return recommend_to_file(model, path, user_items, show_progress=False, **options)
 
 
 def rows_of(table):
@@ -152,6 +124,32 @@ def test_known_new_and_cold_users_together(model, tmp_path):
     np.testing.assert_array_equal([score for _, _, score, *_ in found], scores.ravel())
 
 
+def test_cold_users_alone(model, tmp_path):
+    path = tmp_path / "out.parquet"
+    summary = write(model, path, users=["nobody", "no one"], N=2)
+    assert (summary.rows, summary.users, summary.cold_users) == (4, 2, 2)
+    popular = ITEMS[np.argsort(-MATRIX.getnnz(axis=0), kind="stable")[:2]].tolist()
+    assert [(user, item, flag) for user, item, _, _, flag in read(path)] == [
+        (user, item, True) for user in ("nobody", "no one") for item in popular
+    ]
+
+
+@pytest.mark.parametrize("users", [[1.0, 2.0], ["1"], [2**63], np.array([1, 2], object)])
+def test_ids_of_another_type_are_not_cold(tmp_path, users):
+    numbers = Interactions.from_csr(MATRIX, np.arange(30), ITEMS)
+    model = IALS(4, iterations=1, random_state=0).fit(numbers, show_progress=False)
+    with pytest.raises(TypeError, match="users holds ids that are no integers"):
+        write(model, tmp_path / "out.csv", numbers, users=users)
+
+
+def test_users_without_a_row_are_counted(model, tmp_path):
+    """Only the first one has all of the items to choose from."""
+    few = sp.csr_matrix(np.eye(3, 12, k=8))
+    full = Interactions.from_csr(few, USERS[:3], ITEMS)
+    summary = write(model, tmp_path / "out.csv", full, users=USERS[:3], items=ITEMS[8:9])
+    assert (summary.rows, summary.users, summary.empty_users) == (2, 3, 1)
+
+
 def test_histories_alone(model, tmp_path):
     """They say who is asked for, in another order of items; nothing else is needed."""
     order = np.arange(12)[::-1]
@@ -183,9 +181,9 @@ def test_without_ids(tmp_path):
 def test_bad_arguments_leave_no_file(model, tmp_path):
     path = tmp_path / "out.csv"
     for problem, match, options in [
-        (KeyError, "unknown user .*x.*: 30 are known", {"users": ["x", "y"]}),
-        (KeyError, "unknown user 3", {"users": [3]}),
-        (KeyError, "unknown item 8", {"filter_items": [8]}),
+        (KeyError, r"unknown item \(in items\) 8", {"items": [8]}),
+        (KeyError, r"unknown item \(in filter_items\) 'x'", {"filter_items": ["x"]}),
+        (TypeError, "users holds ids that are no strings", {"users": [3]}),
         (TypeError, "users holds ids that are no strings", {"users": [USERS[0], 3]}),
         (TypeError, "users holds ids that are no strings", {"users": [USERS[0], None]}),
         (TypeError, "users holds ids that are no strings", {"users": [USERS[0], chr(0xD800)]}),
@@ -201,7 +199,7 @@ def test_bad_arguments_leave_no_file(model, tmp_path):
     few = Interactions.from_csr(MATRIX[:3], USERS[:3], ITEMS)
     with pytest.raises(KeyError, match=r"unknown user \(in user_items\)"):
         write(model, path, few)
-    with pytest.raises(ValueError, match=r"the suffix says no format; known are \.parquet, \.csv"):
+    with pytest.raises(ValueError, match=r"the suffix says no format; end it in \.csv\.gz, "):
         write(model, tmp_path / "out.xlsx")
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere; create it first"):
         write(model, tmp_path / "nowhere" / "out.csv")

@@ -1,0 +1,93 @@
+"""`safecf similar` and `safecf explain`: items like an item, and why an item is recommended."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from safecf.checks import check_integer
+from safecf.cli.asking import Count, ModelFile, Out, interactions_of, load_model, print_groups, tell
+from safecf.cli.command_options import DataOptions, Json, with_records
+
+
+@with_records
+def similar(
+    model: ModelFile,
+    ids: Annotated[
+        list[str],
+        typer.Argument(help="Ids of items, or of users with --users; or files of ids."),
+    ],
+    N: Count = 10,
+    users: Annotated[bool, typer.Option("--users", help="Similar users, not items.")] = False,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Show what is most like some items, or like some users, of a saved model.
+
+    What is asked for is not among its own answers. For example:
+
+    safecf similar model.safetensors "page 17" "page 18" -n 5
+
+    safecf similar model.safetensors ann --users
+    """
+    # Imported here, so that the command line starts fast and Ctrl-C works from the start.
+    from safecf.cli.id_lists import read_ids  # noqa: PLC0415
+    from safecf.cli.output_files import check_targets, table_file  # noqa: PLC0415
+
+    check_integer("N", N, 1, default=10)
+    target = None if out is None else table_file(out)
+    check_targets([("--out", target)], [model, *(Path(each) for each in ids if _is_file(each))])
+    side = "user" if users else "item"
+    loaded = load_model(model)
+    known = loaded.user_ids if users else loaded.item_ids
+    asked = read_ids(f"the {side}", ids, side, DataOptions([]), known)
+    found = (loaded.similar_users_frame if users else loaded.similar_items_frame)(asked, N)
+    tell(found, target, lambda: print_groups(found, side, "similar"), as_json=as_json)
+
+
+@with_records
+def explain(
+    model: ModelFile,
+    data: DataOptions,
+    user_id: Annotated[str, typer.Argument(metavar="USER", help="Id of a user in the data.")],
+    item_id: Annotated[str, typer.Argument(metavar="ITEM", help="Id of an item of the model.")],
+    N: Count = 10,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Show which items of a user's history add most to the score of an item.
+
+    All contributions of the history add up to the score. For example:
+
+    safecf explain model.safetensors clicks.parquet --user visitor --item page ann "page 17" -n 5
+    """
+    from safecf.cli.id_lists import typed_id  # noqa: PLC0415
+    from safecf.cli.output_files import check_targets, input_files, table_file  # noqa: PLC0415
+    from safecf.cli.running import check_interrupt  # noqa: PLC0415
+
+    check_integer("N", N, 1, default=10)
+    target = None if out is None else table_file(out)
+    check_targets([("--out", target)], input_files(data, [str(model)]))
+    loaded = load_model(model)
+    item = typed_id("the item", item_id, loaded.item_ids)
+    given = interactions_of(data, loaded)
+    user = typed_id("the user", user_id, given.user_ids)
+    check_interrupt()
+    found = loaded.explain_frame(user, item, N, user_items=given)
+    tell(found, target, lambda: _print(found, user_id, item_id), as_json=as_json)
+
+
+def _print(found: Any, user: str, item: str) -> None:
+    from safecf.cli.terminal import Plain, Rows  # noqa: PLC0415
+
+    table = Rows(f"why {item} for {user}", ["item"], ["contribution"])
+    for row in found.to_pylist():
+        table.add_row(str(row["item"]), f"{row['contribution']:.4f}")
+    if found.num_rows:
+        table.show(Plain())
+    else:
+        Plain().print(f"nothing is known of {user}")
+
+
+def _is_file(text: str) -> bool:
+    return Path(text).is_file()

@@ -1,0 +1,96 @@
+"""`safecf similar` and `safecf explain`, as they are typed."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+COLUMNS = ("--user", "visitor", "--item", "page")
+
+
+def answers(path):
+    return pyarrow.parquet.read_table(path).to_pylist()
+
+
+def test_what_is_asked_for_is_not_similar_to_itself(run, model):
+    for ids, flags in ((model.item_ids, ()), (model.user_ids, ("--users",))):
+        given = ("similar", "m.safetensors", ids[0], "-n", "1", *flags, "--json")
+        code, out, err = run(*given)
+        assert (code, err) == (0, "")
+        (row,) = json.loads(out)
+        assert row["similar"] != ids[0]
+        assert row["rank"] == 1
+
+
+def test_explanations(run, clicks, model, data):
+    user, item = 3, "page 1"
+    given = ("explain", "m.safetensors", clicks, *COLUMNS, user, item, "-n", "4")
+    expected = model.explain_frame(user, item, 4, user_items=data)
+    code, out, err = run(*given, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == expected.to_pylist()
+    code, out, err = run(*given)
+    assert (code, err) == (0, "")
+    for row in expected.to_pylist():
+        assert any(
+            row["item"] in line and f"{row['contribution']:.4f}" in line
+            for line in out.splitlines()
+        )
+    code, out, err = run(*given, "-o", "new/why.parquet")
+    assert (code, out, err) == (0, "written: new/why.parquet\n", "")
+    assert answers("new/why.parquet") == expected.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{data}", "3"], "missing argument"),
+        (["{data}", "x", "page 1"], "the user 'x' is no id: known ids are"),
+        (["{data}", "9999", "page 1"], "unknown user (in the data) 9999: 300 are known"),
+        (["{data}", "3", "nothing"], "unknown item 'nothing': 80 are known"),
+        (["no.csv", "3", "page 1"], "no.csv: there is no such file"),
+        (["{data}", "3", "page 1", "-n", "0"], "--N 0 has to be at least 1; try --N 10"),
+        (["{data}", "3", "page 1", "-o", "{data}"], "is an input of this command"),
+    ],
+)
+def test_bad_input_of_explain_is_one_line(run, clicks, model, arguments, message):
+    given = [each.format(data=clicks) for each in arguments]
+    code, out, err = run("explain", "m.safetensors", *given, *COLUMNS)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_similar_items_and_users(run, model):
+    items = [str(each) for each in model.item_ids[:2]]
+    code, out, err = run("similar", "m.safetensors", *items, "-n", "3", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == model.similar_items_frame(items, 3).to_pylist()
+    code, out, err = run("similar", "m.safetensors", *items, "-n", "3")
+    assert (code, err) == (0, "")
+    assert all(f"│ {item} " in out for item in items)
+    code, out, _ = run("similar", "m.safetensors", "7", "--users", "-o", "new/s.jsonl.gz")
+    assert (code, "written: new/s.jsonl.gz" in out) == (0, True)
+    with pa.input_stream("new/s.jsonl.gz", compression="detect") as file:
+        found = [json.loads(line) for line in file.read().splitlines()]
+    assert [row["similar"] for row in found] == (
+        model.similar_users_frame([7]).column("similar").to_pylist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["m.safetensors"], "missing argument"),
+        (["m.safetensors", "nothing"], "unknown item 'nothing': 80 are known, the first is"),
+        (["m.safetensors", "x", "--users"], "no id: known ids are integers"),
+        (["m.safetensors", "page 1", "-n", "0"], "--N 0 has to be at least 1"),
+        (["m.safetensors", "page 1", "-o", "m.safetensors"], "the suffix says no format"),
+    ],
+)
+def test_bad_input_of_similar_is_one_line(run, model, arguments, message):
+    code, out, err = run("similar", *arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
