@@ -85,12 +85,12 @@ def test_loss_sums_agree_and_merge(native, kernel, bandwidth, counted):
         xi = float(np.quantile(values, 0.6))
         for backend in (native, TWIN):
             passes = backend.loss_sums
-            totals = passes.totals(values, counts)
-            sums = passes.sums(values, counts, smoothing, xi)
+            own = passes.vector(values), None if counts is None else passes.vector(counts)
+            totals, sums = passes.totals(*own), passes.sums(*own, smoothing, xi)
             assert totals == pytest.approx(TWIN.loss_sums.totals(values, counts), rel=1e-12)
             wanted = TWIN.loss_sums.sums(values, counts, smoothing, xi)
             assert sums == pytest.approx(wanted, rel=1e-11, abs=1e-13 * users)
-            weights = passes.weights(values, smoothing, xi)
+            weights = backend.fetch(passes.weights(own[0], smoothing, xi))
             np.testing.assert_allclose(
                 weights, TWIN.loss_sums.weights(values, smoothing, xi), rtol=1e-11, atol=1e-300
             )
@@ -100,7 +100,7 @@ def test_loss_sums_agree_and_merge(native, kernel, bandwidth, counted):
             if users > 1:
                 cut = users // 3
                 halves = [
-                    (values[part], None if counts is None else counts[part])
+                    tuple(None if each is None else each[part] for each in own)
                     for part in (slice(None, cut), slice(cut, None))
                 ]
                 merged = passes.totals(*halves[0]).merge(passes.totals(*halves[1]))
@@ -116,10 +116,12 @@ def test_a_kernel_of_ones_own_is_not_taken_for_one_of_the_same_name(native):
             return super().cdf(t / 2)
 
     values, smoothing = np.linspace(0, 1, 50), Smoothing(0.3, Wider(), 0.1)
-    for passes in (native.loss_sums, TWIN.loss_sums):
-        weights = passes.weights(values, smoothing, 0.5)
+    for backend in (native, TWIN):
+        passes = backend.loss_sums
+        losses = passes.vector(values)
+        weights = backend.fetch(passes.weights(losses, smoothing, 0.5))
         np.testing.assert_allclose(weights, Wider().cdf((values - 0.5) / 0.1))
-        assert passes.sums(values, None, smoothing, 0.5).weight == pytest.approx(weights.sum())
+        assert passes.sums(losses, None, smoothing, 0.5).weight == pytest.approx(weights.sum())
 
 
 def test_a_part_may_be_empty(native):

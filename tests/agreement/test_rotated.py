@@ -12,7 +12,7 @@ from tests.problems import LOSSES
 def rotated(fixed, shared, start):
     """Return both sides in the eigenbasis of G, and its eigenvalues."""
     fixed, start = TWIN.place(np.array(fixed)), TWIN.place(np.array(start))
-    return fixed, start, TWIN.rotate(fixed, start, TWIN.place(shared))
+    return fixed, start, TWIN.rotate(fixed, start, TWIN.place(shared), SpectralCG())
 
 
 def fix_rotated(backend, fixed, spectrum, solver):
@@ -46,7 +46,7 @@ def test_rotated_sides_have_the_same_scores_and_a_diagonal_gramian(native, facto
         rng = np.random.default_rng(factors)
         items, users = (backend.place(rng.normal(size=(count, factors))) for count in (40, 30))
         scores = backend.fetch(users) @ backend.fetch(items).T
-        spectrum = backend.rotate(items, users, backend.gram(items))
+        spectrum = backend.rotate(items, users, backend.gram(items), SpectralCG(1e-6))
         found = backend.fetch(users) @ backend.fetch(items).T
         np.testing.assert_allclose(found, scores, atol=1e-5 * np.abs(scores).max())
         diagonal = backend.fetch(backend.gram(items))

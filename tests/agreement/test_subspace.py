@@ -40,7 +40,7 @@ def sweep(backend, problem, weights, x, y, size):
     state = State(np.array(x), np.array(y), weights).map(backend.place, backend.place_vector)
     cyclic.prepare(state, nullcontext)
     scores = cyclic._scores
-    reports = cyclic.run(state, weights, nullcontext)
+    reports = cyclic.run(state, backend.place_vector(weights), nullcontext)
     return *(backend.fetch(each) for each in (state.users, state.items, scores)), reports
 
 

@@ -128,10 +128,11 @@ class HalfSteps(Protocol):
     ) -> Gram:
         """Return F' diag(weight) F, or only its columns `block`."""
 
-    def rotate(self, factors: Factors, others: Factors, gram: Gram) -> PerRow:
+    def rotate(self, factors: Factors, others: Factors, gram: Gram, solver: "RowSolver") -> PerRow:
         """Rotate both sides, in place, into the eigenbasis of G; return its eigenvalues.
 
-        No score x.y changes, and G is diagonal from here on.
+        No score x.y changes, as precisely as the solver's tolerance asks for, and G is diagonal
+        from here on.
         """
 
     def fix_rotated(self, factors: Factors, spectrum: PerRow, solver: "RowSolver") -> Fixed:

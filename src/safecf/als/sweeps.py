@@ -99,7 +99,7 @@ class Alternating(InPlace):
         with timer("rotate"):
             if state.spectrum is None:
                 gram = gramian(self.problem.loss, self.backend, state.items)
-                state.spectrum = self.backend.rotate(state.items, state.users, gram)
+                state.spectrum = self.backend.rotate(state.items, state.users, gram, self.solver)
             self._items = self.backend.fix_rotated(state.items, state.spectrum, self.solver)
 
     def losses(self, state: State, timer: Timer) -> PerRow:
@@ -119,7 +119,7 @@ class Alternating(InPlace):
         self._items = state.spectrum = None  # free this before the users are fixed
         with timer("rotate"), naming("item", problem.interactions.item_ids):
             gram = gramian(problem.loss, backend, state.users, problem.counted(weights))
-            spectrum = backend.rotate(state.users, state.items, gram)
+            spectrum = backend.rotate(state.users, state.items, gram, solver)
             fixed = backend.fix_rotated(state.users, spectrum, solver)
         with timer("items"), naming("item", problem.interactions.item_ids):
             rows = problem.item_rows(weights)

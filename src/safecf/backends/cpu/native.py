@@ -91,7 +91,7 @@ class CpuBackend(HostGradients, HostBackend):
             _core.gram_block(factors, weights, block.start, gram, self.execution)
         return gram
 
-    def rotate(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
+    def rotate(self, factors: Factors, others: Factors, gram: Factors, solver: RowSolver) -> Vector:
         """Rotate both sides, in place; return the eigenvalues of G."""
         values, basis = eigenbasis(gram)
         rotation = as_floats(basis)

@@ -118,7 +118,7 @@ class NumpyBackend(HostGradients, HostBackend):
             weighted = right if weight is None else weight[:, None] * right
             return np.asarray(factors.T @ weighted, dtype=self.dtype)
 
-    def rotate(self, factors: Factors, others: Factors, gram: Factors) -> Vector:
+    def rotate(self, factors: Factors, others: Factors, gram: Factors, solver: RowSolver) -> Vector:
         """G = Q diag(values) Q' = diag(values) once both sides are multiplied by Q."""
         values, basis = eigenbasis(gram)
         with single_threaded_blas():

@@ -1,6 +1,9 @@
 """The PyTorch backend: everything stays on one device."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,7 @@ from torch import Tensor
 from safecf.als.capabilities import PerRow
 from safecf.als.optimizers import Moments
 from safecf.als.rows import Rows
-from safecf.als.solvers import Gradient, RowSolver
+from safecf.als.solvers import Exact, Gradient, RowSolver, SpectralCG
 from safecf.backends.torch.devices import choose_device
 from safecf.backends.torch.matrices import Bucket, TorchMatrix
 from safecf.backends.torch.passes import NUMBERS, Passes, PlainPasses
@@ -21,6 +24,9 @@ from safecf.backends.torch.sums import TorchSums
 from safecf.backends.torch.systems import Fixed, Systems, as_tensor
 from safecf.data.matrices.csr import Csr
 from safecf.errors import SolveError
+
+# As in the backend "cpu": each coordinate is off by up to 2^-8, which averages out.
+BFLOAT16_TOLERANCE = 2**-10
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ class TorchBackend:
     def __init__(self, num_threads: int = 0, device: str = "auto") -> None:
         self.num_threads = num_threads  # of no use on a GPU; PyTorch's own on the CPU
         self.device = choose_device(device)
-        self.passes: Passes = PlainPasses()
+        self.passes = _passes(self.device)
 
     def __repr__(self) -> str:
         return f"{self.name}-{self.device}"
@@ -103,16 +109,19 @@ class TorchBackend:
             right = as_tensor(weight, factors)[:, None] * right
         return factors.T @ right
 
-    def rotate(self, factors: Tensor, others: Tensor, gram: Tensor) -> Tensor:
+    def rotate(self, factors: Tensor, others: Tensor, gram: Tensor, solver: RowSolver) -> Tensor:
         """Rotate both sides, in place; return the eigenvalues of G."""
         values, basis = _eigenbasis(gram)
-        for side in (factors, others):
-            side.copy_(side @ basis)
+        with _precision(_is_rough(solver)):
+            for side in (factors, others):
+                for part in side.split(max(1, NUMBERS // len(basis))):
+                    part.copy_(part @ basis)
         return values
 
     def fix_rotated(self, factors: Tensor, spectrum: PerRow, solver: RowSolver) -> Fixed:
-        """The factors as they are."""
-        return Fixed(factors, as_tensor(spectrum, factors), None)
+        """The factors, as bfloat16 where that is good enough."""
+        rotated = factors.bfloat16() if _is_rough(solver) else factors
+        return Fixed(rotated, as_tensor(spectrum, factors), None)
 
     def fix(self, factors: Tensor, gram: Tensor) -> Fixed:
         """Rotate the factors into the eigenbasis of G."""
@@ -123,12 +132,17 @@ class TorchBackend:
         self, rows: Rows, fixed: Fixed, factors: Tensor, solver: RowSolver
     ) -> TorchReport:
         """Solve all rows in the eigenbasis of G."""
-        systems, start = Systems.of(rows, fixed), _rotated(factors, fixed)
-        found = ROW_SOLVERS[solver.name](systems, start, solver, self.passes)
-        _check_solved(rows, found)
-        change = found - start
-        factors.copy_(found if fixed.basis is None else found @ fixed.basis.T)
-        return TorchReport(_squares(change), _squares(found))
+        systems, x = Systems.of(rows, fixed), _rotated(factors, fixed)
+        solve = getattr(self.passes, "solve", None) if solver.name != Exact.name else None
+        if solve is not None:
+            report = TorchReport(*solve(systems, x, solver))
+        else:
+            found = ROW_SOLVERS[solver.name](systems, x, solver, self.passes)
+            report, x = TorchReport(_squares(found - x), _squares(found)), found
+        _check_solved(rows, report.norms)
+        if x is not factors:
+            factors.copy_(x if fixed.basis is None else x @ fixed.basis.T)
+        return report
 
     def descend(
         self,
@@ -208,9 +222,10 @@ class TorchBackend:
         for bucket in rows.matrix.by_length:
             for part in cut(bucket, max(1, NUMBERS // max(size * size, bucket.width * size))):
                 self._update_part(systems, part, gram[block], own, step, scores, positions)
-        _check_solved(rows, step)
+        report = TorchReport(_squares(step), _squares(x + step))
+        _check_solved(rows, report.norms)
         factors[:, block] += step
-        return TorchReport(_squares(step), _squares(factors[:, block]))
+        return report
 
     def _update_part(
         self,
@@ -249,6 +264,15 @@ class TorchBackend:
         return TorchIndex(self.place(factors))
 
 
+def _passes(device: torch.device) -> Passes:
+    """Return the passes by Triton, where there is one for this device."""
+    if device.type == "cuda" and find_spec("triton") is not None:
+        from safecf.backends.torch.fused import FusedPasses  # noqa: PLC0415 - it needs Triton
+
+        return FusedPasses()
+    return PlainPasses()
+
+
 def _eigenbasis(gram: Tensor) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues of G, and its eigenvectors in columns; see `backends.blas`.
 
@@ -258,6 +282,22 @@ def _eigenbasis(gram: Tensor) -> tuple[Tensor, Tensor]:
         raise SolveError.of_gramian()
     values, basis = torch.linalg.eigh(gram.double())
     return values.maximum(-values[0]), basis.to(gram.dtype)
+
+
+def _is_rough(solver: RowSolver) -> bool:
+    """Whether the solver's tolerance hides what 8 bits of the fixed side's factors leave out."""
+    return isinstance(solver, SpectralCG) and solver.tolerance >= BFLOAT16_TOLERANCE
+
+
+@contextmanager
+def _precision(rough: bool) -> Iterator[None]:
+    """Multiply in TF32 while the context lasts, if `rough`, else in float32."""
+    options = torch.backends.cuda.matmul
+    before, options.allow_tf32 = options.allow_tf32, rough
+    try:
+        yield
+    finally:
+        options.allow_tf32 = before
 
 
 def _rotated(factors: Tensor, fixed: Fixed) -> Tensor:
@@ -274,9 +314,9 @@ def _losses(
     return found.double()
 
 
-def _check_solved(rows: Rows, found: Tensor) -> None:
+def _check_solved(rows: Rows, norms: Tensor) -> None:
     """Raise if a row could not be solved."""
-    solved = found.isfinite().all(dim=1)
+    solved = norms.isfinite()
     if not bool(solved.all()):
         first = int((~solved).to(torch.int8).argmax())
         raise SolveError.at(rows.first + first, float(rows.ridge[first]))

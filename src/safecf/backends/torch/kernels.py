@@ -1,7 +1,11 @@
-"""Triton kernels: passes over the pairs of rows, and whole solves of rows that fit on the chip.
+"""Triton kernels: whole solves of rows, and passes over the pairs of rows.
 
 Every kernel reads the fixed side as it is stored (float32 or bfloat16) and computes in float32. No
 kernel adds up in an order that depends on timing: reruns give the same bits.
+
+A program has so few threads that a tile of N fixed factors lies across all of them: sums over
+factors are shuffles inside a warp, sums over pairs need nothing at all. With more threads they go
+through shared memory, which took four times as long.
 """
 
 import triton
@@ -19,94 +23,6 @@ def _pairs(
     if WEIGHTED:
         weight *= tl.load(confidence + begin + index, mask=inside, other=0.0)
     return columns, weight, inside
-
-
-@triton.jit
-def solve_short_rows(
-    order,
-    indptr,
-    indices,
-    confidence,  # the matrix
-    row_weight,
-    col_weight,
-    gram_weight,
-    ridge,  # the systems
-    fixed,
-    spectrum,
-    offset,  # the other side, and what is added to the right-hand sides
-    factors,
-    change,
-    norm,  # results
-    d,
-    fixed_stride,
-    max_iterations,
-    tolerance,
-    D: tl.constexpr,
-    N: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    OFFSET: tl.constexpr,
-    PLAIN: tl.constexpr,
-):
-    """Spectral CG for rows of at most N pairs, whose fixed factors stay on the chip."""
-    row = tl.load(order + tl.program_id(0)).to(tl.int64)
-    begin = tl.load(indptr + row)
-    length = tl.load(indptr + row + 1) - begin
-    at = tl.arange(0, D)
-    here = at < d
-    columns, p, inside = _pairs(
-        tl.arange(0, N),
-        begin,
-        length,
-        tl.load(row_weight + row),
-        indices,
-        confidence,
-        col_weight,
-        WEIGHTED,
-    )
-    y = tl.load(
-        fixed + columns.to(tl.int64)[:, None] * fixed_stride + at[None, :],
-        mask=inside[:, None] & here[None, :],
-        other=0.0,
-    )
-    g = tl.load(gram_weight + row)
-    shared = g * tl.load(spectrum + at, mask=here, other=0.0) + tl.load(ridge + row)
-    old = tl.load(factors + row * d + at, mask=here, other=0.0)
-    wide = y.to(tl.float32)
-    b = tl.sum(p[:, None] * wide, 0)
-    diagonal = shared
-    if PLAIN:
-        diagonal = tl.full([D], 1.0, tl.float32)
-    else:
-        diagonal += tl.sum(p[:, None] * wide * wide, 0)
-    scores = tl.sum(wide * old[None, :], 1)
-    residual = b - shared * old - tl.sum((p * scores)[:, None] * wide, 0)
-    if OFFSET:
-        residual += g * tl.load(offset + row * d + at, mask=here, other=0.0)
-    x = old
-    step = residual / diagonal
-    step = tl.where(here, step, 0.0)
-    residual = tl.where(here, residual, 0.0)
-    energy = tl.sum(residual * step, 0)
-    enough = tolerance * tolerance * tl.sum(b * b, 0)
-    iteration = 0
-    while (iteration < max_iterations) & (tl.sum(residual * residual, 0) > enough):
-        wide = y.to(tl.float32)
-        scores = tl.sum(wide * step[None, :], 1)
-        image = shared * step + tl.sum((p * scores)[:, None] * wide, 0)
-        curvature = tl.sum(step * image, 0)
-        move = tl.where(curvature == 0, 0.0, energy / curvature)
-        x += move * step
-        residual -= move * image
-        scaled = residual / diagonal
-        previous = energy
-        energy = tl.sum(residual * scaled, 0)
-        step = scaled + tl.where(previous == 0, 0.0, energy / previous) * step
-        iteration += 1
-        iteration = tl.where(curvature == 0, max_iterations, iteration)
-    x = tl.where(tl.sum(tl.abs(b), 0) == 0, 0.0, x)
-    tl.store(factors + row * d + at, x, mask=here)
-    tl.store(change + row, tl.sum((x - old) * (x - old), 0))
-    tl.store(norm + row, tl.sum(x * x, 0))
 
 
 @triton.jit
@@ -219,7 +135,6 @@ def pass_over_pairs(
     right,
     diagonal,
     image,
-    active,
     d,
     fixed_stride,
     D: tl.constexpr,
@@ -236,8 +151,6 @@ def pass_over_pairs(
     place = tl.load(tasks + 3 * task)
     row = tl.load(tasks + 3 * task + 1)
     first = tl.load(tasks + 3 * task + 2)
-    if tl.load(active + place) == 0:
-        return
     begin = tl.load(indptr + row) + first
     length = tl.minimum(tl.load(indptr + row + 1) - begin, T)
     at = tl.arange(0, D)

@@ -1,9 +1,9 @@
 """Interactions on a device, and the work on them cut to size."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from safecf.data.matrices.csr import Csr
+
+Plan = TypeVar("Plan")
 
 
 class Chunk(NamedTuple):
@@ -38,6 +40,7 @@ class TorchMatrix:
     indices: Tensor
     weights: Tensor | None
     host: Csr
+    _plans: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def place(cls, matrix: Csr, device: torch.device) -> "TorchMatrix":
@@ -76,6 +79,13 @@ class TorchMatrix:
             last = int(np.searchsorted(indptr, end, side="left"))
             offsets = (self.indptr[first : last + 1] - begin).clamp(0, end - begin)
             yield Chunk(slice(begin, end), slice(first, last), offsets)
+
+    def planned(self, plan: Callable[["TorchMatrix"], Plan]) -> Plan:
+        """Return a plan of the work on this matrix, made once."""
+        if plan not in self._plans:
+            self._plans[plan] = plan(self)
+        found: Plan = self._plans[plan]
+        return found
 
     @cached_property
     def by_length(self) -> list[Bucket]:

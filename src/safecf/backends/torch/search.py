@@ -12,13 +12,21 @@ from safecf.backends.torch.passes import NUMBERS
 from safecf.data.matrices.csr import Csr
 
 NONE_LEFT = -float(np.finfo(np.float32).max)
+EPSILON = float(np.finfo(np.float32).eps)
+TINY = 1e-30  # more than what underflows
+SPARE = 32  # candidates beyond k
 
 
 class TorchIndex:
-    """Factors on a device, to be searched again and again."""
+    """Factors on a device, to be searched again and again.
+
+    A product of matrices finds the candidates. Their scores are then computed one by one, in an
+    order of their own: a query has the same bits alone and among others, and equal rows tie.
+    """
 
     def __init__(self, factors: Tensor) -> None:
         self._factors = factors
+        self._longest = factors.norm(dim=1).nan_to_num(nan=0.0).amax() if len(factors) else 0.0
 
     def search(
         self,
@@ -31,13 +39,40 @@ class TorchIndex:
         ids = np.full((len(queries), k), -1, dtype=np.int32)
         best = np.full((len(queries), k), NONE_LEFT, dtype=np.float32)
         width = min(k, len(self._factors))
-        for part, scores in self._scored(queries, exclude, exclude_all):
-            values, found = _best(scores, width)
-            found = torch.where(values == -torch.inf, -1, found)
-            values = torch.where(values == -torch.inf, NONE_LEFT, values)
-            ids[part, :width] = found.to(torch.int32).cpu().numpy()
-            best[part, :width] = values.cpu().numpy()
+        for part, asked, scores in self._scored(queries, exclude, exclude_all):
+            if width == 0:
+                break
+            values, found = self._best(asked, scores, width)
+            nothing = values == -torch.inf
+            ids[part, :width] = found.masked_fill(nothing, -1).to(torch.int32).cpu().numpy()
+            best[part, :width] = values.masked_fill(nothing, NONE_LEFT).cpu().numpy()
         return ids, best
+
+    def _best(self, asked: Tensor, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Return the k best of every row, best first; those that tie by index."""
+        more = min(k + SPARE, scores.shape[1])
+        rough, ids = scores.topk(more, dim=1)
+        values, ids = self._ordered(asked, rough, ids)
+        values, ids = values[:, :k], ids[:, :k]
+        if more < scores.shape[1]:
+            # what is left out must be worse than the k-th beyond doubt
+            unsure = ~(rough[:, -1] < rough[:, k - 1] - self._doubt(asked))
+            unsure &= rough[:, k - 1] > -torch.inf
+            every = torch.arange(scores.shape[1], device=scores.device)[None]
+            for rows in unsure.nonzero()[:, 0].split(max(1, NUMBERS // (8 * scores.shape[1]))):
+                all_rows = every.expand(len(rows), -1)
+                whole, order = self._ordered(asked[rows], scores[rows], all_rows)
+                values[rows], ids[rows] = whole[:, :k], order[:, :k]
+        return values, ids
+
+    def _ordered(self, asked: Tensor, rough: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the scores of candidates, best first, and which they are; by index if they tie."""
+        ids, order = ids.sort(dim=1)
+        rows = torch.arange(len(ids), device=ids.device)[:, None].expand_as(ids)
+        values = self._exact(asked, rows.flatten(), ids.flatten()).view(ids.shape)
+        values = values.masked_fill(rough.gather(1, order) == -torch.inf, -torch.inf)
+        values, order = values.sort(dim=1, descending=True, stable=True)
+        return values, ids.gather(1, order)
 
     def ranks(
         self,
@@ -46,23 +81,47 @@ class TorchIndex:
         exclude: Csr | None = None,
         exclude_all: Ids | None = None,
     ) -> Ids:
-        """Return the rank of every target, from sorted scores; see `Index`."""
+        """Return 1 + the number of rows before each target, counted from scores; see `Index`."""
         ranks = np.zeros(targets.nnz, dtype=np.int32)
-        for part, scores in self._scored(queries, exclude, exclude_all):
+        for part, asked, scores in self._scored(queries, exclude, exclude_all):
             rows, columns, entries = _entries(targets, part, scores.device)
-            if len(rows):
-                order = scores.argsort(dim=1, descending=True, stable=True)
-                place = torch.empty_like(order)
-                counted = torch.arange(1, order.shape[1] + 1, device=order.device)
-                place.scatter_(1, order, counted.expand_as(order))
-                there = scores[rows, columns] > -torch.inf
-                found = torch.where(there, place[rows, columns], 0)
-                ranks[entries] = found.to(torch.int32).cpu().numpy()
+            size = max(1, NUMBERS // max(len(self._factors), 1))
+            places = [
+                self._places(asked, scores, *some)
+                for some in zip(rows.split(size), columns.split(size), strict=True)
+            ]
+            ranks[entries] = torch.cat(places).to(torch.int32).cpu().numpy()
         return ranks
+
+    def _places(self, asked: Tensor, scores: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        """Return the places of targets: clear cases by the rough scores, others one by one."""
+        own = self._exact(asked, rows, columns)
+        rough, doubt = scores[rows], self._doubt(asked)[rows][:, None]
+        ahead = rough - own[:, None]
+        before = (ahead > doubt).sum(dim=1)
+        target, other = (~(ahead.abs() > doubt) & (rough > -torch.inf)).nonzero(as_tuple=True)
+        value, mine = self._exact(asked, rows[target], other), own[target]
+        wins = (value > mine) | ((value == mine) & (other < columns[target]))
+        before += torch.bincount(target[wins], minlength=len(rows))
+        there = (scores[rows, columns] > -torch.inf) & (own > -torch.inf)
+        return torch.where(there, 1 + before, 0)
+
+    def _exact(self, asked: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        """Return the scores of pairs; -inf where one is no number."""
+        size = max(1, NUMBERS // self._factors.shape[1])
+        found = [
+            dot_products(asked[some], self._factors[others])
+            for some, others in zip(rows.split(size), columns.split(size), strict=True)
+        ]
+        return torch.cat(found).nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
+
+    def _doubt(self, asked: Tensor) -> Tensor:
+        """Return how far the scores of a query may be apart by rounding, however they are added."""
+        return 4 * (asked.shape[1] + 2) * EPSILON * asked.norm(dim=1) * self._longest + TINY
 
     def _scored(
         self, queries: NDArray[np.float32], exclude: Csr | None, exclude_all: Ids | None
-    ) -> Iterator[tuple[slice, Tensor]]:
+    ) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """Yield parts of the queries, and their scores; -inf where a row is left out."""
         factors = self._factors
         everywhere = None
@@ -73,13 +132,13 @@ class TorchIndex:
             part = slice(first, min(first + size, len(queries)))
             asked = torch.as_tensor(np.array(queries[part], dtype=np.float32)).to(factors.device)
             scores = asked @ factors.T
-            scores.masked_fill_(scores.isnan(), -torch.inf)
+            scores.nan_to_num_(nan=NONE_LEFT, posinf=-NONE_LEFT, neginf=NONE_LEFT)
             if exclude is not None:
                 rows, columns, _ = _entries(exclude, part, factors.device)
                 scores[rows, columns] = -torch.inf
             if everywhere is not None:
                 scores[:, everywhere] = -torch.inf
-            yield part, scores
+            yield part, asked, scores
 
 
 def _entries(matrix: Csr, rows: slice, device: torch.device) -> tuple[Tensor, Tensor, slice]:
@@ -91,17 +150,11 @@ def _entries(matrix: Csr, rows: slice, device: torch.device) -> tuple[Tensor, Te
     return torch.as_tensor(numbers).to(device), torch.as_tensor(columns).to(device), entries
 
 
-def _best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k best of every row, best first; those that tie by index."""
-    values, ids = scores.topk(k, dim=1)
-    # topk takes any of those that tie with the last: where there are more, sort the row
-    worst = values[:, -1:]
-    tied = (scores == worst).sum(dim=1) != (values == worst).sum(dim=1)
-    tied &= worst[:, 0] > -torch.inf
-    ids, order = ids.sort(dim=1)
-    values, order = values.gather(1, order).sort(dim=1, descending=True, stable=True)
-    ids = ids.gather(1, order)
-    for row in tied.nonzero()[:, 0].split(max(1, NUMBERS // (4 * scores.shape[1]))):
-        whole, by_score = scores[row].sort(dim=1, descending=True, stable=True)
-        values[row], ids[row] = whole[:, :k], by_score[:, :k]
-    return values, ids
+def dot_products(left: Tensor, right: Tensor) -> Tensor:
+    """x.y along the last dimension, always added up in the same order: halves onto halves."""
+    terms = left * right
+    while terms.shape[-1] > 1:
+        half = terms.shape[-1] // 2
+        sums = terms[..., :half] + terms[..., half : 2 * half]
+        terms = torch.cat([sums, terms[..., 2 * half :]], dim=-1)
+    return terms[..., 0]

@@ -104,10 +104,8 @@ def _gather(
     return fixed.mul_(weight).mul_(root), weight
 
 
-def gather_pairs(
-    systems: Systems, bucket: Bucket, first: int, last: int
-) -> tuple[Tensor, Tensor]:
-    """Return the columns and weights of pairs `first` to `last` - 1; weight 0 where there is none."""
+def gather_pairs(systems: Systems, bucket: Bucket, first: int, last: int) -> tuple[Tensor, Tensor]:
+    """Return the columns and weights of pairs `first` to `last` - 1; weight 0 for none."""
     matrix = systems.matrix
     entry, there = entries_of(bucket, first, last)
     columns = matrix.indices[entry].long()
