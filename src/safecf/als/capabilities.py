@@ -124,9 +124,16 @@ class HalfSteps(Protocol):
         """Return factors of zero."""
 
     def gram(
-        self, factors: Factors, weight: PerRow | None = None, block: slice | None = None
+        self,
+        factors: Factors,
+        weight: PerRow | None = None,
+        block: slice | None = None,
+        solver: "RowSolver | None" = None,
     ) -> Gram:
-        """Return F' diag(weight) F, or only its columns `block`."""
+        """Return F' diag(weight) F, or only its columns `block`.
+
+        It is as precise as the tolerance of a solver asks for, if one is given.
+        """
 
     def rotate(self, factors: Factors, others: Factors, gram: Gram, solver: "RowSolver") -> PerRow:
         """Rotate both sides, in place, into the eigenbasis of G; return its eigenvalues.

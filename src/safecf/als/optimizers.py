@@ -5,9 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from numpy.typing import NDArray
-
-Factors = NDArray[Any]
+Factors = Any  # as the backend has them
 
 
 class Moments(NamedTuple):

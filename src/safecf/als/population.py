@@ -44,6 +44,13 @@ class Sums(NamedTuple):
         return Sums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
+class Tail(NamedTuple):
+    """The VaR and the CVaR of losses, at some tail."""
+
+    value_at_risk: float
+    mean: float
+
+
 class Smoothing(NamedTuple):
     """Which tail, smoothed by which kernel, how much."""
 
@@ -71,12 +78,8 @@ class LossSums(Protocol):
         """w_u = 1 - K((xi - loss_u) / h) = K((loss_u - xi) / h), which keeps small ones exact."""
         ...
 
-    def value_at_risk(self, losses: PerRow, counts: PerRow | None, tail: float) -> float:
-        """Return the ceil(tail N)-th largest loss."""
-        ...
-
-    def tail_mean(self, losses: PerRow, counts: PerRow | None, tail: float) -> float:
-        """Return the mean of the largest tail N losses."""
+    def tail(self, losses: PerRow, counts: PerRow | None, tail: float) -> Tail:
+        """Return the ceil(tail N)-th largest loss, and the mean of the largest tail N losses."""
         ...
 
     def group_sums(self, group: NDArray[np.intp], values: PerRow | None, groups: int) -> PerRow:
@@ -112,13 +115,10 @@ class NumpySums:
         """K((loss_u - xi) / h)."""
         return smoothing.kernel.cdf((losses - xi) / smoothing.bandwidth)
 
-    def value_at_risk(self, losses: Floats, counts: Floats | None, tail: float) -> float:
-        """Minus the quantile of the rewards -loss_u."""
-        return -value_at_risk(-losses, tail, counts)
-
-    def tail_mean(self, losses: Floats, counts: Floats | None, tail: float) -> float:
-        """Minus the mean of the smallest rewards -loss_u."""
-        return -tail_mean(-losses, tail, counts)
+    def tail(self, losses: Floats, counts: Floats | None, tail: float) -> Tail:
+        """Minus the quantile of the scores -loss_u, and minus the mean of the lowest ones."""
+        scores = -losses
+        return Tail(-value_at_risk(scores, tail, counts), -tail_mean(scores, tail, counts))
 
     def group_sums(self, group: NDArray[np.intp], values: Floats | None, groups: int) -> Floats:
         """Count, with values."""
@@ -139,6 +139,7 @@ class Population:
     counts: PerRow | None = None
     passes: LossSums = NUMPY
     _sums: dict[tuple[Smoothing, float], Sums] = field(default_factory=dict, init=False, repr=False)
+    _tails: dict[float, Tail] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "losses", self.passes.vector(self.losses))
@@ -190,8 +191,13 @@ class Population:
 
     def value_at_risk(self, tail: float) -> float:
         """Return the exact (1 - tail) quantile of the losses: the ceil(tail N)-th largest one."""
-        return self.passes.value_at_risk(self.losses, self.counts, tail)
+        return self._tail(tail).value_at_risk
 
     def tail_mean(self, tail: float) -> float:
         """Return the CVaR, the mean of the worst tail N losses; tail = 1 is the mean."""
-        return self.passes.tail_mean(self.losses, self.counts, tail)
+        return self._tail(tail).mean
+
+    def _tail(self, tail: float) -> Tail:
+        if tail not in self._tails:
+            self._tails[tail] = self.passes.tail(self.losses, self.counts, tail)
+        return self._tails[tail]

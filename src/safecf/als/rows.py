@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from safecf.als.capabilities import Factors, Gram, HalfSteps, Matrix, PerRow
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.population import NUMPY, LossSums, Population
+from safecf.als.solvers import RowSolver
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.errors import SolveError
@@ -249,9 +250,10 @@ def gramian(
     factors: Factors,
     weight: PerRow | None = None,
     block: slice | None = None,
+    solver: RowSolver | None = None,
 ) -> Gram:
-    """G = b F' diag(weight) F, or its columns `block`."""
-    return loss.unobserved_weight * backend.gram(factors, weight, block)
+    """G = b F' diag(weight) F, or its columns `block`; for a solver, if one is given."""
+    return loss.unobserved_weight * backend.gram(factors, weight, block, solver)
 
 
 @contextmanager

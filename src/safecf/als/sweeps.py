@@ -98,7 +98,7 @@ class Alternating(InPlace):
         """Rotate into the eigenbasis of b Y'Y, that of the users' half-step."""
         with timer("rotate"):
             if state.spectrum is None:
-                gram = gramian(self.problem.loss, self.backend, state.items)
+                gram = gramian(self.problem.loss, self.backend, state.items, solver=self.solver)
                 state.spectrum = self.backend.rotate(state.items, state.users, gram, self.solver)
             self._items = self.backend.fix_rotated(state.items, state.spectrum, self.solver)
 
@@ -118,7 +118,8 @@ class Alternating(InPlace):
             users = backend.solve_rows(rows, self._items, state.users, solver)
         self._items = state.spectrum = None  # free this before the users are fixed
         with timer("rotate"), naming("item", problem.interactions.item_ids):
-            gram = gramian(problem.loss, backend, state.users, problem.counted(weights))
+            counted = problem.counted(weights)
+            gram = gramian(problem.loss, backend, state.users, counted, solver=solver)
             spectrum = backend.rotate(state.users, state.items, gram, solver)
             fixed = backend.fix_rotated(state.users, spectrum, solver)
         with timer("items"), naming("item", problem.interactions.item_ids):

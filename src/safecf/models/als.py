@@ -275,7 +275,8 @@ class ALSModel(MatrixFactorization):
     def training_weights(self, losses: Vector) -> Vector:
         """Return w_u that the last epoch's xi gives to users with these losses."""
         users = Population(losses)
-        return self.compose().risk.scaled(users).weights(users, self.history[-1].xi)
+        weights = self.compose().risk.scaled(users).weights(users, self.history[-1].xi)
+        return np.asarray(weights)
 
     def _store_users(self, ids: Indices, history: Csr) -> None:
         """Fold the users in, and replace or add all that is kept of them.

@@ -78,7 +78,11 @@ class CpuBackend(HostGradients, HostBackend):
         return f"{self.name}-{self.isa}"
 
     def gram(
-        self, factors: Factors, weight: Vector | None = None, block: slice | None = None
+        self,
+        factors: Factors,
+        weight: Vector | None = None,
+        block: slice | None = None,
+        solver: RowSolver | None = None,
     ) -> Factors:
         """F' diag(weight) F, or its columns `block`."""
         d = factors.shape[1]

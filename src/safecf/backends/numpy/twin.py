@@ -110,7 +110,11 @@ class NumpyBackend(HostGradients, HostBackend):
     row_solvers = tuple(ROW_SOLVERS)
 
     def gram(
-        self, factors: Factors, weight: Vector | None = None, block: slice | None = None
+        self,
+        factors: Factors,
+        weight: Vector | None = None,
+        block: slice | None = None,
+        solver: RowSolver | None = None,
     ) -> Factors:
         """F' diag(weight) F, or its columns `block`."""
         right = factors if block is None else factors[:, block]

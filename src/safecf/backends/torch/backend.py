@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,9 +16,10 @@ from safecf.als.capabilities import PerRow
 from safecf.als.optimizers import Moments
 from safecf.als.rows import Rows
 from safecf.als.solvers import Exact, Gradient, RowSolver, SpectralCG
+from safecf.backends.torch import passes
 from safecf.backends.torch.devices import choose_device
 from safecf.backends.torch.matrices import Bucket, TorchMatrix
-from safecf.backends.torch.passes import NUMBERS, Passes, PlainPasses
+from safecf.backends.torch.passes import NUMBERS, PlainProducts
 from safecf.backends.torch.search import TorchIndex
 from safecf.backends.torch.solvers import ROW_SOLVERS, cut, entries_of, gather_pairs
 from safecf.backends.torch.sums import TorchSums
@@ -71,7 +73,7 @@ class TorchBackend:
     def __init__(self, num_threads: int = 0, device: str = "auto") -> None:
         self.num_threads = num_threads  # of no use on a GPU; PyTorch's own on the CPU
         self.device = choose_device(device)
-        self.passes = _passes(self.device)
+        self.fused = _fused(self.device)
 
     def __repr__(self) -> str:
         return f"{self.name}-{self.device}"
@@ -101,20 +103,31 @@ class TorchBackend:
         return torch.zeros(rows, columns, device=self.device)
 
     def gram(
-        self, factors: Tensor, weight: PerRow | None = None, block: slice | None = None
+        self,
+        factors: Tensor,
+        weight: PerRow | None = None,
+        block: slice | None = None,
+        solver: RowSolver | None = None,
     ) -> Tensor:
-        """F' diag(weight) F, or its columns `block`."""
+        """F' diag(weight) F, or its columns `block`, a part of the rows at a time."""
         right = factors if block is None else factors[:, block]
-        if weight is not None:
-            right = as_tensor(weight, factors)[:, None] * right
-        return factors.T @ right
+        found = factors.new_zeros(factors.shape[1], right.shape[1])
+        size = max(1, NUMBERS // max(factors.shape[1], 1))
+        weights = None if weight is None else as_tensor(weight, factors)
+        with _precision(_is_rough(solver)):
+            for first in range(0, len(factors), size):
+                part = slice(first, first + size)
+                given = right[part] if weights is None else weights[part, None] * right[part]
+                found.addmm_(factors[part].T, given)
+        return found
 
     def rotate(self, factors: Tensor, others: Tensor, gram: Tensor, solver: RowSolver) -> Tensor:
         """Rotate both sides, in place; return the eigenvalues of G."""
         values, basis = _eigenbasis(gram)
         with _precision(_is_rough(solver)):
             for side in (factors, others):
-                for part in side.split(max(1, NUMBERS // len(basis))):
+                for first in range(0, len(side), max(1, NUMBERS // len(basis))):
+                    part = side[first : first + NUMBERS // len(basis)]
                     part.copy_(part @ basis)
         return values
 
@@ -133,11 +146,10 @@ class TorchBackend:
     ) -> TorchReport:
         """Solve all rows in the eigenbasis of G."""
         systems, x = Systems.of(rows, fixed), _rotated(factors, fixed)
-        solve = getattr(self.passes, "solve", None) if solver.name != Exact.name else None
-        if solve is not None:
-            report = TorchReport(*solve(systems, x, solver))
+        if self.fused is not None and not isinstance(solver, Exact):
+            report = TorchReport(*self.fused.solve_iteratively(systems, x, solver))
         else:
-            found = ROW_SOLVERS[solver.name](systems, x, solver, self.passes)
+            found = ROW_SOLVERS[solver.name](systems, x, solver)
             report, x = TorchReport(_squares(found - x), _squares(found)), found
         _check_solved(rows, report.norms)
         if x is not factors:
@@ -155,15 +167,15 @@ class TorchBackend:
     ) -> tuple[Tensor, Moments | None, TorchReport]:
         """X - step_size * direction."""
         gradient = self.gradients(rows, fixed, factors)
-        step, moments = solver.optimizer.direction(gradient, moments, epoch)  # type: ignore[arg-type]
-        step = -solver.step_size * step
+        direction, moments = solver.optimizer.direction(gradient, moments, epoch)
+        step = -solver.step_size * direction
         new = factors + step
         return new, moments, TorchReport(_squares(step), _squares(new))
 
     def gradients(self, rows: Rows, fixed: Fixed, factors: Tensor) -> Tensor:
         """A x - b of all rows."""
         systems, x = Systems.of(rows, fixed), _rotated(factors, fixed)
-        right, _, image = self.passes.first(systems, x)
+        right, _, image = PlainProducts(systems).first(x)
         found = image + systems.shared * x - right
         return found if fixed.basis is None else found @ fixed.basis.T
 
@@ -177,7 +189,7 @@ class TorchBackend:
     ) -> Tensor:
         """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx + ridge/2 |x|^2 of all rows."""
         x = _rotated(factors, fixed)
-        errors = self.passes.errors(matrix, fixed.rotated, x)
+        errors = (self.fused or passes).pair_errors(matrix, fixed.rotated, x)
         return _losses(errors, x * x @ fixed.values, pair_weight, x, ridge)
 
     def positions(self, matrix: TorchMatrix) -> Tensor:
@@ -186,7 +198,7 @@ class TorchBackend:
 
     def scores(self, matrix: TorchMatrix, factors: Tensor, others: Tensor) -> Tensor:
         """x_r.y_j for every entry of the matrix."""
-        return self.passes.scores(matrix, others, factors)
+        return passes.pair_scores(matrix, others, factors)
 
     def scored_losses(
         self,
@@ -264,13 +276,11 @@ class TorchBackend:
         return TorchIndex(self.place(factors))
 
 
-def _passes(device: torch.device) -> Passes:
-    """Return the passes by Triton, where there is one for this device."""
+def _fused(device: torch.device) -> Any:
+    """Return the module that works by Triton, where there is one for this device."""
     if device.type == "cuda" and find_spec("triton") is not None:
-        from safecf.backends.torch.fused import FusedPasses  # noqa: PLC0415 - it needs Triton
-
-        return FusedPasses()
-    return PlainPasses()
+        return import_module("safecf.backends.torch.fused")
+    return None
 
 
 def _eigenbasis(gram: Tensor) -> tuple[Tensor, Tensor]:
@@ -284,7 +294,7 @@ def _eigenbasis(gram: Tensor) -> tuple[Tensor, Tensor]:
     return values.maximum(-values[0]), basis.to(gram.dtype)
 
 
-def _is_rough(solver: RowSolver) -> bool:
+def _is_rough(solver: RowSolver | None) -> bool:
     """Whether the solver's tolerance hides what 8 bits of the fixed side's factors leave out."""
     return isinstance(solver, SpectralCG) and solver.tolerance >= BFLOAT16_TOLERANCE
 

@@ -37,7 +37,6 @@ def solve_rows(
     ridge,
     fixed,
     spectrum,
-    offset,
     factors,
     change,
     norm,
@@ -48,8 +47,7 @@ def solve_rows(
     D: tl.constexpr,
     N: tl.constexpr,
     WEIGHTED: tl.constexpr,
-    OFFSET: tl.constexpr,
-    PLAIN: tl.constexpr,
+    SCALED: tl.constexpr,
 ):
     """Spectral CG for rows of any length, whose fixed factors are read again in every pass."""
     row = tl.load(order + tl.program_id(0)).to(tl.int64)
@@ -76,11 +74,9 @@ def solve_rows(
         b += tl.sum(p[:, None] * wide, 0)
         diagonal += tl.sum(p[:, None] * wide * wide, 0)
         image += tl.sum((p * tl.sum(wide * old[None, :], 1))[:, None] * wide, 0)
-    if PLAIN:
+    if not SCALED:
         diagonal = tl.full([D], 1.0, tl.float32)
     residual = b - image
-    if OFFSET:
-        residual += g * tl.load(offset + row * d + at, mask=here, other=0.0)
     x = old
     residual = tl.where(here, residual, 0.0)
     step = tl.where(here, residual / diagonal, 0.0)
@@ -132,9 +128,9 @@ def pass_over_pairs(
     col_weight,
     fixed,
     vectors,
+    image,
     right,
     diagonal,
-    image,
     d,
     fixed_stride,
     D: tl.constexpr,

@@ -14,75 +14,69 @@ from safecf.backends.torch.systems import Systems
 NUMBERS = 2**26
 
 
-class Passes(Protocol):
-    """Passes over all pairs (r, j), each of which reads the fixed factors y_j of all rows once."""
+class Products(Protocol):
+    """Products with the pairs of rows; each reads the fixed factors y_j of all rows once."""
 
-    def first(self, systems: Systems, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def first(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return sum_j p y_j, sum_j p y_j^2 and sum_j p (y_j.v) y_j of every row."""
         ...
 
-    def image(self, systems: Systems, vectors: Tensor) -> Tensor:
+    def image(self, vectors: Tensor) -> Tensor:
         """Return sum_j p (y_j.v) y_j of every row."""
-        ...
-
-    def errors(self, matrix: TorchMatrix, fixed: Tensor, vectors: Tensor) -> Tensor:
-        """Return sum_j c_j (1 - y_j.v)^2 of every row."""
-        ...
-
-    def scores(self, matrix: TorchMatrix, fixed: Tensor, vectors: Tensor) -> Tensor:
-        """Return y_j.v of every pair."""
         ...
 
 
 @dataclass(frozen=True)
-class PlainPasses:
+class PlainProducts:
     """Gather, multiply, and add up row by row, a chunk of the pairs at a time."""
 
-    numbers: int = NUMBERS
+    systems: Systems
 
-    def first(self, systems: Systems, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def first(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Add up all three in one pass."""
+        systems = self.systems
         right, squares, image = (torch.zeros_like(vectors) for _ in range(3))
-        for chunk, fixed, scores in self._chunks(systems.matrix, systems.fixed, vectors):
-            pairs = systems.pairs(chunk.entries)[:, None]
-            weighted = pairs * fixed
+        for chunk, fixed, scores in _chunks(systems.matrix, systems.fixed, vectors):
+            weighted = systems.pairs(chunk.entries)[:, None] * fixed
             right[chunk.rows] += _sum_rows(weighted, chunk.offsets)
             squares[chunk.rows] += _sum_rows(weighted * fixed, chunk.offsets)
             image[chunk.rows] += _sum_rows(scores[:, None] * weighted, chunk.offsets)
         return right, squares, image
 
-    def image(self, systems: Systems, vectors: Tensor) -> Tensor:
+    def image(self, vectors: Tensor) -> Tensor:
         """Add up the images."""
-        image = torch.zeros_like(vectors)
-        for chunk, fixed, scores in self._chunks(systems.matrix, systems.fixed, vectors):
+        systems, image = self.systems, torch.zeros_like(vectors)
+        for chunk, fixed, scores in _chunks(systems.matrix, systems.fixed, vectors):
             weighted = (systems.pairs(chunk.entries) * scores)[:, None] * fixed
             image[chunk.rows] += _sum_rows(weighted, chunk.offsets)
         return image
 
-    def errors(self, matrix: TorchMatrix, fixed: Tensor, vectors: Tensor) -> Tensor:
-        """Add up the errors."""
-        errors = vectors.new_zeros(len(vectors))
-        for chunk, _, scores in self._chunks(matrix, fixed, vectors):
-            each = (1 - scores) ** 2
-            if matrix.weights is not None:
-                each *= matrix.weights[chunk.entries]
-            errors[chunk.rows] += _sum_rows(each, chunk.offsets)
-        return errors
 
-    def scores(self, matrix: TorchMatrix, fixed: Tensor, vectors: Tensor) -> Tensor:
-        """Keep all scores."""
-        found = [scores for _, _, scores in self._chunks(matrix, fixed, vectors)]
-        return torch.cat(found) if found else vectors.new_zeros(0)
+def pair_errors(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor) -> Tensor:
+    """Return sum_j c_j (1 - y_j.v)^2 of every row."""
+    errors = vectors.new_zeros(len(vectors))
+    for chunk, _, scores in _chunks(matrix, fixed, vectors):
+        each = (1 - scores) ** 2
+        if matrix.weights is not None:
+            each *= matrix.weights[chunk.entries]
+        errors[chunk.rows] += _sum_rows(each, chunk.offsets)
+    return errors
 
-    def _chunks(
-        self, matrix: TorchMatrix, fixed: Tensor, vectors: Tensor
-    ) -> Iterator[tuple[Chunk, Tensor, Tensor]]:
-        """Yield chunks of the pairs, with the fixed factors and the scores of each."""
-        for chunk in matrix.chunks(max(1, self.numbers // fixed.shape[1])):
-            gathered = fixed.index_select(0, matrix.indices[chunk.entries])[:, : vectors.shape[1]]
-            gathered = gathered.to(vectors.dtype)
-            own = vectors.index_select(0, matrix.row_of[chunk.entries])
-            yield chunk, gathered, (gathered * own).sum(1)
+
+def pair_scores(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor) -> Tensor:
+    """Return y_j.v of every pair."""
+    found = [scores for _, _, scores in _chunks(matrix, fixed, vectors)]
+    return torch.cat(found) if found else vectors.new_zeros(0)
+
+
+def _chunks(
+    matrix: TorchMatrix, fixed: Tensor, vectors: Tensor
+) -> Iterator[tuple[Chunk, Tensor, Tensor]]:
+    """Yield chunks of the pairs, with the fixed factors and the scores of each."""
+    for chunk in matrix.chunks(max(1, NUMBERS // fixed.shape[1])):
+        gathered = fixed.index_select(0, matrix.indices[chunk.entries]).to(vectors.dtype)
+        own = vectors.index_select(0, matrix.row_of[chunk.entries])
+        yield chunk, gathered, (gathered * own).sum(1)
 
 
 def _sum_rows(values: Tensor, offsets: Tensor) -> Tensor:

@@ -59,7 +59,7 @@ class TorchIndex:
             unsure = ~(rough[:, -1] < rough[:, k - 1] - self._doubt(asked))
             unsure &= rough[:, k - 1] > -torch.inf
             every = torch.arange(scores.shape[1], device=scores.device)[None]
-            for rows in unsure.nonzero()[:, 0].split(max(1, NUMBERS // (8 * scores.shape[1]))):
+            for (rows,) in _cut(NUMBERS // (8 * scores.shape[1]), unsure.nonzero()[:, 0]):
                 all_rows = every.expand(len(rows), -1)
                 whole, order = self._ordered(asked[rows], scores[rows], all_rows)
                 values[rows], ids[rows] = whole[:, :k], order[:, :k]
@@ -85,11 +85,8 @@ class TorchIndex:
         ranks = np.zeros(targets.nnz, dtype=np.int32)
         for part, asked, scores in self._scored(queries, exclude, exclude_all):
             rows, columns, entries = _entries(targets, part, scores.device)
-            size = max(1, NUMBERS // max(len(self._factors), 1))
-            places = [
-                self._places(asked, scores, *some)
-                for some in zip(rows.split(size), columns.split(size), strict=True)
-            ]
+            size = NUMBERS // max(len(self._factors), 1)
+            places = [self._places(asked, scores, *some) for some in _cut(size, rows, columns)]
             ranks[entries] = torch.cat(places).to(torch.int32).cpu().numpy()
         return ranks
 
@@ -108,16 +105,17 @@ class TorchIndex:
 
     def _exact(self, asked: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         """Return the scores of pairs; -inf where one is no number."""
-        size = max(1, NUMBERS // self._factors.shape[1])
+        size = NUMBERS // self._factors.shape[1]
         found = [
             dot_products(asked[some], self._factors[others])
-            for some, others in zip(rows.split(size), columns.split(size), strict=True)
+            for some, others in _cut(size, rows, columns)
         ]
         return torch.cat(found).nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
 
     def _doubt(self, asked: Tensor) -> Tensor:
         """Return how far the scores of a query may be apart by rounding, however they are added."""
-        return 4 * (asked.shape[1] + 2) * EPSILON * asked.norm(dim=1) * self._longest + TINY
+        lengths: Tensor = asked.norm(dim=1) * self._longest
+        return 4 * (asked.shape[1] + 2) * EPSILON * lengths + TINY
 
     def _scored(
         self, queries: NDArray[np.float32], exclude: Csr | None, exclude_all: Ids | None
@@ -150,6 +148,13 @@ def _entries(matrix: Csr, rows: slice, device: torch.device) -> tuple[Tensor, Te
     return torch.as_tensor(numbers).to(device), torch.as_tensor(columns).to(device), entries
 
 
+def _cut(size: int, *vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Yield parts of vectors of one length, at most `size` long; one empty part if they are."""
+    size = max(1, size)
+    for first in range(0, max(1, len(vectors[0])), size):
+        yield tuple(each[first : first + size] for each in vectors)
+
+
 def dot_products(left: Tensor, right: Tensor) -> Tensor:
     """x.y along the last dimension, always added up in the same order: halves onto halves."""
     terms = left * right
@@ -157,4 +162,5 @@ def dot_products(left: Tensor, right: Tensor) -> Tensor:
         half = terms.shape[-1] // 2
         sums = terms[..., :half] + terms[..., half : 2 * half]
         terms = torch.cat([sums, terms[..., 2 * half :]], dim=-1)
-    return terms[..., 0]
+    found: Tensor = terms[..., 0]
+    return found

@@ -8,34 +8,27 @@ from torch import Tensor
 
 from safecf.als.solvers import CG, Exact, SpectralCG
 from safecf.backends.torch.matrices import Bucket
-from safecf.backends.torch.passes import NUMBERS, Passes
+from safecf.backends.torch.passes import NUMBERS, PlainProducts, Products
 from safecf.backends.torch.systems import Systems
 
 
-def solve_cg(systems: Systems, start: Tensor, solver: CG, passes: Passes) -> Tensor:
-    """Plain CG: the preconditioner is the identity."""
-    return conjugate_gradients(systems, start, solver, passes, scaled=False)
-
-
-def solve_spectral_cg(
-    systems: Systems, start: Tensor, solver: SpectralCG, passes: Passes
-) -> Tensor:
-    """CG, preconditioned with the diagonal of A."""
-    return conjugate_gradients(systems, start, solver, passes, scaled=True)
+def solve_iteratively(systems: Systems, start: Tensor, solver: CG | SpectralCG) -> Tensor:
+    """CG for all rows in lockstep."""
+    return conjugate_gradients(systems.shared, PlainProducts(systems), start, solver)
 
 
 def conjugate_gradients(
-    systems: Systems, start: Tensor, solver: CG | SpectralCG, passes: Passes, *, scaled: bool
+    shared: Tensor, products: Products, start: Tensor, solver: CG | SpectralCG
 ) -> Tensor:
     """Minimise 1/2 x'Ax - b'x along A-conjugate directions, from `start`, for all rows at once.
 
     A row that is solved, or whose steps vanish, stands still while the others go on.
     """
-    right, squares, image = passes.first(systems, start)
-    diagonal = systems.shared + squares if scaled else torch.ones_like(right)
+    right, squares, image = products.first(start)
+    diagonal = shared + squares if isinstance(solver, SpectralCG) else torch.ones_like(right)
     del squares
     x = start.clone()
-    residual = right - image - systems.shared * x
+    residual = right - image - shared * x
     step = residual / diagonal
     energy = _dots(residual, step)
     enough = (solver.tolerance * right.norm(dim=1)) ** 2
@@ -44,20 +37,20 @@ def conjugate_gradients(
         going &= _dots(residual, residual) > enough
         if not going.any():
             break
-        image = passes.image(systems, step).addcmul_(systems.shared, step)
+        image = products.image(step).addcmul_(shared, step)
         curvature = _dots(step, image)
         going &= curvature != 0  # a step so small that its square vanishes
         length = torch.where(going, energy / curvature, 0.0)[:, None]
         x.addcmul_(length, step)
         residual.addcmul_(length, image, value=-1)
-        scaled_residual = residual / diagonal
-        before, energy = energy, _dots(residual, scaled_residual)
+        scaled = residual / diagonal
+        before, energy = energy, _dots(residual, scaled)
         turn = torch.where(going, energy / before, 0.0)[:, None]
-        step = scaled_residual.addcmul_(turn, step)
+        step = scaled.addcmul_(turn, step)
     return torch.where((right != 0).any(dim=1)[:, None], x, 0.0)
 
 
-def solve_exact(systems: Systems, start: Tensor, solver: Exact, passes: Passes) -> Tensor:
+def solve_exact(systems: Systems, start: Tensor, solver: Exact) -> Tensor:
     """Cholesky of I + B'B or, where a row has fewer pairs than factors, of I + BB'; see `Exact`."""
     found = torch.zeros_like(start)
     for bucket in systems.matrix.by_length:
@@ -130,8 +123,11 @@ def _parts(bucket: Bucket, d: int) -> list[Bucket]:
 
 def cut(bucket: Bucket, size: int) -> list[Bucket]:
     """Cut a bucket into parts of at most `size` rows."""
-    cut_up = zip(*(part.split(size) for part in bucket[:3]), strict=True)
-    return [Bucket(*part, bucket.width) for part in cut_up]
+    slices = [slice(first, first + size) for first in range(0, len(bucket.rows), size)]
+    return [
+        Bucket(bucket.rows[part], bucket.begin[part], bucket.length[part], bucket.width)
+        for part in slices
+    ]
 
 
 def _dots(left: Tensor, right: Tensor) -> Tensor:
@@ -139,8 +135,8 @@ def _dots(left: Tensor, right: Tensor) -> Tensor:
     return (left * right).sum(dim=1)
 
 
-ROW_SOLVERS: dict[str, Callable[[Systems, Tensor, Any, Passes], Tensor]] = {
+ROW_SOLVERS: dict[str, Callable[[Systems, Tensor, Any], Tensor]] = {
     "exact": solve_exact,
-    "cg": solve_cg,
-    "spectral-cg": solve_spectral_cg,
+    "cg": solve_iteratively,
+    "spectral-cg": solve_iteratively,
 }

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from safecf.als.kernels import KERNELS, Kernel
-from safecf.als.population import NUMPY, Smoothing, Sums, Totals
+from safecf.als.population import NUMPY, Smoothing, Sums, Tail, Totals
 from safecf.measures.tails import ROUNDING
 
 Formula = Callable[[Tensor], Tensor]
@@ -102,24 +102,19 @@ class TorchSums:
             return self.vector(NUMPY.weights(losses.cpu().numpy(), smoothing, xi))
         return FORMULAS[smoothing.kernel.name].cdf((losses - xi) / smoothing.bandwidth)
 
-    def value_at_risk(self, losses: Tensor, counts: Tensor | None, tail: float) -> float:
-        """Sort, and find the ceil(tail N)-th largest one."""
-        ordered, counted = _ordered(losses, counts)
-        if counted is None:
-            place = max(math.ceil(tail * len(ordered) * (1 - ROUNDING)), 1) - 1
-            return float(ordered[place])
-        reached = counted.cumsum(0)
-        place = torch.searchsorted(reached[:-1], reached[-1:] * (tail * (1 - ROUNDING)))
-        return float(ordered[place[0]])
+    def tail(self, losses: Tensor, counts: Tensor | None, tail: float) -> Tail:
+        """Sort, find the ceil(tail N)-th largest one, and add up to there.
 
-    def tail_mean(self, losses: Tensor, counts: Tensor | None, tail: float) -> float:
-        """Sort, and add up the largest ones, that on the boundary by the fraction that is left."""
-        ordered, counted = _ordered(losses, counts)
-        counted = torch.ones_like(ordered) if counted is None else counted
+        That on the boundary counts by the fraction that is left.
+        """
+        ordered, order = torch.sort(losses, descending=True)
+        counted = torch.ones_like(ordered) if counts is None else counts[order]
         reached = counted.cumsum(0)
-        budget = tail * reached[-1]
+        budget = tail * reached[-1:]
+        place = torch.searchsorted(reached[:-1], budget * (1 - ROUNDING))
         share = (budget - (reached - counted)).clamp(min=0).minimum(counted)
-        return float(share @ ordered / budget)
+        mean = (share @ ordered)[None] / budget
+        return Tail(*torch.cat([ordered[place], mean]).tolist())
 
     def group_sums(self, group: NDArray[np.intp], values: Tensor | None, groups: int) -> Tensor:
         """Sort by group, and add up, so that the order is always the same."""
@@ -133,9 +128,3 @@ class TorchSums:
 def _has_formulas(kernel: Kernel) -> bool:
     """Whether there are formulas for this kernel, and not only another one of the same name."""
     return kernel.name in FORMULAS and KERNELS.get(kernel.name) == kernel
-
-
-def _ordered(losses: Tensor, counts: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Return the losses, the largest first, and their counts."""
-    ordered, order = torch.sort(losses, descending=True)
-    return ordered, None if counts is None else counts[order]

@@ -39,8 +39,15 @@ class Systems:
     def of(cls, rows: Rows, fixed: Fixed) -> "Systems":
         """Return the systems of the rows, in the eigenbasis of G."""
         like = fixed.values
-        vectors = (rows.row_weight, rows.col_weight, rows.gram_weight, rows.ridge)
-        return cls(rows.matrix, *(as_tensor(v, like) for v in vectors), fixed.rotated, like)
+        return cls(
+            rows.matrix,
+            as_tensor(rows.row_weight, like),
+            as_tensor(rows.col_weight, like),
+            as_tensor(rows.gram_weight, like),
+            as_tensor(rows.ridge, like),
+            fixed.rotated,
+            like,
+        )
 
     @cached_property
     def shared(self) -> Tensor:
