@@ -1,0 +1,80 @@
+"""The Triton kernels, run by Triton's interpreter on the CPU, against plain PyTorch."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+from safecf.als.rows import Rows
+from safecf.als.solvers import CG, SpectralCG
+from tests.problems import matrix_of
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+LONG, TASK = 12, 5  # so that small rows are long ones
+
+
+@pytest.fixture
+def fused(monkeypatch):
+    """Return the module that works by kernels."""
+    module = importlib.import_module("safecf.backends.torch.fused")
+    monkeypatch.setattr(module, "TASK", TASK)
+    monkeypatch.setattr(module.order_of, "__defaults__", (LONG, TASK))
+    return module
+
+
+def backends(fused):
+    from safecf.backends.torch import TorchBackend
+
+    plain, by_kernels = TorchBackend(device="cpu"), TorchBackend(device="cpu")
+    by_kernels.fused = fused
+    return plain, by_kernels
+
+
+def problem(lengths, columns, factors, weighted, dtype):
+    rng = np.random.default_rng(0)
+    matrix = matrix_of(lengths, columns, rng, weighted=weighted)
+    sizes = len(lengths), columns, len(lengths), len(lengths)
+    vectors = [rng.uniform(0.2, 1, size) for size in sizes]
+    fixed = (0.4 * rng.standard_normal((columns, factors))).astype(np.float32)
+    start = rng.standard_normal((len(lengths), factors)).astype(np.float32)
+    return matrix, vectors, torch.tensor(fixed, dtype=dtype), start
+
+
+@pytest.mark.parametrize(
+    ("solver", "factors", "weighted", "dtype"),
+    [
+        (SpectralCG(1e-6), 5, False, torch.float32),
+        (SpectralCG(1e-6), 8, True, torch.bfloat16),
+        (CG(60, 1e-6), 3, True, torch.float32),
+        (SpectralCG(1e-6, 2), 5, False, torch.bfloat16),
+    ],
+)
+def test_kernels_are_plain_pytorch(fused, solver, factors, weighted, dtype):
+    """Rows without pairs, short ones, and long ones of whole and of broken tasks."""
+    from safecf.backends.torch.systems import Fixed
+
+    matrix, vectors, fixed, start = problem([0, 1, 7, 12, 13, 15, 21], 24, factors, weighted, dtype)
+    side = Fixed(fixed, torch.linspace(0, 2, factors), None)
+    found = []
+    for backend in backends(fused):
+        rows = Rows(backend.place_matrix(matrix), *vectors)
+        x = backend.place(start)
+        report = backend.solve_rows(rows, side, x, solver)
+        losses = backend.losses(rows.matrix, vectors[0], x, side)
+        found.append([x, report.changes, report.norms, losses])
+    for ours, expected in zip(*found, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_matrix_without_entries(fused):
+    from safecf.backends.torch.systems import Fixed
+
+    matrix = matrix_of([0, 0, 0], 5, np.random.default_rng(0))
+    for backend in backends(fused):
+        rows = Rows(backend.place_matrix(matrix), np.ones(3), np.ones(5), np.ones(3), np.ones(3))
+        x = backend.place(np.ones((3, 4), dtype=np.float32))
+        side = Fixed(torch.ones(5, 4), torch.ones(4), None)
+        assert backend.solve_rows(rows, side, x, SpectralCG()).largest() == 0
+        assert not x.any()
