@@ -103,13 +103,16 @@ def solve_rows(
             ).to(tl.float32)
             image += tl.sum((p * tl.sum(wide * step[None, :], 1))[:, None] * wide, 0)
         curvature = tl.sum(step * image, 0)
-        move = tl.where(curvature == 0, 0.0, energy / curvature)
+        move = tl.where(curvature == 0, 0.0, energy / tl.where(curvature == 0, 1.0, curvature))
         x += move * step
         residual -= move * image
         scaled = residual / diagonal
         previous = energy
         energy = tl.sum(residual * scaled, 0)
-        step = scaled + tl.where(previous == 0, 0.0, energy / previous) * step
+        step = (
+            scaled
+            + tl.where(previous == 0, 0.0, energy / tl.where(previous == 0, 1.0, previous)) * step
+        )
         iteration += 1
         iteration = tl.where(curvature == 0, max_iterations, iteration)
     x = tl.where(tl.sum(tl.abs(b), 0) == 0, 0.0, x)
