@@ -1,9 +1,11 @@
 """Hot reload: new models without a failed request, damaged files without harm."""
 
+import gc
 import os
 import signal
 import threading
 import time
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -89,6 +91,27 @@ def test_a_file_is_loaded_once_per_change(path):
     assert live.failures == 1
     assert not live.refresh()
     assert live.failures == 1
+
+
+def test_garbage_collections_leave_what_is_loaded_alone(path, folder):
+    with running(path, items=folder / "titles.parquet") as service:
+        live, client = service.service.live, service.client()
+        for _ in range(2):
+            facts = live.current.catalogue.facts
+            assert not any(each is facts for each in gc.get_objects())
+            old = weakref.ref(live.current.engine("model"))
+            assert client.post("/reload").status == 200
+            assert old() is None
+    assert any(each is facts for each in gc.get_objects())
+
+
+def test_an_engine_is_freed_without_a_garbage_collection(model):
+    gc.disable()
+    try:
+        old = weakref.ref(Engine(model))
+        assert old() is None
+    finally:
+        gc.enable()
 
 
 def test_reloads_under_load_fail_no_request_and_mix_no_models(path, model):

@@ -1,7 +1,7 @@
 """`Engine`: a fitted model that answers batches of requests by original ids."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,10 +49,6 @@ class Engine:
         self._unnamed = np.arange(len(self.items), items) if len(self.items) < items else None
         self.popularity = resized(model.item_popularity, items)
         self.known = None if data is None else Known(model, data, self.users)
-        self._alone: dict[type, Callable[[Any], Answer]] = {
-            Similar: self._similar,
-            Explain: self._explain,
-        }
 
     @property
     def name(self) -> str:
@@ -87,8 +83,10 @@ class Engine:
                 if isinstance(request, Recommend):
                     query = self._query(request)
                     together[query.call].append((place, query))
+                elif isinstance(request, Similar):
+                    answers[place] = self._similar(request)
                 else:
-                    answers[place] = self._alone[type(request)](request)
+                    answers[place] = self._explain(request)
             except Exception as problem:  # of this request alone
                 answers[place] = problem
         for group in together.values():

@@ -1,5 +1,6 @@
 """`Live`: the models that are served now, and their replacement while requests go on."""
 
+import gc
 import json
 import os
 import threading
@@ -191,6 +192,7 @@ class Live:
                 if self._say is not None:
                     self._say(f"the old models stay: {self.problem}")
                 return False
+            freeze()
             self.problem = None
             self.reloads += 1
             return True
@@ -214,6 +216,16 @@ class Live:
             self.refresh(force=True)
             if waiting is not None and waiting.set_running_or_notify_cancel():
                 waiting.set_result(self.problem)
+
+
+def freeze() -> None:
+    """Free what is no longer used, and take the rest out of garbage collections.
+
+    Each full collection would look at all facts about items, while all clients wait.
+    """
+    gc.unfreeze()  # the old models, too
+    gc.collect()
+    gc.freeze()
 
 
 def stamps(files: dict[str, Path]) -> Stamps:

@@ -1,6 +1,7 @@
 """`run`: listen, answer, and end gracefully."""
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -26,6 +27,7 @@ DRAIN = 0.5  # seconds in which clients are asked to close their connections bef
 # Threads of the interpreter take turns this often: the one that answers must not wait until the
 # event loop has parsed many requests.
 SWITCH = 0.001
+COLLECT = 10_000  # new objects between garbage collections; requests leave hardly any garbage
 
 
 class Protocol(HttpToolsProtocol):
@@ -209,13 +211,15 @@ def run(settings: Settings, say: Callable[[str], object] | None = None) -> None:
     if say is not None:
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         say(f"serving {settings.model} at {address} (Ctrl-C ends it)")
-    before = sys.getswitchinterval()
+    before, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(SWITCH)
+    gc.set_threshold(COLLECT, *thresholds[1:])
     try:
         with Log(settings.log).others():
             server.run([listener])
     finally:
         sys.setswitchinterval(before)
+        gc.set_threshold(*thresholds)
         listener.close()
     if server.interrupted:
         raise KeyboardInterrupt

@@ -1,12 +1,13 @@
 """`Service`: the state behind the paths: the models, the line of requests, and the counts."""
 
+import gc
 import json
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from safecf.serving.batching import Batcher, BusyError
-from safecf.serving.live import MODEL, Live, Loaded
+from safecf.serving.live import MODEL, Live, Loaded, freeze
 from safecf.serving.log import Log
 from safecf.serving.metrics import Metrics
 from safecf.serving.requests import Answer, Explained, Id, Recommend, Request
@@ -29,6 +30,7 @@ class Service:
 
     def start(self) -> None:
         """Start to answer."""
+        freeze()
         limits = self.settings.max_batch, self.settings.max_waiting
         self.batcher = Batcher(self._answer, *limits)
         self._stopped.clear()
@@ -41,6 +43,7 @@ class Service:
         if self.batcher is not None:
             self.batcher.close()
             self.batcher = None
+        gc.unfreeze()
 
     async def ask(self, request: Request) -> bytes:
         """Return the answer of the models as they are when the request's turn comes."""
