@@ -86,9 +86,20 @@ def test_search_finds_words_without_accents_and_popular_titles_first(client, mod
     assert len(client.get("/search").json["items"]) == 10
 
 
-def test_items_are_described_and_unknown_ones_left_out(client):
-    reply = client.post("/items", ids=["item 4", "nothing"])
+def test_items_are_described_and_unknown_ones_named(client):
+    reply = client.post("/items", ids=["item 4", "nothing", 4, "nothing"])
     assert [each["year"] for each in reply.json["items"]] == [1954]
+    assert reply.json["unknown"] == ["nothing", 4]
+
+
+def test_unknown_ids_of_all_lists_are_named(client):
+    asked = {"history": ["item 5", "a"], "items": ["item 9", "b", "item 7"], "exclude": ["c", "a"]}
+    reply = client.post("/recommend", asked)
+    assert reply.json["unknown"] == ["a", "b", "c"]
+    assert {each["id"] for each in reply.json["items"]} == {"item 7", "item 9"}
+    both = client.post("/recommend", asked | {"exclude": ["item 9"]}).json
+    assert [each["id"] for each in both["items"]] == ["item 7"]
+    assert client.post("/recommend", user="user 3", exclude=[7]).json["unknown"] == [7]
 
 
 def test_about_and_health_tell_what_is_served(client, model):
@@ -166,6 +177,11 @@ BAD = {
     ),
     "wrong type of ids": (b'{"history": [1, 2]}', 404, "its ids are strings, convert these"),
     "unknown user": (b'{"user": "nobody"}', 404, "unknown user 'nobody': the model knows 200"),
+    "unknown items alone": (
+        b'{"history": ["item 5"], "items": ["qq"]}',
+        404,
+        "^no item of items is known, such as 'qq': the model knows 60, such as 'item 0'$",
+    ),
     "unknown model": (
         b'{"user": "user 3", "model": "x"}',
         422,

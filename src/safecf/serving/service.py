@@ -60,11 +60,13 @@ class Service:
             for request, answer in answers
         ]
 
-    def describe(self, ids: Sequence[Id]) -> list[dict[str, Any]]:
-        """Return the facts about those items that the model knows."""
+    def describe(self, ids: Sequence[Id]) -> dict[str, Any]:
+        """Return the facts about the items that the model knows, and the unknown ids."""
         loaded = self.live.current
-        known = zip(ids, loaded.engine(MODEL).items.find(ids), strict=True)
-        return [loaded.catalogue.describe(item) for item, place in known if place is not None]
+        found = list(zip(ids, loaded.engine(MODEL).items.find(ids), strict=True))
+        known = [loaded.catalogue.describe(item) for item, place in found if place is not None]
+        unknown = dict.fromkeys(item for item, place in found if place is None)
+        return {"items": known, "unknown": list(unknown)}
 
     def history(self, user: Id) -> list[dict[str, Any]]:
         """Return the items that a known user has, and their weights."""
