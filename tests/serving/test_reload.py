@@ -1,6 +1,7 @@
 """Hot reload: new models without a failed request, damaged files without harm."""
 
 import gc
+import json
 import os
 import signal
 import threading
@@ -11,9 +12,10 @@ from dataclasses import replace
 import pytest
 
 from safecf.data.matrices.interactions import Interactions
+from safecf.evaluation import compare
 from safecf.evaluation.json_records import options_to_json
 from safecf.serving.engine import Engine
-from safecf.serving.live import Live, load, served_roles
+from safecf.serving.live import Live, load, read_curves, served_roles
 from safecf.serving.requests import Recommend
 from safecf.serving.settings import Settings
 from tests.reporting.evaluations import make
@@ -240,3 +242,27 @@ def test_roles_of_curves_are_those_of_the_served_models(model, baseline):
         "baseline": "SAFER2",
     }
     assert served_roles([ials], {"model": Engine(model)}) == {}
+
+
+@pytest.mark.parametrize("users", [40, 200])
+def test_verdicts_are_those_of_the_comparison(tmp_path, model, baseline, users):
+    def made(name, kind, **options):
+        found = make(name, users=users, **options)
+        return replace(found, training=found.training | {"class": kind})
+
+    one, two = made("a", "SAFER2", gain=0.15), made("b", "IALS", seed=2)
+    third = made("c", "EASE", seed=3)
+    comparison = compare([two, one], resamples=60)
+    engines = {"model": Engine(model), "baseline": Engine(baseline)}
+    path = tmp_path / "results.json"
+    for written in (comparison, compare([third, two, one], resamples=60)):
+        path.write_text(json.dumps(written.to_dict()))
+        found = read_curves(path, engines)["verdicts"]
+        assert list(found) == list(comparison.metrics)
+        for metric, said in found.items():
+            caution = two.caution(metric, 0.3)
+            assert said == [comparison.verdict("a", metric), *([caution] if caution else [])]
+            assert ("too few" in caution) == (users == 40)
+    assert read_curves(path, {"model": engines["model"]})["verdicts"] == {}
+    path.write_text(json.dumps(one.to_dict()))
+    assert read_curves(path, engines)["verdicts"] == {}

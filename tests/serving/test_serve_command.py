@@ -62,6 +62,10 @@ CASES = {
         ["{good}/model.safetensors", "--evaluation", "{bad}/broken.json"],
         "broken.json: .*write it with safecf compare --out",
     ),
+    "a model as evaluation": (
+        ["{good}/model.safetensors", "--evaluation", "{good}/model.safetensors"],
+        "model.safetensors: it is not JSON, but binary; write it with safecf compare --out$",
+    ),
     "an evaluation without anything": (
         ["{good}/model.safetensors", "--evaluation", "{bad}/bare.json"],
         "bare.json: .*'model' is missing; write it again",
@@ -317,6 +321,28 @@ def test_search_puts_beginnings_before_words_and_these_before_parts():
     assert catalogue.search("MAR", 10) == [3, 1, 2, 4]
     assert catalogue.search("", 2) == [5, 4]
     assert catalogue.search("%_*", 10) == []
+
+
+def test_search_puts_whole_titles_and_ids_first():
+    popularity = np.array([0.1, 0.5, 0.9, 0.2], dtype=np.float32)
+    bare = Catalogue([17, 171, 1735, 217], popularity)
+    assert bare.search("17", 2) == [17, 1735]
+    titles = {17: "Alien", 171: "Alien Resurrection", 1735: "My Alien", 217: "Room 17"}
+    facts = {item: {"title": text} for item, text in titles.items()}
+    titled = Catalogue(list(titles), popularity, facts)
+    assert titled.search("alien", 9) == [17, 171, 1735]
+    assert titled.search("17", 9) == [17, 217]
+    assert titled.search("171", 9) == [171]
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\t\u00a0", None])
+def test_a_blank_title_is_none(tmp_path, blank):
+    table = pa.table({"item": ["x", "y"], "title": [blank, "Brazil"], "year": [1979, 1985]})
+    pa.parquet.write_table(table, tmp_path / "items.parquet")
+    assert read_facts(tmp_path / "items.parquet", ["x", "y"]) == {
+        "x": {"year": 1979},
+        "y": {"title": "Brazil", "year": 1985},
+    }
 
 
 def test_known_users_of_the_data_do_not_get_what_they_have(folder, process, tmp_path):

@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from safecf.defaults import LEVEL
 from safecf.errors import FileFormatError, choose
-from safecf.evaluation import Comparison, Evaluation
+from safecf.evaluation import Comparison, Evaluation, compare
 from safecf.evaluation.json_records import COMPARISON, options_to_json, to_json
+from safecf.measures.bootstrap import Draws
 from safecf.models import Recommender
 from safecf.models.files import located
 from safecf.serving.catalogue import Catalogue, read_facts
@@ -119,19 +121,24 @@ def load(
 def read_curves(path: Path, engines: dict[str, Engine]) -> dict[str, Any]:
     """Read an evaluation or a comparison; return the tail means of every model by metric.
 
-    `roles` says which of them are served: the name in the evaluation, by role.
+    `roles` says which of them are served: the name in the evaluation, by role. `verdicts` are what
+    `compare` says about the served model beside the served baseline, by metric.
     """
+    remedy = "write it with safecf compare --out"
+    draws = Draws()
     try:
         record = json.loads(path.read_bytes())
         if isinstance(record, dict) and record.get("format") == COMPARISON:
             found = Comparison.from_dict(record)
-            evaluations = [*found.others, found.baseline]
+            evaluations, draws = [*found.others, found.baseline], found.draws
         else:
             evaluations = [Evaluation.from_dict(record)]
     except FileFormatError as problem:
         raise FileFormatError(f"{path}: {problem}") from None
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{path}: it is not JSON, but binary; {remedy}") from None
     except ValueError as problem:
-        raise FileFormatError(f"{path}: {problem}; write it with safecf compare --out") from None
+        raise FileFormatError(f"{path}: {problem}; {remedy}") from None
     levels = sorted(evaluations[0].tails)
     curves = {
         metric: {each.model: [each.tail(metric, level) for level in levels] for each in evaluations}
@@ -139,7 +146,23 @@ def read_curves(path: Path, engines: dict[str, Engine]) -> dict[str, Any]:
     }
     users = int(evaluations[0].users.target_count.size)
     found_curves: dict[str, Any] = to_json({"levels": levels, "metrics": curves, "users": users})
-    return found_curves | {"roles": served_roles(evaluations, engines)}
+    roles = served_roles(evaluations, engines)
+    served = [each for each in evaluations if each.model in roles.values()]
+    said = {}
+    if len(served) > 1:
+        said = verdicts(compare(served, roles[BASELINE], **asdict(draws)))
+    return found_curves | {"roles": roles, "verdicts": said}
+
+
+def verdicts(comparison: Comparison) -> dict[str, list[str]]:
+    """Return what `safecf compare` says about the worst-off, by metric, with its cautions."""
+    return {
+        metric: [
+            *comparison.summary(metric, LEVEL).splitlines(),
+            *filter(None, [comparison.baseline.caution(metric, LEVEL)]),
+        ]
+        for metric in comparison.metrics
+    }
 
 
 def served_roles(evaluations: Sequence[Evaluation], engines: dict[str, Engine]) -> dict[str, str]:
