@@ -255,6 +255,17 @@ def test_the_openapi_document_has_limits_and_examples_that_work(client):
     }
 
 
+def test_operations_are_named_by_their_paths(client):
+    paths = client.get("/openapi.json").json["paths"]
+    named = {path: each["operationId"] for path, each in by_operation(paths)}
+    assert named == {path: path[1:] for path in paths}
+    assert all(each["summary"] == path[1:].capitalize() for path, each in by_operation(paths))
+
+
+def by_operation(paths):
+    return [(path, operation) for path, each in paths.items() for operation in each.values()]
+
+
 def test_a_token_is_asked_for_everywhere_but_at_the_page_and_the_health(folder):
     with running(folder / "model.safetensors", token="s3cret") as service:
         wrong = [service.client(), service.client("s3cre"), service.client("s3cret2")]

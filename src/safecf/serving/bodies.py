@@ -81,7 +81,9 @@ class Items(BaseModel):
         description="Whether what the user has was left out. It is false with keep_history, and "
         "for a known user of whom the service has no data: exclude it yourself."
     )
-    unknown: list[int | str] = Field([], description="Ids of history, items and exclude that are not known.")
+    unknown: list[int | str] = Field(
+        [], description="Ids of history, items and exclude that are not known."
+    )
     items: list[Item]
 
 

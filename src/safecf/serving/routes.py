@@ -43,7 +43,7 @@ def add_questions(app: FastAPI, service: Service) -> None:
             asked = body.model_validate_json(await _json(request))
             return Response(await service.ask(kind(**asked.given())), media_type=JSON)
 
-        ask.__doc__ = summary
+        ask.__name__, ask.__doc__ = path[1:], summary
         _post(app, path, ask, body, answer)
 
     best = "The best items of a known user, or of a history."
