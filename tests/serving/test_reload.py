@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ from safecf.data.matrices.interactions import Interactions
 from safecf.evaluation import compare
 from safecf.evaluation.json_records import options_to_json
 from safecf.serving.engine import Engine
-from safecf.serving.live import Live, load, read_curves, served_roles
+from safecf.serving.live import Live, load, read_curves, served_roles, without_folders
 from safecf.serving.requests import Recommend
 from safecf.serving.settings import Settings
 from tests.reporting.evaluations import make
@@ -70,16 +71,38 @@ def test_a_damaged_file_keeps_the_old_model_and_says_so(path, model):
             assert "the old models stay" in reply.json["detail"]
             health = client.get("/health").json
             assert health["generation"] == 1
-            assert str(path) in health["problem"]
+            assert health["problem"].startswith("model.safetensors: ")
+            assert str(path.parent) not in reply.text + json.dumps(health)
             assert listed(client.post("/recommend", ASKED)) == answer_of(model)
         path.unlink()
-        assert client.post("/reload").status == 409
+        missing = client.post("/reload")
+        assert missing.status == 409
+        said = "model.safetensors: there is no such file; check the path"
+        assert missing.json["detail"] == f"the old models stay: {said}"
         path.write_bytes(good)
         assert client.post("/reload").json["problem"] is None
         assert client.get("/health").json["generation"] == 2
         metrics = client.get("/metrics").body.decode()
         assert "safecf_reloads_total 1" in metrics
         assert "safecf_reload_failures_total 4" in metrics
+
+
+def test_folders_are_left_out_of_messages():
+    files = [Path("my models/live.safetensors")]
+    for said, wanted in {
+        "my models/live.safetensors: damaged": "live.safetensors: damaged",
+        "/srv/a/clicks.csv: line 3": "clicks.csv: line 3",
+        "item 'a/b' of '/srv/x.csv', 3/4": "item 'a/b' of 'x.csv', 3/4",
+    }.items():
+        assert without_folders(said, files) == wanted
+
+
+def test_the_log_has_the_whole_path(path):
+    said = []
+    live = Live(Settings(path), said.append)
+    path.write_bytes(b"damaged")
+    live.refresh()
+    assert said[-1].startswith(f"the old models stay: {path}: ")
 
 
 def test_a_file_is_loaded_once_per_change(path):

@@ -20,6 +20,7 @@ from safecf.serving.log import Log
 from safecf.serving.settings import Settings
 from tests.cli.conftest import run
 from tests.serving.conftest import fit, named
+from tests.serving.service import running
 
 __all__ = ["run"]  # a fixture
 
@@ -96,6 +97,10 @@ CASES = {
         ["{good}/model.safetensors", "--host", "192.0.2.1", "--port", "0"],
         "cannot listen on 192.0.2.1, port 0: .*try another port",
     ),
+    "no such name": (
+        ["{good}/model.safetensors", "--host", "nohost.invalid"],
+        "cannot listen on nohost.invalid, port 8000: .*; try an address of this machine",
+    ),
 }
 
 
@@ -145,7 +150,9 @@ def test_every_line_of_the_log_is_json(folder, process, tmp_path):
         client = service.client()
         client.get("/health")
         client.get("/a%0Ab")
-        client.post("/recommend", history=["item 5"])
+        sent = client.post("/recommend", history=["item 5"])
+        client.send("HEAD", "/metrics")
+        refused = client.get("/about", Host="rebound.example")
         with socket.create_connection(("127.0.0.1", service.port)) as connection:
             connection.sendall(b"no HTTP at all\r\n\r\n")
             assert connection.recv(9) == b"HTTP/1.1 "
@@ -165,10 +172,20 @@ def test_every_line_of_the_log_is_json(folder, process, tmp_path):
         ("GET", "/health", 200),
         ("GET", "/a\nb", 404),
         ("POST", "/recommend", 200),
+        ("HEAD", "/metrics", 200),
+        ("GET", "/about", 421),
     ]
+    assert [each["bytes"] for each in requests[2:]] == [len(sent.body), 0, len(refused.body)]
     assert all(each["ms"] > 0 and each["client"] == "127.0.0.1" for each in requests)
     (other,) = [each for each in lines if "method" not in each]
     assert (other["level"], other["message"]) == ("warning", "Invalid HTTP request received.")
+
+
+def test_a_line_of_text_has_time_and_bytes(folder, capfd):
+    with running(folder / "model.safetensors", log="text") as service:
+        size = len(service.client().get("/health").body)
+    line = rf"\d{{4}}(-\d\d){{2}}T\d\d:\d\d:\d\dZ 127.0.0.1 GET /health 200 \d+\.\d ms {size} bytes"
+    assert re.fullmatch(line, capfd.readouterr().err.strip())
 
 
 def test_tracebacks_are_one_line_of_json(capsys):

@@ -3,9 +3,10 @@
 import gc
 import json
 import os
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -26,6 +27,8 @@ from safecf.serving.settings import Settings
 
 MODEL: Final = "model"
 BASELINE: Final = "baseline"
+
+FOLDERS = re.compile(r"""(?<![^\s'"(])/(?:[^/\s'"]+/)+""")  # of an absolute path
 
 Stamps = dict[str, tuple[int, int, int] | None]
 
@@ -210,10 +213,11 @@ class Live:
                 self.current = load(self._settings, self.current.generation + 1, self._say)
             except Exception as problem:
                 reason = problem.args[0] if isinstance(problem, KeyError) else problem
-                self.problem = f"{type(problem).__name__}: {reason}"
+                said = str(reason) or type(problem).__name__
+                self.problem = without_folders(said, self._settings.files.values())
                 self.failures += 1
                 if self._say is not None:
-                    self._say(f"the old models stay: {self.problem}")
+                    self._say(f"the old models stay: {said}")
                 return False
             freeze()
             self.problem = None
@@ -239,6 +243,18 @@ class Live:
             self.refresh(force=True)
             if waiting is not None and waiting.set_running_or_notify_cancel():
                 waiting.set_result(self.problem)
+
+
+def without_folders(message: str, files: Iterable[Path]) -> str:
+    """Return a message for clients, who need not know where files are.
+
+    >>> without_folders("/srv/model.safetensors: it is damaged", [])
+    'model.safetensors: it is damaged'
+    """
+    message = message.replace(f", seen from {Path.cwd()}", "")
+    for path in files:
+        message = message.replace(str(path), path.name)
+    return FOLDERS.sub("", message)
 
 
 def freeze() -> None:

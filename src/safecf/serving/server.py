@@ -235,7 +235,8 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as problem:
         listener.close()
         reason = problem.strerror or problem
-        raise OSError(
-            f"cannot listen on {host}, port {port}: {reason}; try another port, or port=0 for any"
-        ) from None
+        remedy = "try another port, or port=0 for any"
+        if isinstance(problem, socket.gaierror):
+            remedy = "try an address of this machine, such as 127.0.0.1"
+        raise OSError(f"cannot listen on {host}, port {port}: {reason}; {remedy}") from None
     return listener
