@@ -154,7 +154,7 @@ BAD = {
     "long history": (
         json.dumps({"history": ["a"] * 51}).encode(),
         422,
-        "history: has 51 elements, where 50 are the most",
+        "history: has a length of 51, where 50 is the most",
     ),
     "a fraction as id": (b'{"history": [1.5]}', 422, f"history.0: {ID}"),
     "true as id": (b'{"history": [true]}', 422, f"history.0: {ID}"),
@@ -163,7 +163,7 @@ BAD = {
     "weights missing": (
         b'{"history": ["a", "b"], "weights": [1]}',
         422,
-        "there are 1 weights for 2 items of the history; give one each",
+        "weights has a length of 1, and the history of 2; give one weight each",
     ),
     "weight of 0": (b'{"history": ["a"], "weights": [0]}', 422, f"weights.0: {WEIGHT}"),
     "weight NaN": (b'{"history": ["a"], "weights": [NaN]}', 422, f"weights.0: {WEIGHT}"),

@@ -36,6 +36,8 @@ def bad(folder, tmp_path):
     (tmp_path / "text.parquet").write_text("no Parquet")
     pa.parquet.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "columns.parquet")
     pa.parquet.write_table(pa.table({"item": [1], "title": ["a"]}), tmp_path / "others.parquet")
+    empty = {"item": pa.array([], pa.string()), "title": pa.array([], pa.string())}
+    pa.parquet.write_table(pa.table(empty), tmp_path / "rows.parquet")
     return tmp_path
 
 
@@ -53,7 +55,15 @@ CASES = {
     ),
     "titles of other items": (
         ["{good}/model.safetensors", "--items", "{bad}/others.parquet"],
-        "none of its 1 items is known to the model, such as .*give the ids of the training data",
+        "none of its items is known to the model, such as 1, where 'item 0' is; give the ids",
+    ),
+    "titles without rows": (
+        ["{good}/model.safetensors", "--items", "{bad}/rows.parquet"],
+        "rows.parquet: it has no rows; give one per item$",
+    ),
+    "columns without data": (
+        ["{good}/model.safetensors", "--user", "visitor"],
+        "--user says how DATA is read, and there is none; give the data after the model",
     ),
     "no such titles": (
         ["{good}/model.safetensors", "--items", "{bad}/none.parquet"],

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from safecf.data.reading.arrow import load_pandas
 from safecf.data.reading.paths import PARQUET, one_line, open_file, strip_compression
-from safecf.errors import FileFormatError
+from safecf.errors import FileFormatError, shown
 from safecf.serving.requests import Id
 
 ID_COLUMNS, TITLE = ("item", "id"), "title"
@@ -113,8 +113,10 @@ def read_facts(path: Path, known: Sequence[Id]) -> dict[Id, dict[str, Any]]:
     }
     if not facts:
         raise FileFormatError(
-            f"{path}: none of its {len(names):,} items is known to the model, such as "
-            f"{names[:1]}, where {list(known[:1])} is; give the ids of the training data"
+            f"{path}: none of its items is known to the model, such as {shown(names[0])}, where "
+            f"{shown(known[0])} is; give the ids of the training data"
+            if names
+            else f"{path}: it has no rows; give one per item"
         )
     return facts
 

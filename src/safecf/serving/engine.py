@@ -279,7 +279,8 @@ def _check_one_of(request: Recommend | Explain) -> None:
 def _check_weights(weights: Sequence[float], size: int) -> None:
     if len(weights) != size:
         raise ValueError(
-            f"there are {len(weights)} weights for {size} items of the history; give one each"
+            f"weights has a length of {len(weights)}, and the history of {size}; give one weight "
+            "each"
         )
     for place, weight in enumerate(weights):
         if not SMALLEST_WEIGHT <= weight <= LARGEST_WEIGHT:

@@ -98,7 +98,7 @@ class _Exchange:
                 await self._answer(path)
         except TimeoutError:
             seconds = guard.service.settings.timeout
-            await self._refuse(408, f"the request took more than {seconds:g} seconds")
+            await self._refuse(408, f"the request took more than {seconds:g} s")
         finally:
             guard.service.metrics.in_flight -= 1
             seconds = time.perf_counter() - start
