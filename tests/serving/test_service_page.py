@@ -193,6 +193,7 @@ def test_the_verdict_is_that_of_the_comparison(page):
         page.evaluate(f"document.getElementById('metric').value = '{metric}'")
         page.evaluate("document.getElementById('metric').dispatchEvent(new Event('change'))")
         said = page.evaluate("document.getElementById('tail-says').textContent")
+        said = said.replace("\u00a0", " ")
         assert said.startswith(f"{comparison.verdict('SAFER2', metric)}. Each point is the mean")
 
 

@@ -37,7 +37,8 @@
       });
     };
     const says = () => {
-      const sentences = (verdicts[choice.value] ?? []).map((each) => `${capital(each)}. `);
+      const whole = (text) => text.replace(/ (?=%)|(?<=\[[^\]]*) /g, "\u00a0");  // numbers stay on one line
+      const sentences = (verdicts[choice.value] ?? []).map((each) => `${capital(whole(each))}. `);
       byId("tail-says").textContent = `${sentences.join("")}Each point is the mean ${choice.value} of a share of ${counted(users, "test user")}, the worst-off first.`;
     };
     const draw = () => {
