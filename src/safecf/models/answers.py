@@ -109,7 +109,7 @@ class Answers:
         answers = []
         for members, numbers, histories, rows, recalculate in self.sources:
             at = np.flatnonzero(members[part])
-            if at.size or not members.size:
+            if at.size or not (members.size or answers):
                 taken = None if histories is None else histories.take(rows[part][at])
                 answers.append((at, self._recommend(numbers[part][at], taken, recalculate)))
         if len(answers) == 1:

@@ -123,20 +123,26 @@ class Histories:
     num_columns: int
 
     @classmethod
-    def of_users(cls, model: "Recommender", given: Interactions, rows: Indices) -> "Histories":
+    def of_users(
+        cls, model: "Recommender", given: Interactions, rows: Indices, *, or_none: bool = False
+    ) -> "Histories":
         """Return histories of users, of which `rows` are going to be taken.
 
-        Items that are unknown to the model are left out with a warning; if there are no others,
-        that is a KeyError.
+        Items that are unknown to the model are left out with a warning. It is a KeyError if there
+        are no others, unless `or_none`, or if they are of another type.
         """
         own = Names.make(model, "item (in user_items)", given.item_ids, given.num_items)
-        return cls._make(given.users, rows, own, Names.of_items(model), model.sizes()[1])
+        known = Names.of_items(model)
+        return cls._make(given.users, rows, own, known, model.sizes()[1], or_none=or_none)
 
     @classmethod
-    def of_items(cls, model: "Recommender", given: Interactions, rows: Indices) -> "Histories":
+    def of_items(
+        cls, model: "Recommender", given: Interactions, rows: Indices, *, or_none: bool = False
+    ) -> "Histories":
         """Return the users of items, likewise."""
         own = Names.make(model, "user (in item_users)", given.user_ids, given.num_users)
-        return cls._make(given.items, rows, own, Names.of_users(model), model.sizes()[0])
+        known = Names.of_users(model)
+        return cls._make(given.items, rows, own, known, model.sizes()[0], or_none=or_none)
 
     @classmethod
     def none(cls, num_columns: int) -> "Histories":
@@ -147,13 +153,24 @@ class Histories:
 
     @classmethod
     def _make(
-        cls, matrix: Csr, rows: Indices, own: Names, known: Names, num_columns: int
+        cls,
+        matrix: Csr,
+        rows: Indices,
+        own: Names,
+        known: Names,
+        num_columns: int,
+        *,
+        or_none: bool,
     ) -> "Histories":
         found = known.find(own.array)
         occurring, lost = _look(matrix, rows, found)
         there = np.flatnonzero(occurring)
         unknown = there[found[there] < 0]
-        if unknown.size and unknown.size == there.size:
+        if (
+            unknown.size
+            and unknown.size == there.size
+            and not (or_none and known.is_of_type(own.array))
+        ):
             raise _nothing_known(own.array[unknown], known)
         if unknown.size:
             others = {"item": "users", "user": "items"}[known.key]
@@ -161,7 +178,8 @@ class Histories:
                 f"{unknown.size:,} of {there.size:,} {MEMBERS[known.key]} are unknown to the "
                 f"model and left out, such as {shown(own.array[unknown].tolist()[0])}"
                 + f"; {lost:,} of {rows.size:,} {others} have no others"
-                * bool(lost),
+                * bool(lost)
+                + ": those whom the model knows stay as they were" * bool(lost and or_none),
                 ParameterWarning,
             )
         same = found.size == num_columns and np.array_equal(found, np.arange(num_columns))
@@ -200,24 +218,39 @@ def check_alone(name: str, matrix: object) -> None:
 
 
 def join_users(model: "Recommender", given: Interactions) -> Joined:
-    """Find the users, of whom new ones get the next rows, and their histories."""
+    """Find the users, of whom new ones get the next rows, and their histories.
+
+    Known users are left out if none of their items is known.
+    """
     check_named(model, given, users_too=True)
-    rows, ids = _joined(Names.of_users(model), model.user_ids, model.sizes()[0], given.user_ids)
     everybody = np.arange(given.num_users)
-    rows = everybody if rows is None else rows
-    return Joined(rows, Histories.of_users(model, given, everybody).take(everybody), ids)
+    found = Histories.of_users(model, given, everybody, or_none=True)
+    size, names = model.sizes()[0], Names.of_users(model)
+    return _joined(names, model.user_ids, size, given.user_ids, found)
 
 
 def join_items(model: "Recommender", given: Interactions) -> Joined:
-    """Find the items, of which new ones get the next rows, and their users."""
+    """Find the items, of which new ones get the next rows, and their users, likewise."""
     check_named(model, given, users_too=True)
-    rows, ids = _joined(Names.of_items(model), model.item_ids, model.sizes()[1], given.item_ids)
     everything = np.arange(given.num_items)
-    rows = everything if rows is None else rows
-    return Joined(rows, Histories.of_items(model, given, everything).take(everything), ids)
+    found = Histories.of_items(model, given, everything, or_none=True)
+    size, names = model.sizes()[1], Names.of_items(model)
+    return _joined(names, model.item_ids, size, given.item_ids, found)
 
 
 def _joined(
+    names: Names, known: IdArray | None, size: int, given: IdArray | None, found: Histories
+) -> Joined:
+    rows, ids = _rows(names, known, size, given)
+    everything = np.arange(found.matrix.num_rows)
+    rows = everything if rows is None else rows
+    matrix = found.take(everything)
+    nothing_left = (np.diff(found.matrix.indptr) > 0) & (np.diff(matrix.indptr) == 0)
+    keep = np.flatnonzero(~nothing_left | (rows >= size))
+    return Joined(rows[keep], matrix if keep.size == rows.size else matrix.take(keep), ids)
+
+
+def _rows(
     names: Names, known: IdArray | None, size: int, given: IdArray | None
 ) -> tuple[Indices | None, IdArray | None]:
     """Return the rows of given ids, None for 0, 1, 2 and so on, and all ids afterwards."""

@@ -187,7 +187,8 @@ class MatrixFactorization(Recommender):
 
         Instead of both arguments there may be one `Interactions`, with the whole histories of its
         users: those whom the model knows by their ids are replaced, the others are added with
-        their ids, and can be asked for at once. Unknown items are left out, as by `fold_in`.
+        their ids, and can be asked for at once. Unknown items are left out with a warning; known
+        users who have no others stay as they were.
 
         >>> model.partial_fit_users([6040], user_items[7])
         >>> model.partial_fit_users(Interactions.from_frame({"user": ["new"], "item": ["Alien"]}))
