@@ -181,6 +181,23 @@ def make_model(spec: str, random_state: int | None = 0) -> tuple[str, Recommende
     return kind.__name__, kind(**options)
 
 
+def spec_of(model: Recommender) -> str:
+    """Return 'name:option=value,...' with the options that are not the defaults, to the last digit.
+
+    The seed is left out, which has an option of its own.
+
+    >>> spec_of(SAFER2(factors=32, bandwidth=0.1, random_state=0))
+    'safer2:factors=32,bandwidth=0.1'
+    """
+    defaults = type(model)().get_params()
+    given = [
+        f"{name}={value.item() if isinstance(value, np.generic) else value}"
+        for name, value in model.get_params().items()
+        if name != "random_state" and repr(value) != repr(defaults[name])
+    ]
+    return ":".join([type(model).__name__.lower(), *filter(None, [",".join(given)])])
+
+
 def make_unfitted(spec: str, random_state: int) -> tuple[str, Recommender]:
     """Return a display name and a model that is to be trained; raise if it is one from a file."""
     if spec.endswith(SUFFIX):

@@ -1,6 +1,7 @@
 """`safecf tune`: options searched on the validation users, for the mean, the tail, or both."""
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -98,6 +99,8 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
     Needs Optuna, which the extra "tune" installs. For example:
 
     safecf tune clicks.parquet --user visitor --item page -m safer2 --trials 50 --against ials
+
+    Its last line is the command that trains a model with the best options on all data.
     """
     # Imported here, so that the command line starts fast and Ctrl-C works from the start.
     from safecf.cli import inputs, results  # noqa: PLC0415
@@ -157,6 +160,12 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
         more=[] if save is None else [model_target("--save", save, found.best_model)],
         kept=[study],
     )
+    if not options.json:
+        Plain().line_of(
+            f"next:    safecf fit {data.typed()} -m {shlex.quote(inputs.spec_of(found.best_model))}"
+            + f" --seed {options.seed}" * bool(options.seed)
+            + " -o model.safetensors"
+        )
 
 
 def _candidate(spec: str, seed: int) -> tuple[Any, dict[str, Any]]:
