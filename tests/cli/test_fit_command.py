@@ -6,9 +6,12 @@ import signal
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import safecf
+import safecf.cli.results  # before a test replaces what it imports
 from safecf import IALS, datasets
 from safecf.cli.evaluate import file_name
 
@@ -35,6 +38,7 @@ def test_all_data_is_trained_on(run, clicks):
     assert f"{data.num_users:,} users, {data.num_items:,} items" in out
     assert "written: new/model.safetensors (" in out
     assert f"safecf recommend new/model.safetensors {clicks} --user visitor --item page" in out
+    assert f"safecf serve new/model.safetensors {clicks} --user visitor --item page" in out
 
 
 def test_the_default_model_is_safer2(run):
@@ -61,6 +65,54 @@ def test_held_out_users_are_reported_and_not_trained_on(run, clicks):
     assert f"{evaluation.tail('recall@20', 0.3):.4f}" in out
 
 
+def test_users_who_are_dropped_are_counted(run, clicks):
+    """Those with few interactions are not trained on if there is a split, and the command says so."""
+    few, enough = 7000, 7001
+    table = pyarrow.parquet.read_table(clicks).select(["visitor", "page"])
+    pages = [(few, "page 1"), (few, "page 2"), *((enough, f"page {n}") for n in range(5))]
+    more = pa.table({"visitor": [u for u, _ in pages], "page": [p for _, p in pages]})
+    more = more.cast(table.schema)
+    pyarrow.parquet.write_table(pa.concat_tables([table, more]), "more.parquet")
+    data = datasets.read("more.parquet", user="visitor", item="page").interactions()
+    short = int((np.diff(data.to_csr().indptr) < 5).sum())
+    given = ("fit", "more.parquet", *COLUMNS, "-m", f"ials:{SMALL}", "-o", "m", "-q")
+    code, out, err = run(*given, "--heldout", 40)
+    assert (code, err) == (0, "")
+    told = " ".join(out.split())
+    assert f"40 held-out users, and {short} with fewer than 5 interactions (see --min-user" in told
+    record = json.loads(run(*given, "--heldout", 40, "--json")[1])
+    assert record["users"] + 40 + short == data.num_users
+    assert (record["heldout_users"], record["dropped_users"]) == (40, short)
+    answer = ("recommend", "m.safetensors", "more.parquet", *COLUMNS, "-o", "r.parquet", "-q")
+    code, out, err = run(*answer)
+    assert (code, err) == (0, "")
+    assert f"{40 + short} users of the data are unknown to the model and have no row" in out
+    assert json.loads(run(*answer, "--json")[1])["unknown_users"] == 40 + short
+    for more in (("--users", "more.parquet"), ("--recalculate-user",)):
+        record = json.loads(run(*answer, *more, "--json")[1])
+        assert (record["users"], record["unknown_users"]) == (data.num_users, 0)
+
+
+def test_one_model_is_trained(run, clicks):
+    for command in (("fit", "-o", "m"), ("tune",)):
+        name, *rest = command
+        code, out, err = run(name, clicks, *COLUMNS, *rest, "-m", "safer2", "-m", "ials")
+        assert (code, out) == (2, "")
+        assert f"safecf {name} takes one model, while -m is given 2 times; leave out all" in err
+
+
+def test_a_checkpoint_alone_is_to_be_resumed(run, clicks, monkeypatch):
+    def interrupt(*epoch):
+        if len(epoch) > 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("safecf.cli.running.check_interrupt", interrupt)
+    given = ("-m", f"ials:{SMALL}", "-o", "model", "-q", "--checkpoint", "run")
+    code, _, err = run("fit", clicks, *COLUMNS, *given)
+    assert code == 130
+    assert err == "safecf: interrupted; to go on, add --resume run.safetensors to the same command\n"
+
+
 def test_a_split_is_trained_on_as_a_whole(run, clicks):
     assert run("data", "split", clicks, *COLUMNS, "--out", "split", "--heldout", 50)[0] == 0
     assert run("fit", "split", "-m", f"ials:{SMALL}", "-o", "model", "-q")[0] == 0
@@ -83,7 +135,7 @@ def test_an_interrupted_training_goes_on(run, clicks, monkeypatch):
         patch.setattr("safecf.cli.running.check_interrupt", interrupt)
         code, out, err = run(*command, *again)
     assert (code, out) == (130, "")
-    assert "interrupted; to go on, add --checkpoint run.safetensors --resume run.safetensors" in err
+    assert err == "safecf: interrupted; to go on, start the same command again\n"
     assert not os.path.exists("model.safetensors")
     assert run(*command, *again)[0] == 0
     resumed = safecf.load("model.safetensors")

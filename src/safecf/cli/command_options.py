@@ -15,7 +15,13 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from safecf.cli.completion import metric, name_or_file, one_of
-from safecf.data.splits.protocol import HELDOUT_SHARE, HIDDEN_SHARE, MOST_REPEATS, SEED
+from safecf.data.splits.protocol import (
+    HELDOUT_SHARE,
+    HIDDEN_SHARE,
+    MIN_INTERACTIONS,
+    MOST_REPEATS,
+    SEED,
+)
 from safecf.defaults import METRIC
 from safecf.errors import choose
 
@@ -109,7 +115,11 @@ class DataOptions:
     ] = None
     min_rating: Annotated[float | None, FilterOption(help="Lowest rating to keep.")] = None
     min_user_interactions: Annotated[
-        int | None, FilterOption(help="Drop users with fewer interactions.")
+        int | None,
+        FilterOption(
+            help="Drop users with fewer interactions. Not given, a split into training and "
+            f"held-out users drops those with fewer than {MIN_INTERACTIONS}, or as the paper does."
+        ),
     ] = None
     min_item_interactions: Annotated[
         int | None, FilterOption(help="Drop items with fewer interactions.")
@@ -310,6 +320,16 @@ def _default(field: Field[Any]) -> Any:
     if field.default_factory is not MISSING:
         return None  # Click before 8.2 takes no other default for arguments that may be repeated
     return inspect.Parameter.empty if field.default is MISSING else field.default
+
+
+def only_model(specs: list[str], command: str) -> str:
+    """Return the one model of a command that takes no more; raise if there are several."""
+    if len(specs) > 1:
+        raise ValueError(
+            f"safecf {command} takes one model, while -m is given {len(specs)} times; leave out "
+            f"all but one, or use safecf compare"
+        )
+    return specs[0]
 
 
 def check_seed(option: str, seed: int) -> None:

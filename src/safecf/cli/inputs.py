@@ -17,6 +17,7 @@ from safecf.data.datasets.synthetic import SHAPES, synthetic
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
+from safecf.data.splits.protocol import MIN_INTERACTIONS
 from safecf.data.splits.split_files import is_split, read
 from safecf.errors import choose, shown
 from safecf.models import MODELS, Recommender
@@ -71,6 +72,11 @@ class Data:
             rows, made = _whole(self.made), self.made
             return Interactions.from_csr(rows, user_ids=made.user_ids, item_ids=made.item_ids)
         return self.filtered.interactions(weighted=self.options.weight is not None)
+
+    def dropped_users(self, split: Split) -> tuple[int, int]:
+        """Return how many users a split of users drops, and how many interactions it asks for."""
+        count = np.unique(self.log.users).size - split.user_ids.size
+        return count, self._min_interactions or MIN_INTERACTIONS
 
     @property
     def _min_interactions(self) -> int | None:

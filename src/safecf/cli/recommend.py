@@ -218,8 +218,11 @@ def _write(
             "safecf: interrupted; to go on, start the same command again"
         ) from None
     size = out.stat().st_size
+    everybody = given["users"] is None and given["histories"] is None
+    unknown = _count_unknown(model, known) if everybody and not options.recalculate_user else 0
     if options.json:
-        print_json({"file": str(out), "bytes": size, **asdict(found)})
+        record = {"file": str(out), "bytes": size, **asdict(found), "unknown_users": unknown}
+        print_json(record)
         return
     console = Plain()
     console.line_of(
@@ -227,9 +230,25 @@ def _write(
     )
     if found.cold_users:
         console.line_of(f"{found.cold_users:,} users of whom nothing is known got popular items")
+    if unknown:
+        console.line_of(
+            f"{unknown:,} users of the data are unknown to the model and have no row; name them by "
+            "--users, which also takes the file of the data, or add --recalculate-user to compute "
+            "all users of the data"
+        )
     if found.empty_users:
         console.line_of(f"{found.empty_users:,} users have no row, as no item is left for them")
     console.line_of(f"written: {out} ({bytes_text(size)})")
+
+
+def _count_unknown(model: "Recommender", known: "Interactions | None") -> int:
+    """Return how many users of the data the model does not know."""
+    from safecf.models.by_ids import Names  # noqa: PLC0415
+
+    if known is None:
+        return 0
+    there = Names.make(model, "data", known.user_ids, known.num_users).array
+    return int((Names.of_users(model).find(there) < 0).sum())
 
 
 def _show(

@@ -15,6 +15,7 @@ from safecf.cli.command_options import (
     Quiet,
     SplitOptions,
     check_seed,
+    only_model,
     with_records,
 )
 from safecf.cli.completion import metric, one_of
@@ -26,7 +27,7 @@ class TuneOptions:
     """What to tune, for how long, and what to show and write of the results."""
 
     model: Annotated[
-        str,
+        list[str],
         typer.Option(
             "--model",
             "-m",
@@ -91,6 +92,11 @@ class TuneOptions:
     quiet: Quiet = False
     json: Json = False
 
+    @property
+    def spec(self) -> str:
+        """The model and its options."""
+        return only_model(self.model, "tune")
+
 
 @with_records
 def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
@@ -121,10 +127,10 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
         metric, cutoffs, options.tail, options.report, options.out, as_json=options.json
     )
     save = None if options.save is None else model_file(options.save)
-    study = options.study or Path(default_study(data.data[0], options.model))
+    study = options.study or Path(default_study(data.data[0], options.spec))
     study_path(study)  # raises if it cannot be a file
     check_targets([*output.paths, ("--save", save), ("--study", study)], input_files(data))
-    model, space = _candidate(options.model, options.seed)
+    model, space = _candidate(options.spec, options.seed)
     defaults = type(model)().get_params()  # an option that is given as 1 may still be a float
     ranges = [parse_range(text, defaults) for text in options.range or []]
     for place, (name, _) in enumerate(ranges):
