@@ -83,7 +83,8 @@ def test_unknown_users_get_popular_items(run, clicks, model):
 
 
 def test_only_unknown_users_get_popular_items_too(run, clicks, model):
-    for given in ((clicks, *COLUMNS), ("--seen",)):
+    Path("now.csv").write_text("visitor,page\n3,page 1\n")
+    for given in ((clicks, *COLUMNS), ("--seen",), (), ("--histories", "now.csv", *COLUMNS)):
         code, out, err = run("recommend", "m.safetensors", *given, "--users", "9999", "--json")
         assert (code, err) == (0, "")
         assert [(row["user"], row["popular"]) for row in json.loads(out)] == [(9999, True)] * 10
@@ -202,14 +203,15 @@ def test_models_that_store_no_users_need_the_data(run, data, tmp_path, monkeypat
         ),
         (["m.safetensors", "--histories", "no.csv"], "no.csv: there is no such file"),
         (
-            ["m.safetensors", "--histories", "{data}", "--users", "9999"],
-            "user 9999 of --users is not in --histories; add the data with what the others have, "
+            ["m.safetensors", "--histories", "m.csv", "--users", "9999", "--users", "4"],
+            "user 4 of --users is not in --histories; add the data with what the others have, "
             "or --seen",
         ),
         (["m.safetensors", "--histories", "m.safetensors"], "is a model, not data"),
     ],
 )
 def test_bad_input_is_one_line(run, clicks, model, tmp_path, arguments, message):
+    Path("m.csv").write_text("visitor,page\n3,page 1\n")
     before = sorted(tmp_path.iterdir())
     given = [each.format(data=clicks) for each in arguments]
     code, out, err = run("recommend", *given, *COLUMNS, "-q")

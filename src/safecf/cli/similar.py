@@ -1,5 +1,6 @@
 """`safecf similar` and `safecf explain`: items like an item, and why an item is recommended."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,7 +37,7 @@ def similar(
 
     check_integer("N", N, 1, default=10)
     target = None if out is None else table_file(out)
-    check_targets([("--out", target)], [model, *(Path(each) for each in ids if _is_file(each))])
+    check_targets([("--out", target)], [model, *(Path(each) for each in ids if os.path.isfile(each))])
     side = "user" if users else "item"
     loaded = load_model(model)
     known = loaded.user_ids if users else loaded.item_ids
@@ -87,7 +88,3 @@ def _print(found: Any, user: str, item: str) -> None:
         table.show(Plain())
     else:
         Plain().print(f"nothing is known of {user}")
-
-
-def _is_file(text: str) -> bool:
-    return Path(text).is_file()
