@@ -173,6 +173,18 @@ def test_bad_input_is_one_line(run, tmp_path, arguments, message):
     assert not list(tmp_path.iterdir())
 
 
+def test_advice_is_about_commands(run, clicks):
+    given = (clicks, *COLUMNS, "-q")
+    assert run("fit", *given, "-m", f"ials:{SMALL}", "-o", "m")[0] == 0
+    code, _, err = run("evaluate", *given, "-m", "m.safetensors")
+    assert code == 0
+    assert "too good; train it by safecf fit --heldout N, and evaluate with the same N\n" in err
+    code, _, err = run("fit", *given, "-m", f"ials:{SMALL}", "-o", "n", "--resume", "m.safetensors")
+    assert code == 2
+    assert "give it to safecf recommend, or leave it out" in err
+    assert "safecf.load" not in err
+
+
 def test_a_model_is_no_data(run):
     code, _, err = run("fit", "model.safetensors", "-o", "m")
     assert code == 2

@@ -13,6 +13,7 @@ import safecf
 from safecf import EASE, IALS
 from safecf.cli.command_options import DataOptions
 from safecf.cli.id_lists import read_ids
+from safecf.cli.output_files import raise_all
 
 COLUMNS = ("--user", "visitor", "--item", "page")
 
@@ -128,6 +129,27 @@ def test_an_interrupted_command_goes_on(run, clicks, model, data, monkeypatch):
     assert started == [100, 100, 100, 100]  # the second one twice
     assert answers("r.parquet") == model.recommend_frame(user_items=data).to_pylist()
     assert not list(Path().glob(".r.parquet*"))
+
+
+def test_a_full_disk_is_told_once(run, clicks, model, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    for more in ((), ("--resume",)):
+        code, out, err = run("recommend", "m", clicks, *COLUMNS, "-q", "-o", "r.csv", *more)
+        assert (code, out) == (2, "")
+        assert err.endswith(
+            "cannot write the file: No space left on device; what was there before is untouched\n"
+        )
+        assert err.count("cannot write") == 1
+        assert "Errno" not in err
+
+
+def test_files_that_fail_alike_are_told_together():
+    problems = [OSError(28, "No space left", name) for name in ("a", "b")]
+    with pytest.raises(OSError, match="^a, b: No space left; c is wrong$"):
+        raise_all([*problems, ValueError("c is wrong")])
 
 
 def test_blocked_and_allowed_items(run, clicks, model):

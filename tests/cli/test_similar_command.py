@@ -6,6 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from safecf import IALS, Interactions
+
 COLUMNS = ("--user", "visitor", "--item", "page")
 
 
@@ -21,6 +23,17 @@ def test_what_is_asked_for_is_not_similar_to_itself(run, model):
         (row,) = json.loads(out)
         assert row["similar"] != ids[0]
         assert row["rank"] == 1
+
+
+def test_ids_with_a_dash_go_behind_two(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = Interactions.from_frame({"user": [-5, -5, 6], "item": [-1, 2, 2]})
+    IALS(2, iterations=2, random_state=0).fit(data, show_progress=False).save("m")
+    code, out, err = run("similar", "m", "-1")
+    assert (code, out) == (2, "")
+    assert "an id that begins with a dash goes behind --, as in -- -5; see safecf similar" in err
+    code, out, err = run("similar", "m", "--json", "--", "-1")
+    assert (code, err, json.loads(out)[0]["item"]) == (0, "", -1)
 
 
 def test_explanations(run, clicks, model, data):

@@ -16,7 +16,10 @@ def similar(
     model: ModelFile,
     ids: Annotated[
         list[str],
-        typer.Argument(help="Ids of items, or of users with --users; or files of ids."),
+        typer.Argument(
+            help="Ids of items, or of users with --users; or files of ids. Those that begin with a "
+            "dash go behind --."
+        ),
     ],
     N: Count = 10,
     users: Annotated[bool, typer.Option("--users", help="Similar users, not items.")] = False,
@@ -50,7 +53,7 @@ def similar(
 def explain(
     model: ModelFile,
     data: DataOptions,
-    user_id: Annotated[str, typer.Argument(metavar="USER", help="Id of a user in the data.")],
+    user_id: Annotated[str, typer.Argument(metavar="USER", help="Id of a user in the data; behind -- if it begins with a dash.")],
     item_id: Annotated[str, typer.Argument(metavar="ITEM", help="Id of an item of the model.")],
     N: Count = 10,
     out: Out = None,
