@@ -119,6 +119,10 @@ def test_a_split_is_trained_on_as_a_whole(run, clicks):
     model = safecf.load("model.safetensors")
     assert model.item_ids[0].startswith("page ")
     assert model.shape[0] == safecf.split.read("split").user_ids.size
+    data = datasets.read(clicks, user="visitor", item="page").interactions()
+    assert {*model.user_ids.tolist()} <= {*data.user_ids.tolist()}
+    told = run("recommend", "model", "split", "--users", model.user_ids[7], "-n", 1, "--json")[1]
+    assert json.loads(told)[0]["user"] == model.user_ids[7]
 
 
 def test_an_interrupted_training_goes_on(run, clicks, monkeypatch):
