@@ -18,11 +18,11 @@ def names(folder):
 
 def test_a_file_inside_of_another_is_told_once(tmp_path):
     """As of parts that are kept while their file is written."""
+    (tmp_path / "file").write_bytes(b"")
     with (
         pytest.raises(NotADirectoryError, match=r"cannot write the file: Not a .*whole'$") as found,
         replacing(tmp_path / "whole"),
     ):
-        (tmp_path / "file").write_bytes(b"")
         replace_file(tmp_path / "file" / "part", b"")
     assert str(found.value).count("untouched") == str(found.value).count("cannot write") == 1
 

@@ -164,7 +164,7 @@ def test_histories_alone(model, tmp_path):
 
 
 def test_only_users_of_the_model_need_what_they_have(model, tmp_path):
-    """Nothing could be left out for others: those in the histories are computed, the rest is cold."""
+    """Of others, those in the histories are computed, and the rest is cold."""
     now, path = Interactions.from_csr(MATRIX[:1], ["new"], ITEMS), tmp_path / "out.parquet"
     summary = recommend_to_file(
         model, path, users=["new", "cold"], histories=now, show_progress=False
@@ -178,11 +178,11 @@ def test_only_users_of_the_model_need_what_they_have(model, tmp_path):
 
 def test_frames_take_histories(model, tmp_path):
     now, path = Interactions.from_csr(MATRIX[:2], ["new", USERS[3]], ITEMS), tmp_path / "o.parquet"
-    for given in ({}, {"users": [USERS[3], USERS[1]], "user_items": DATA}):
-        write(model, path, given.get("user_items"), users=given.get("users"), histories=now)
-        table = model.recommend_frame(**given, histories=now)
+    for options in ({}, {"users": [USERS[3], USERS[1]], "user_items": DATA}):
+        write(model, path, options.get("user_items"), users=options.get("users"), histories=now)
+        table = model.recommend_frame(**options, histories=now)
         assert table.equals(pyarrow.parquet.read_table(path))
-    with pytest.raises(KeyError, match="unknown user .*cold.*30 are known"):
+    with pytest.raises(KeyError, match=r"unknown user .*cold.*30 are known"):
         model.recommend_frame(["new", "cold"], histories=now)
 
 

@@ -66,7 +66,7 @@ def test_held_out_users_are_reported_and_not_trained_on(run, clicks):
 
 
 def test_users_who_are_dropped_are_counted(run, clicks):
-    """Those with few interactions are not trained on if there is a split, and the command says so."""
+    """A split drops those with few interactions."""
     few, enough = 7000, 7001
     table = pyarrow.parquet.read_table(clicks).select(["visitor", "page"])
     pages = [(few, "page 1"), (few, "page 2"), *((enough, f"page {n}") for n in range(5))]
@@ -110,7 +110,9 @@ def test_a_checkpoint_alone_is_to_be_resumed(run, clicks, monkeypatch):
     given = ("-m", f"ials:{SMALL}", "-o", "model", "-q", "--checkpoint", "run")
     code, _, err = run("fit", clicks, *COLUMNS, *given)
     assert code == 130
-    assert err == "safecf: interrupted; to go on, add --resume run.safetensors to the same command\n"
+    assert (
+        err == "safecf: interrupted; to go on, add --resume run.safetensors to the same command\n"
+    )
 
 
 def test_a_split_is_trained_on_as_a_whole(run, clicks):
@@ -182,7 +184,7 @@ def test_advice_is_about_commands(run, clicks):
     assert run("fit", *given, "-m", f"ials:{SMALL}", "-o", "m")[0] == 0
     code, _, err = run("evaluate", *given, "-m", "m.safetensors")
     assert code == 0
-    assert "too good; train it by safecf fit --heldout N, and evaluate with the same N\n" in err
+    assert "too good; train it by safecf fit --heldout N and evaluate with the same N\n" in err
     code, _, err = run("fit", *given, "-m", f"ials:{SMALL}", "-o", "n", "--resume", "m.safetensors")
     assert code == 2
     assert "give it to safecf recommend, or leave it out" in err

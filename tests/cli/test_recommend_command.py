@@ -1,6 +1,9 @@
 """`safecf recommend`, as it is typed."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -148,8 +151,35 @@ def test_a_full_disk_is_told_once(run, clicks, model, monkeypatch):
 
 def test_files_that_fail_alike_are_told_together():
     problems = [OSError(28, "No space left", name) for name in ("a", "b")]
-    with pytest.raises(OSError, match="^a, b: No space left; c is wrong$"):
+    with pytest.raises(OSError, match=r"^a, b: No space left; c is wrong$"):
         raise_all([*problems, ValueError("c is wrong")])
+
+
+def test_all_users_of_a_small_model_are_shown(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = safecf.Interactions.from_frame({"user": ["é\x9b"], "item": ["ü"]})
+    IALS(2, iterations=2, random_state=0).fit(data, show_progress=False).save("m")
+    code, out, err = run("recommend", "m", "--seen")
+    assert (code, err) == (0, "")
+    assert "│ é\\x9b" in out
+    code, out, err = run("recommend", "m", "--seen", "--json")
+    assert (code, err) == (0, "")
+    assert '"user": "é\\u009b", "item": "ü"' in out
+    assert json.loads(out)[0]["user"] == "é\x9b"
+
+
+def test_json_is_json_in_every_encoding(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = safecf.Interactions.from_frame({"user": ["é"], "item": ["\U0001f600"]})
+    IALS(2, iterations=2, random_state=0).fit(data, show_progress=False).save("m")
+    told = subprocess.run(
+        [sys.executable, "-m", "safecf", "recommend", "m", "--seen", "--json"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=True,
+    )
+    (row,) = json.loads(told.stdout.decode("ascii"))
+    assert (row["user"], row["item"]) == ("é", "\U0001f600")
 
 
 def test_blocked_and_allowed_items(run, clicks, model):

@@ -101,7 +101,7 @@ def test_unknown_users_of_items_are_left_out(named, data):
     np.testing.assert_array_equal(named.item_factors, before)
     np.testing.assert_array_equal(named.item_popularity, shares)
     numbers = Interactions.from_csr(sp.csr_matrix([[1], [2], [3]]), [1, 2, 3], [7])
-    with pytest.raises(KeyError, match="they are integers, while those .* are strings; convert"):
+    with pytest.raises(KeyError, match=r"they are integers, while those .* are strings; convert"):
         named.partial_fit_items(numbers)
 
 
@@ -141,7 +141,7 @@ def test_what_cannot_be_joined_leaves_no_trace(named, data, snapshot):
     with pytest.raises(TypeError, match="user_items has no user ids"):
         named.partial_fit_users(Interactions.from_csr(data, None, ITEMS))
     texts = [str(each) for each in ITEMS]
-    with pytest.raises(KeyError, match="they are strings, while those .* are integers; convert"):
+    with pytest.raises(KeyError, match=r"they are strings, while those .* are integers; convert"):
         named.partial_fit_users(Interactions.from_csr(data, USERS, texts))
     with pytest.raises(TypeError, match="or an Interactions alone; leave the matrix out"):
         named.partial_fit_users(good, data)

@@ -217,7 +217,7 @@ def _finish(
     if found is not None:
         print_scores(console, [found], output.metric, output.level)
         console.print(
-            "Users who were left out are unknown to the model; train without --heldout to serve all."
+            "The users left out are unknown to the model; train without --heldout to serve all."
         )
     console.line_of(f"written: {out} ({bytes_text(size)})")
     file = shlex.quote(str(out))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from safecf.data.matrices.interactions import Interactions
     from safecf.models import Recommender
 
+MOST_SHOWN = 20  # users, unless they are listed
+
 
 @dataclass(frozen=True)
 class RecommendOptions:
@@ -91,10 +93,6 @@ class RecommendOptions:
             raise ValueError(
                 "--filter-items and --items exclude each other; leave the former out of the latter"
             )
-        if self.out is None and not self.users and not self.histories:
-            raise ValueError(
-                "all users are too many to show; give some by --users, or a file to write by -o"
-            )
         if self.out is None and self.resume:
             raise ValueError("--resume is for a file; name it by -o, or leave out --resume")
 
@@ -120,6 +118,11 @@ def recommend(options: RecommendOptions, data: KnownData) -> None:
     files = [str(options.model), *lists, *(options.histories or [])]
     check_targets([("--out", out)], input_files(data, files))
     model = load_model(options.model)
+    everybody = out is None and not options.users and not options.histories and not options.json
+    if everybody and (options.recalculate_user or model.sizes()[0] > MOST_SHOWN):
+        raise ValueError(
+            "all users are too many to show; give some by --users, or a file to write by -o"
+        )
     chosen = _selection(model, options, data)
     histories = _histories(data, options.histories, model)
     if not data.data:

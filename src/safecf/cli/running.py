@@ -46,7 +46,7 @@ ARGUMENTS = {
 }
 # Advice of the library, and what to do on the command line instead.
 COMMANDS = {
-    "train it on split.training": "train it by safecf fit --heldout N, and evaluate with the same N",
+    "train it on split.training": "train it by safecf fit --heldout N and evaluate with the same N",
     "read it with safecf.load": "give it to safecf recommend, or leave it out",
 }
 # those of the running command

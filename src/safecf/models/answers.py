@@ -106,7 +106,7 @@ class Answers:
 
     def _found(self, part: slice) -> Found:
         """Answer a part of the users, those from each source together."""
-        answers = []
+        answers: list[tuple[Indices, Found]] = []
         for members, numbers, histories, rows, recalculate in self.sources:
             at = np.flatnonzero(members[part])
             if at.size or not (members.size or answers):

@@ -1,7 +1,7 @@
 """Original ids of users and items, and the model's rows and columns that they stand for."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -177,8 +177,7 @@ class Histories:
             warn(
                 f"{unknown.size:,} of {there.size:,} {MEMBERS[known.key]} are unknown to the "
                 f"model and left out, such as {shown(own.array[unknown].tolist()[0])}"
-                + f"; {lost:,} of {rows.size:,} {others} have no others"
-                * bool(lost)
+                + f"; {lost:,} of {rows.size:,} {others} have no others" * bool(lost)
                 + ": those whom the model knows stay as they were" * bool(lost and or_none),
                 ParameterWarning,
             )
@@ -201,80 +200,6 @@ class Histories:
         return Csr(indptr, found.indices.astype(np.int32), None if ones else found.data, shape)
 
 
-class Joined(NamedTuple):
-    """Rows of a partial fit: their numbers, what they hold, and the model's ids afterwards."""
-
-    rows: Indices
-    matrix: Csr
-    ids: IdArray | None
-
-
-def check_alone(name: str, matrix: object) -> None:
-    """Raise if there is a matrix beside the `Interactions` of a partial fit."""
-    if matrix is not None:
-        raise TypeError(
-            f"{name} takes row numbers and a matrix, or an Interactions alone; leave the matrix out"
-        )
-
-
-def join_users(model: "Recommender", given: Interactions) -> Joined:
-    """Find the users, of whom new ones get the next rows, and their histories.
-
-    Known users are left out if none of their items is known.
-    """
-    check_named(model, given, users_too=True)
-    everybody = np.arange(given.num_users)
-    found = Histories.of_users(model, given, everybody, or_none=True)
-    size, names = model.sizes()[0], Names.of_users(model)
-    return _joined(names, model.user_ids, size, given.user_ids, found)
-
-
-def join_items(model: "Recommender", given: Interactions) -> Joined:
-    """Find the items, of which new ones get the next rows, and their users, likewise."""
-    check_named(model, given, users_too=True)
-    everything = np.arange(given.num_items)
-    found = Histories.of_items(model, given, everything, or_none=True)
-    size, names = model.sizes()[1], Names.of_items(model)
-    return _joined(names, model.item_ids, size, given.item_ids, found)
-
-
-def _joined(
-    names: Names, known: IdArray | None, size: int, given: IdArray | None, found: Histories
-) -> Joined:
-    rows, ids = _rows(names, known, size, given)
-    everything = np.arange(found.matrix.num_rows)
-    rows = everything if rows is None else rows
-    matrix = found.take(everything)
-    nothing_left = (np.diff(found.matrix.indptr) > 0) & (np.diff(matrix.indptr) == 0)
-    keep = np.flatnonzero(~nothing_left | (rows >= size))
-    return Joined(rows[keep], matrix if keep.size == rows.size else matrix.take(keep), ids)
-
-
-def _rows(
-    names: Names, known: IdArray | None, size: int, given: IdArray | None
-) -> tuple[Indices | None, IdArray | None]:
-    """Return the rows of given ids, None for 0, 1, 2 and so on, and all ids afterwards."""
-    if given is None:
-        return None, None
-    if (given.dtype == object) != (names.array.dtype == object):
-        kinds = ("strings", "integers") if given.dtype == object else ("integers", "strings")
-        raise TypeError(
-            f"the ids of {names.key}s are {kinds[0]}, while those of the model are {kinds[1]}; "
-            "convert them"
-        )
-    if known is None:
-        return given.astype(np.int64), None
-    if names.array.size < size:
-        raise ValueError(
-            f"{size - names.array.size:,} {names.key}s have no id, because a partial fit by row "
-            f"numbers has added them; append their ids to model.{names.key}_ids first"
-        )
-    rows = names.find(given)
-    new = np.flatnonzero(rows < 0)
-    rows[new] = size + np.arange(new.size)
-    return rows, np.concatenate([names.array, given[new]])
-
-
 def check_named(model: "Recommender", given: Interactions, *, users_too: bool) -> None:
     """Raise if the model has ids and `given` has none: row numbers would be taken for ids."""
     sides = [("item", model.item_ids, given.item_ids)]
@@ -287,6 +212,20 @@ def check_named(model: "Recommender", given: Interactions, *, users_too: bool) -
                 f"{shown(known[:1].tolist()[0])}; try Interactions.from_csr(matrix, user_ids, "
                 "item_ids)"
             )
+
+
+def rows_of_users(
+    model: "Recommender", given: Interactions, *, may_be_new: bool
+) -> tuple[Indices, Csr]:
+    """Return the rows of all given users in the model, or 0, 1, 2 and so on, and their histories.
+
+    Unknown users are a KeyError, unless they `may_be_new`.
+    """
+    check_named(model, given, users_too=not may_be_new)
+    everybody = np.arange(given.num_users)
+    asked = Names.make(model, "history", given.user_ids, given.num_users).array
+    rows = everybody if may_be_new else Names.of_users(model).rows(asked)
+    return rows, Histories.of_users(model, given, everybody).take(everybody)
 
 
 def _look(matrix: Csr, rows: Indices, known: Indices) -> tuple[NDArray[np.bool_], int]:

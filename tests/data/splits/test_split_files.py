@@ -116,7 +116,9 @@ def test_users_keep_their_ids(tmp_path):
     names[3] = "user 003\nlines"
     log = Log(log.users, log.items, names.copy(), log.item_ids)
     split = log.strong_generalization(heldout=4, min_interactions=1)
-    with pytest.raises(ValueError, match=r"user 'user 003.*lines' .* a line of unique_uid.txt is one"):
+    with pytest.raises(
+        ValueError, match=r"user 'user 003.*lines' .* a line of unique_uid.txt is one"
+    ):
         write_split(split, log, tmp_path / "other")
 
 
