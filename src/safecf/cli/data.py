@@ -7,14 +7,13 @@ from typing import Annotated
 import typer
 
 from safecf.cli.command_options import (
-    HELDOUT_HELP,
     DataOptions,
     Json,
-    SplitOptions,
     check_seed,
     with_records,
 )
 from safecf.cli.running import named_options
+from safecf.cli.split_options import HELDOUT_HELP, SplitOptions
 from safecf.data.splits.protocol import SEED
 from safecf.errors import ParameterWarning, warn
 

@@ -17,7 +17,6 @@ from safecf.cli.command_options import (
     Metric,
     ModelSeed,
     Quiet,
-    SplitOptions,
     Tail,
     check_seed,
     flag,
@@ -25,6 +24,7 @@ from safecf.cli.command_options import (
     with_records,
 )
 from safecf.cli.completion import one_of
+from safecf.cli.split_options import SplitOptions
 from safecf.defaults import LEVEL
 
 if TYPE_CHECKING:

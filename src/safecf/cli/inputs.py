@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from safecf.cli.command_options import COUNTS, DataOptions, SplitOptions, flag
+from safecf.cli.command_options import COUNTS, DataOptions, flag
+from safecf.cli.split_options import SplitOptions
 from safecf.data.datasets.dataset import DataSet
 from safecf.data.datasets.loading import DATASETS, load, read_files
 from safecf.data.datasets.synthetic import SHAPES, synthetic

@@ -13,12 +13,12 @@ from safecf.cli.command_options import (
     DataOptions,
     Json,
     Quiet,
-    SplitOptions,
     check_seed,
     only_model,
     with_records,
 )
 from safecf.cli.completion import metric, one_of
+from safecf.cli.split_options import SplitOptions
 from safecf.defaults import LEVEL, METRIC
 
 
