@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from safecf import IALS, tune
-from safecf.cli.command_options import DataOptions, SplitOptions
+from safecf.cli.command_options import DataOptions
 from safecf.cli.inputs import load_data
+from safecf.cli.split_options import SplitOptions
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
 from safecf.data.splits.split_files import NAMES, write_split
