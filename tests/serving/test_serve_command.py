@@ -277,7 +277,10 @@ TABLES = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_titles_of_every_kind_are_texts(tmp_path, name):
-    pa.parquet.write_table(pa.table(TABLES[name]), tmp_path / "items.parquet")
+    try:
+        pa.parquet.write_table(pa.table(TABLES[name]), tmp_path / "items.parquet")
+    except pa.ArrowNotImplementedError:
+        pytest.skip("this pyarrow does not write views of texts")
     ids = ["x", "y"] if name == "categories" else [7, 8]
     facts = read_facts(tmp_path / "items.parquet", ids)
     titles = [facts[each].get("title") for each in ids]
