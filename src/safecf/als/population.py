@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from safecf.als.kernels import Floats, Kernel
+from safecf.caching import cached_property
 from safecf.measures.tails import tail_mean, value_at_risk
 
 

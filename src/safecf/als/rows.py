@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from safecf.als.capabilities import Factors, Gram, HalfSteps, Matrix
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.population import NUMPY, LossSums, Population
+from safecf.caching import cached_property
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.errors import SolveError

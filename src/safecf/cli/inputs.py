@@ -3,13 +3,13 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from safecf.caching import cached_property
 from safecf.cli.command_options import COUNTS, DataOptions, flag
 from safecf.cli.split_options import SplitOptions
 from safecf.data.datasets.dataset import DataSet
