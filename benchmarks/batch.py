@@ -108,8 +108,7 @@ def main(
         f"Recommendations of {users:,} users x {items:,} items into a file",
         f"Top {TOP}, d = {factors}, {matrix.nnz:,} known pairs left out (not by numpy), ids are "
         f"strings, {threads} threads, {repeats} alternating repeats. The product is numpy's, in "
-        f"float32, in batches of {BATCH:,} users. Other programs ran on the machine at the same "
-        "time: the ratios count, not the seconds.",
+        f"float32, in batches of {BATCH:,} users.",
         _times(seconds),
         f"Peak memory of a Parquet file for more and more users, {MEMORY_ITEMS:,} items, d = "
         f"{MEMORY_FACTORS}, histories of {MEMORY_INTERACTIONS}: how far the process grows beyond "

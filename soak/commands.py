@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import safecf
-from safecf.data.splits.split_files import NAMES
+from safecf.data.splits.split_files import FILES
 from safecf.models.checkpoint import read_checkpoint
 from soak import samples
 from soak.attack import attack
@@ -134,7 +134,7 @@ def _check_page(path: Path) -> None:
 
 
 def _check_split(path: Path) -> None:
-    assert {each.name for each in path.iterdir()} == set(NAMES)
+    assert {each.name for each in path.iterdir()} == set(FILES)
 
 
 def _check_table(path: Path) -> None:

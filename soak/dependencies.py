@@ -17,7 +17,7 @@ OLDEST = Path(__file__).with_name("oldest.txt")
 # What the tests need, but for torch.
 EXTRAS = "ann,serve,tune"
 TOOLS = ["hypothesis", "nanobind", "pandas", "polars", "pytest", "pytest-xdist",
-         "schemathesis", "scikit-learn"]  # fmt: skip
+         "scikit-learn"]  # fmt: skip
 # What tests the checkout, and not the library.
 LEFT_OUT = ["reproduction", "soak", "test_benchmarks.py"]
 

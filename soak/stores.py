@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from safecf import IALS, tune
-from safecf.cli.command_options import DataOptions, SplitOptions
+from safecf.cli.command_options import DataOptions
 from safecf.cli.inputs import load_data
+from safecf.cli.split_options import SplitOptions
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
-from safecf.data.splits.split_files import NAMES, write_split
+from safecf.data.splits.split_files import FILES, write_split
 from safecf.split import strong_generalization
 from soak import samples
 from soak.attack import attack
@@ -34,7 +35,7 @@ def split_files() -> dict[str, bytes]:
     with folder() as place:
         made = _log().strong_generalization(heldout=10, min_interactions=1)
         write_split(made, _log(), place / "split")
-        return {name: (place / "split" / name).read_bytes() for name in NAMES}
+        return {name: (place / "split" / name).read_bytes() for name in FILES}
 
 
 def read_split(place: Path) -> Split:
@@ -47,11 +48,11 @@ def damaged_splits(rng: Generator) -> str:
     """Read a split of which one or two files are damaged, missing or exchanged."""
     contents = dict(split_files())
     for _ in range(rng.integers(1, 3)):
-        name, change = pick(rng, NAMES), rng.random()
+        name, change = pick(rng, FILES), rng.random()
         if change < 0.1:
             contents.pop(name, None)
         elif change < 0.2:
-            contents[name] = contents.get(pick(rng, NAMES), b"")
+            contents[name] = contents.get(pick(rng, FILES), b"")
         elif change < 0.3:
             number = pick(rng, (-1, 2**31, 2**63, 10**30, 1.5, "nan", "", "x", 10**9))
             contents[name] = contents.get(name, b"") + f"{number},{number}\n".encode()

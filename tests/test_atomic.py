@@ -16,6 +16,17 @@ def names(folder):
     return sorted(os.listdir(folder))
 
 
+def test_a_file_inside_of_another_is_told_once(tmp_path):
+    """As of parts that are kept while their file is written."""
+    (tmp_path / "file").write_bytes(b"")
+    with (
+        pytest.raises(NotADirectoryError, match=r"cannot write the file: Not a .*whole'$") as found,
+        replacing(tmp_path / "whole"),
+    ):
+        replace_file(tmp_path / "file" / "part", b"")
+    assert str(found.value).count("untouched") == str(found.value).count("cannot write") == 1
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
 def test_the_permissions_stay(tmp_path, mode):
     path = tmp_path / "file"

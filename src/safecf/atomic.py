@@ -17,6 +17,8 @@ if sys.platform != "win32":  # where temporary files of killed processes stay
 
 PREFIX = 50  # characters of the target's name in that of its temporary files
 
+UNTOUCHED = "what was there before is untouched"
+
 
 def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
     """Write `content` to the file; if that fails or is interrupted, its old content stays.
@@ -95,8 +97,10 @@ def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        reason = f"{problem.strerror or problem}; what was there before is untouched"
-        raise OSError(problem.errno, f"cannot write the file: {reason}", os.fspath(path)) from None
+        reason = problem.strerror or str(problem)
+        if not reason.endswith(UNTOUCHED):  # that of a file inside of the block
+            reason = f"cannot write the file: {reason}; {UNTOUCHED}"
+        raise OSError(problem.errno, reason, os.fspath(path)) from None
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ class Summary:
 def recommend_to_file(
     model: Recommender,
     path: str | os.PathLike[str],
-    user_items: Interactions | None,
+    user_items: Interactions | None = None,
     *,
     users: ArrayLike | None = None,
     N: int = 10,
@@ -72,7 +72,8 @@ def recommend_to_file(
     path
         A file that ends in .parquet, .csv, .jsonl, .csv.gz or .jsonl.gz.
     user_items
-        What the users already have, found by their ids; None only if nothing has to be known of it.
+        What the users already have, found by their ids. It is needed for users of the model who
+        are not in `histories`, unless `filter_already_liked_items` is False.
     users
         Ids; None means all in `histories` if that is given, all in `user_items` if they are
         recalculated, and otherwise all that the model knows. A user who is new to the model is

@@ -94,6 +94,11 @@ def needs(users: int, items: int, interactions: int, factors: int = 256) -> Need
     sizes = {"users": users, "items": items, "interactions": interactions, "factors": factors}
     for name, value in sizes.items():
         check_integer(name, value, 1, default=1000)
+    if interactions > users * items:
+        raise ValueError(
+            f"interactions={interactions}: {users:,} users and {items:,} items are only "
+            f"{users * items:,} pairs; lower interactions"
+        )
     matrix = 2 * 4 * interactions + 8 * (users + items)
     training = training_bytes(users, items, interactions, factors, thread_count(0))
     return Needs(

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safecf import IALS, Interactions, ParameterWarning
-from safecf.batch import COMPRESSED, FORMATS, json_lines
+from safecf.batch import COMPRESSED, FORMATS, json_lines, recommend_to_file
 from safecf.models import answers
 from tests.batch.problem import DATA, EMPTY, ITEMS, MATRIX, USERS, write
 
@@ -161,6 +161,29 @@ def test_histories_alone(model, tmp_path):
         *((100, item) for item in ITEMS[ids[0]]),
         *((200, item) for item in ITEMS[ids[1]]),
     ]
+
+
+def test_only_users_of_the_model_need_what_they_have(model, tmp_path):
+    """Of others, those in the histories are computed, and the rest is cold."""
+    now, path = Interactions.from_csr(MATRIX[:1], ["new"], ITEMS), tmp_path / "out.parquet"
+    summary = recommend_to_file(
+        model, path, users=["new", "cold"], histories=now, show_progress=False
+    )
+    assert (summary.users, summary.cold_users) == (2, 1)
+    with pytest.raises(TypeError, match="NoneType, not Interactions; pass what the users already"):
+        recommend_to_file(model, path, users=["new", USERS[1]], histories=now)
+    summary = recommend_to_file(model, path, users=["cold"], show_progress=False)
+    assert (summary.users, summary.cold_users) == (1, 1)
+
+
+def test_frames_take_histories(model, tmp_path):
+    now, path = Interactions.from_csr(MATRIX[:2], ["new", USERS[3]], ITEMS), tmp_path / "o.parquet"
+    for options in ({}, {"users": [USERS[3], USERS[1]], "user_items": DATA}):
+        write(model, path, options.get("user_items"), users=options.get("users"), histories=now)
+        table = model.recommend_frame(**options, histories=now)
+        assert table.equals(pyarrow.parquet.read_table(path))
+    with pytest.raises(KeyError, match=r"unknown user .*cold.*30 are known"):
+        model.recommend_frame(["new", "cold"], histories=now)
 
 
 def test_unknown_items_are_told_once(model, tmp_path):

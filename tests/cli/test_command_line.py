@@ -66,7 +66,7 @@ def test_wrong_use_of_every_command_is_one_line(run, command):
 
 def test_no_command_shows_the_help(run):
     code, out, _ = run()
-    assert code == 2
+    assert code in (0, 2)  # 0 in Click before 8.2
     assert "Exit codes: 0 done; 1 safecf doctor found" in out
 
 

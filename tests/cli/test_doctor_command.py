@@ -42,6 +42,12 @@ def test_what_does_not_work_is_exit_code_1(run, examined):
     assert record["self-test"] == [{"name": "train", "found": "RuntimeError: x", "works": False}]
 
 
+def test_there_are_no_more_interactions_than_pairs(run, examined):
+    code, out, err = run("doctor", "--users", 10, "--items", 10, "--interactions", 1000)
+    assert (code, out) == (2, "")
+    assert "10 users and 10 items are only 100 pairs; lower --interactions" in err
+
+
 def test_needs_of_a_data_size(run, examined):
     sizes = ("--users", "1000000", "--items", "50000", "--interactions", "100000000")
     code, out, _ = run("doctor", *sizes, "--json")

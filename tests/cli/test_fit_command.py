@@ -6,9 +6,12 @@ import signal
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import safecf
+import safecf.cli.results  # before a test replaces what it imports
 from safecf import IALS, datasets
 from safecf.cli.evaluate import file_name
 
@@ -35,6 +38,7 @@ def test_all_data_is_trained_on(run, clicks):
     assert f"{data.num_users:,} users, {data.num_items:,} items" in out
     assert "written: new/model.safetensors (" in out
     assert f"safecf recommend new/model.safetensors {clicks} --user visitor --item page" in out
+    assert f"safecf serve new/model.safetensors {clicks} --user visitor --item page" in out
 
 
 def test_the_default_model_is_safer2(run):
@@ -61,12 +65,66 @@ def test_held_out_users_are_reported_and_not_trained_on(run, clicks):
     assert f"{evaluation.tail('recall@20', 0.3):.4f}" in out
 
 
+def test_users_who_are_dropped_are_counted(run, clicks):
+    """A split drops those with few interactions."""
+    few, enough = 7000, 7001
+    table = pyarrow.parquet.read_table(clicks).select(["visitor", "page"])
+    pages = [(few, "page 1"), (few, "page 2"), *((enough, f"page {n}") for n in range(5))]
+    more = pa.table({"visitor": [u for u, _ in pages], "page": [p for _, p in pages]})
+    more = more.cast(table.schema)
+    pyarrow.parquet.write_table(pa.concat_tables([table, more]), "more.parquet")
+    data = datasets.read("more.parquet", user="visitor", item="page").interactions()
+    short = int((np.diff(data.to_csr().indptr) < 5).sum())
+    given = ("fit", "more.parquet", *COLUMNS, "-m", f"ials:{SMALL}", "-o", "m", "-q")
+    code, out, err = run(*given, "--heldout", 40)
+    assert (code, err) == (0, "")
+    told = " ".join(out.split())
+    assert f"40 held-out users, and {short} with fewer than 5 interactions (see --min-user" in told
+    record = json.loads(run(*given, "--heldout", 40, "--json")[1])
+    assert record["users"] + 40 + short == data.num_users
+    assert (record["heldout_users"], record["dropped_users"]) == (40, short)
+    answer = ("recommend", "m.safetensors", "more.parquet", *COLUMNS, "-o", "r.parquet", "-q")
+    code, out, err = run(*answer)
+    assert (code, err) == (0, "")
+    assert f"{40 + short} users of the data are unknown to the model and have no row" in out
+    assert json.loads(run(*answer, "--json")[1])["unknown_users"] == 40 + short
+    for more in (("--users", "more.parquet"), ("--recalculate-user",)):
+        record = json.loads(run(*answer, *more, "--json")[1])
+        assert (record["users"], record["unknown_users"]) == (data.num_users, 0)
+
+
+def test_one_model_is_trained(run, clicks):
+    for command in (("fit", "-o", "m"), ("tune",)):
+        name, *rest = command
+        code, out, err = run(name, clicks, *COLUMNS, *rest, "-m", "safer2", "-m", "ials")
+        assert (code, out) == (2, "")
+        assert f"safecf {name} takes one model, while -m is given 2 times; leave out all" in err
+
+
+def test_a_checkpoint_alone_is_to_be_resumed(run, clicks, monkeypatch):
+    def interrupt(*epoch):
+        if len(epoch) > 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("safecf.cli.running.check_interrupt", interrupt)
+    given = ("-m", f"ials:{SMALL}", "-o", "model", "-q", "--checkpoint", "run")
+    code, _, err = run("fit", clicks, *COLUMNS, *given)
+    assert code == 130
+    assert (
+        err == "safecf: interrupted; to go on, add --resume run.safetensors to the same command\n"
+    )
+
+
 def test_a_split_is_trained_on_as_a_whole(run, clicks):
     assert run("data", "split", clicks, *COLUMNS, "--out", "split", "--heldout", 50)[0] == 0
     assert run("fit", "split", "-m", f"ials:{SMALL}", "-o", "model", "-q")[0] == 0
     model = safecf.load("model.safetensors")
     assert model.item_ids[0].startswith("page ")
     assert model.shape[0] == safecf.split.read("split").user_ids.size
+    data = datasets.read(clicks, user="visitor", item="page").interactions()
+    assert {*model.user_ids.tolist()} <= {*data.user_ids.tolist()}
+    told = run("recommend", "model", "split", "--users", model.user_ids[7], "-n", 1, "--json")[1]
+    assert json.loads(told)[0]["user"] == model.user_ids[7]
 
 
 def test_an_interrupted_training_goes_on(run, clicks, monkeypatch):
@@ -83,7 +141,7 @@ def test_an_interrupted_training_goes_on(run, clicks, monkeypatch):
         patch.setattr("safecf.cli.running.check_interrupt", interrupt)
         code, out, err = run(*command, *again)
     assert (code, out) == (130, "")
-    assert "interrupted; to go on, add --checkpoint run.safetensors --resume run.safetensors" in err
+    assert err == "safecf: interrupted; to go on, start the same command again\n"
     assert not os.path.exists("model.safetensors")
     assert run(*command, *again)[0] == 0
     resumed = safecf.load("model.safetensors")
@@ -119,6 +177,18 @@ def test_bad_input_is_one_line(run, tmp_path, arguments, message):
     assert err.count("\n") == 1
     assert message in err
     assert not list(tmp_path.iterdir())
+
+
+def test_advice_is_about_commands(run, clicks):
+    given = (clicks, *COLUMNS, "-q")
+    assert run("fit", *given, "-m", f"ials:{SMALL}", "-o", "m")[0] == 0
+    code, _, err = run("evaluate", *given, "-m", "m.safetensors")
+    assert code == 0
+    assert "too good; train it by safecf fit --heldout N and evaluate with the same N\n" in err
+    code, _, err = run("fit", *given, "-m", f"ials:{SMALL}", "-o", "n", "--resume", "m.safetensors")
+    assert code == 2
+    assert "give it to safecf recommend, or leave it out" in err
+    assert "safecf.load" not in err
 
 
 def test_a_model_is_no_data(run):

@@ -106,6 +106,34 @@ def test_what_is_no_integer_is_told(run, numbers, text):
     assert "is no file, and no id: known ids are integers, such as 0\n" in err
 
 
+def test_a_known_id_is_no_file(run, numbers):
+    Path("7").write_text("3\n")
+    given = ("recommend", "m", "--seen", "-n", "1", "--json")
+    for text, user in {"7": 7, "./7": 3}.items():
+        code, out, err = run(*given, "--users", text)
+        assert (code, err, json.loads(out)[0]["user"]) == (0, "", user)
+        assert json.loads(run("similar", "m", text, "--json")[1])[0]["item"] == user
+    bob = safecf.Interactions.from_frame({"user": ["bob", "eve"], "item": ["x", "y"]})
+    safecf.IALS(2, iterations=2, random_state=0).fit(bob, show_progress=False).save("names")
+    Path("bob").write_text("eve\n")
+    for text, user in {"bob": "bob", "./bob": "eve"}.items():
+        code, out, err = run("recommend", "names", *given[2:], "--users", text)
+        assert (code, err, json.loads(out)[0]["user"]) == (0, "", user)
+
+
+def test_long_ids_are_no_files(run):
+    long = "a" * 1000
+    data = safecf.Interactions.from_frame({"user": [long, "b"], "item": [long, "c"]})
+    safecf.IALS(2, iterations=2, random_state=0).fit(data, show_progress=False).save("m")
+    for text in (long, "b" * 300):
+        code, out, err = run("recommend", "m", "--seen", "--users", text, "--json")
+        assert (code, err, json.loads(out)[0]["user"]) == (0, "", text)
+    assert run("similar", "m", long, "--json", "-n", "1")[0] == 0
+    code, _, err = run("similar", "m", "b" * 300)
+    assert code == 2
+    assert "unknown item 'bbb" in err
+
+
 def test_a_list_says_which_column_it_lacks(run, numbers):
     pyarrow.parquet.write_table(pa.table({"visitor": [1], "page": [2]}), "some.parquet")
     code, out, err = run("recommend", "m", "--seen", "--users", "some.parquet", "--user", "reader")

@@ -30,12 +30,22 @@ SAME = {
         "resume": "resume",
         "quiet": "not show_progress",
     },
-    ("similar", Recommender.similar_items_frame): {"N": "N"},
+    ("similar", Recommender.similar_items_frame): {
+        "N": "N",
+        "filter_items": "filter_items",
+        "among": "among",
+    },
+    ("similar", Recommender.similar_users_frame): {
+        "N": "N",
+        "filter_users": "filter_users",
+        "among": "among",
+    },
     ("explain", Recommender.explain_frame): {"N": "N"},
     ("export", export): {
         "format": "format",
         "cosine": "cosine",
         "queries": "queries",
+        "seed": "seed",
         "quiet": "not show_progress",
     },
     ("fit", safecf.SAFER2.fit): {
@@ -93,7 +103,7 @@ def test_every_argument_of_an_answer_is_an_option():
     for command, function in (("recommend", recommend_to_file), ("export", export)):
         found = {each.removeprefix("not ") for each in SAME[command, function].values()}
         others = {*inspect.signature(function).parameters} - found
-        assert others <= {"model", "user_items", "path", "seed"}
+        assert others <= {"model", "user_items", "path"}
 
 
 @pytest.mark.parametrize("command", ["fit", "recommend", "explain", "evaluate"])

@@ -107,9 +107,13 @@ def test_a_failing_report_does_not_stop_the_numbers(run, clicks, files, monkeypa
     assert f"written: {files['--out']}" in out
     assert "r.html" not in out
     assert json.loads(files["--out"].read_text())["model"] == "IALS"
-    monkeypatch.setattr(results, "replace_file", fail)
+
+    def fail_too(*_, **__):
+        raise OSError("the numbers fail")
+
+    monkeypatch.setattr(results, "replace_file", fail_too)
     code, _, err = run("evaluate", clicks, *GIVEN, *options(files))
-    assert (code, err) == (2, "safecf: the report fails; the report fails\n")
+    assert (code, err) == (2, "safecf: the report fails; the numbers fail\n")
 
 
 @pytest.fixture

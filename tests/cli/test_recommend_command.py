@@ -1,6 +1,9 @@
 """`safecf recommend`, as it is typed."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,7 @@ import safecf
 from safecf import EASE, IALS
 from safecf.cli.command_options import DataOptions
 from safecf.cli.id_lists import read_ids
+from safecf.cli.output_files import raise_all
 
 COLUMNS = ("--user", "visitor", "--item", "page")
 
@@ -83,7 +87,8 @@ def test_unknown_users_get_popular_items(run, clicks, model):
 
 
 def test_only_unknown_users_get_popular_items_too(run, clicks, model):
-    for given in ((clicks, *COLUMNS), ("--seen",)):
+    Path("now.csv").write_text("visitor,page\n3,page 1\n")
+    for given in ((clicks, *COLUMNS), ("--seen",), (), ("--histories", "now.csv", *COLUMNS)):
         code, out, err = run("recommend", "m.safetensors", *given, "--users", "9999", "--json")
         assert (code, err) == (0, "")
         assert [(row["user"], row["popular"]) for row in json.loads(out)] == [(9999, True)] * 10
@@ -127,6 +132,54 @@ def test_an_interrupted_command_goes_on(run, clicks, model, data, monkeypatch):
     assert started == [100, 100, 100, 100]  # the second one twice
     assert answers("r.parquet") == model.recommend_frame(user_items=data).to_pylist()
     assert not list(Path().glob(".r.parquet*"))
+
+
+def test_a_full_disk_is_told_once(run, clicks, model, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    for more in ((), ("--resume",)):
+        code, out, err = run("recommend", "m", clicks, *COLUMNS, "-q", "-o", "r.csv", *more)
+        assert (code, out) == (2, "")
+        assert err.endswith(
+            "cannot write the file: No space left on device; what was there before is untouched\n"
+        )
+        assert err.count("cannot write") == 1
+        assert "Errno" not in err
+
+
+def test_files_that_fail_alike_are_told_together():
+    problems = [OSError(28, "No space left", name) for name in ("a", "b")]
+    with pytest.raises(OSError, match=r"^a, b: No space left; c is wrong$"):
+        raise_all([*problems, ValueError("c is wrong")])
+
+
+def test_all_users_of_a_small_model_are_shown(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = safecf.Interactions.from_frame({"user": ["é\x9b"], "item": ["ü"]})
+    IALS(2, iterations=2, random_state=0).fit(data, show_progress=False).save("m")
+    code, out, err = run("recommend", "m", "--seen")
+    assert (code, err) == (0, "")
+    assert "│ é\\x9b" in out
+    code, out, err = run("recommend", "m", "--seen", "--json")
+    assert (code, err) == (0, "")
+    assert '"user": "é\\u009b", "item": "ü"' in out
+    assert json.loads(out)[0]["user"] == "é\x9b"
+
+
+def test_json_is_json_in_every_encoding(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = safecf.Interactions.from_frame({"user": ["é"], "item": ["\U0001f600"]})
+    IALS(2, iterations=2, random_state=0).fit(data, show_progress=False).save("m")
+    told = subprocess.run(
+        [sys.executable, "-m", "safecf", "recommend", "m", "--seen", "--json"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=True,
+    )
+    (row,) = json.loads(told.stdout.decode("ascii"))
+    assert (row["user"], row["item"]) == ("é", "\U0001f600")
 
 
 def test_blocked_and_allowed_items(run, clicks, model):
@@ -202,14 +255,15 @@ def test_models_that_store_no_users_need_the_data(run, data, tmp_path, monkeypat
         ),
         (["m.safetensors", "--histories", "no.csv"], "no.csv: there is no such file"),
         (
-            ["m.safetensors", "--histories", "{data}", "--users", "9999"],
-            "user 9999 of --users is not in --histories; add the data with what the others have, "
+            ["m.safetensors", "--histories", "m.csv", "--users", "9999", "--users", "4"],
+            "user 4 of --users is not in --histories; add the data with what the others have, "
             "or --seen",
         ),
         (["m.safetensors", "--histories", "m.safetensors"], "is a model, not data"),
     ],
 )
 def test_bad_input_is_one_line(run, clicks, model, tmp_path, arguments, message):
+    Path("m.csv").write_text("visitor,page\n3,page 1\n")
     before = sorted(tmp_path.iterdir())
     given = [each.format(data=clicks) for each in arguments]
     code, out, err = run("recommend", *given, *COLUMNS, "-q")

@@ -1,10 +1,13 @@
 """`safecf similar` and `safecf explain`, as they are typed."""
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+
+from safecf import IALS, Interactions
 
 COLUMNS = ("--user", "visitor", "--item", "page")
 
@@ -21,6 +24,42 @@ def test_what_is_asked_for_is_not_similar_to_itself(run, model):
         (row,) = json.loads(out)
         assert row["similar"] != ids[0]
         assert row["rank"] == 1
+
+
+@pytest.mark.parametrize("side", ["item", "user"])
+def test_what_to_leave_out_and_to_choose_from(run, model, side):
+    ids = getattr(model, f"{side}_ids")
+    ask = getattr(model, f"similar_{side}s_frame")
+    some, flags = ids[1:9].tolist(), ("--users",) * (side == "user")
+    Path("some.txt").write_text("".join(f"{each}\n" for each in some))
+    given = ("similar", "m", ids[0], *flags, "--json", "-n", "3")
+    blocked = (f"--filter-{side}s", some[0], f"--filter-{side}s", "some.txt")
+    expected = {(*blocked,): {f"filter_{side}s": some}, ("--among", "some.txt"): {"among": some}}
+    for listed, options in expected.items():
+        code, out, err = run(*given, *listed)
+        assert (code, err) == (0, "")
+        assert json.loads(out) == ask(ids[0], 3, **options).to_pylist()
+    code, _, err = run(*given, *blocked, "--among", "some.txt")
+    assert (code, err) == (
+        2,
+        f"safecf: --filter-{side}s and --among exclude each other; leave the "
+        "former out of the latter\n",
+    )
+    other = "user" if side == "item" else "item"
+    code, _, err = run(*given, f"--filter-{other}s", "x")
+    assert code == 2
+    assert f"--filter-{other}s is for similar {other}s; use --filter-{side}s" in err
+
+
+def test_ids_with_a_dash_go_behind_two(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = Interactions.from_frame({"user": [-5, -5, 6], "item": [-1, 2, 2]})
+    IALS(2, iterations=2, random_state=0).fit(data, show_progress=False).save("m")
+    code, out, err = run("similar", "m", "-1")
+    assert (code, out) == (2, "")
+    assert "an id that begins with a dash goes behind --, as in -- -5; see safecf similar" in err
+    code, out, err = run("similar", "m", "--json", "--", "-1")
+    assert (code, err, json.loads(out)[0]["item"]) == (0, "", -1)
 
 
 def test_explanations(run, clicks, model, data):

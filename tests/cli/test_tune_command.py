@@ -1,6 +1,7 @@
 """`safecf tune`, as it is typed."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,6 +61,22 @@ def test_one_command_tunes_texts_and_writes_everything(run, visits, tmp_path):
         assert f"{each.tail('recall@20', 0.3):.4f}" in out
     for name in ("new/page.html", "new/numbers.json", "best.safetensors"):
         assert f"written: {name}" in out
+
+
+def test_the_last_line_trains_with_the_best_options(run, visits):
+    fixed = f"ials:{SMALL},unobserved_weight=0.30000000000000004"
+    command = ("tune", visits, "-m", fixed, "--trials", 4, "--seed", 3, "--save", "best", *COLUMNS)
+    code, out, err = run(*command)
+    assert (code, err) == (0, "")
+    start, following = out.splitlines()[-1].split(maxsplit=1)
+    program, *again = shlex.split(following)
+    assert (start, program) == ("next:", "safecf")
+    assert "unobserved_weight=0.30000000000000004" in again[again.index("-m") + 1]
+    assert run(*again, "-q")[0] == 0
+    best = safecf.load("best.safetensors")
+    assert safecf.load("model.safetensors").get_params() == best.get_params()
+    for name in ("regularization", "worst-off 30 %", "defaults"):  # in one piece
+        assert name in out
 
 
 def test_the_same_command_goes_on_and_prints_the_same(run, visits):

@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 import scipy.sparse as sp
 
@@ -93,9 +94,31 @@ def test_unknown_users_of_items_are_left_out(named, data):
     with pytest.warns(ParameterWarning, match="1 of 3 users of the items are unknown .* 'nobody'"):
         named.partial_fit_items(few)
     np.testing.assert_array_equal(named.item_factors[15], expected)
-    nobody = Interactions.from_csr(sp.csr_matrix([[1], [2], [3]]), ["a", "b", "c"], [2])
-    with pytest.raises(KeyError, match="all 3 users of the items are unknown to the model"):
+    before, shares = named.item_factors.copy(), named.item_popularity.copy()
+    nobody = Interactions.from_csr(sp.csr_matrix([[1], [2], [3]]), ["a", "b", "c"], [7])
+    with pytest.warns(ParameterWarning, match="3 of 3 users of the items .* stay as they were"):
         named.partial_fit_items(nobody)
+    np.testing.assert_array_equal(named.item_factors, before)
+    np.testing.assert_array_equal(named.item_popularity, shares)
+    numbers = Interactions.from_csr(sp.csr_matrix([[1], [2], [3]]), [1, 2, 3], [7])
+    with pytest.raises(KeyError, match=r"they are integers, while those .* are strings; convert"):
+        named.partial_fit_items(numbers)
+
+
+@only(MatrixFactorization)
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_known_users_of_unknown_items_stay_as_they_were(named, data, others):
+    """Whether they are alone, with a new user who is cold then, or with one of known items."""
+    before = named.user_factors.copy()
+    rows = sp.csr_matrix([[1, 0], [1, 0], [0, 1]])[[*range(1 + others)]]
+    given = Interactions.from_csr(rows, [USERS[3], "cold", "new"][: 1 + others], [1, ITEMS[0]])
+    with pytest.warns(ParameterWarning, match="whom the model knows stay as they were"):
+        named.partial_fit_users(given)
+    np.testing.assert_array_equal(named.user_factors[:24], before)
+    assert named.user_ids.tolist() == [*USERS, "cold", "new"][: 24 + others]
+    table = named.recommend_frame(named.user_ids[24:], filter_already_liked_items=False)
+    first = table.filter(pc.equal(table["rank"], 1))
+    assert first["popular"].to_pylist() == [True, False][:others]
 
 
 @only(MatrixFactorization)
@@ -117,8 +140,9 @@ def test_what_cannot_be_joined_leaves_no_trace(named, data, snapshot):
         named.partial_fit_users(Interactions.from_csr(data, np.arange(24), ITEMS))
     with pytest.raises(TypeError, match="user_items has no user ids"):
         named.partial_fit_users(Interactions.from_csr(data, None, ITEMS))
-    with pytest.raises(KeyError, match="items in the users' histories are unknown"):
-        named.partial_fit_users(Interactions.from_csr(data, USERS, ITEMS + 1))
+    texts = [str(each) for each in ITEMS]
+    with pytest.raises(KeyError, match=r"they are strings, while those .* are integers; convert"):
+        named.partial_fit_users(Interactions.from_csr(data, USERS, texts))
     with pytest.raises(TypeError, match="or an Interactions alone; leave the matrix out"):
         named.partial_fit_users(good, data)
     with pytest.raises(ValueError, match="user_items has to be a sparse matrix"):

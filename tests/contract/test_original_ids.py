@@ -249,3 +249,18 @@ def test_files_hold_the_ids(make, named, tmp_path):
         assert ours is None or ours.dtype == theirs.dtype
     tables = [each.recommend_frame(user_items=named) for each in (model, other)]
     assert tables[0].equals(tables[1])
+
+
+def test_everybody_at_once_by_ids(make, data):
+    given = Interactions.from_csr(data, LETTERS, NUMBERS)
+    model = make().fit(given, show_progress=False)
+    backwards = Interactions.from_csr(data[::-1][:20][:, ::-1], LETTERS[::-1][:20], NUMBERS[::-1])
+    for again in (False, True):
+        expected = model.recommend_all(data, N=4, recalculate_user=again)[::-1][:20]
+        found = model.recommend_all(backwards, N=4, recalculate_user=again)
+        np.testing.assert_array_equal(found, expected)
+    new = Interactions.from_csr(data[:1], ["new"], NUMBERS)
+    first = model.recommend_all(given, N=4, recalculate_user=True)[:1]
+    np.testing.assert_array_equal(model.recommend_all(new, N=4, recalculate_user=True), first)
+    with pytest.raises(KeyError, match=r"unknown user .*new"):
+        model.recommend_all(new)

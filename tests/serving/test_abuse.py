@@ -115,7 +115,7 @@ def test_slow_bodies_are_cut_off(service):
     reply = exchange(service, HEAD + b"Content-Length: 50\r\n\r\n", b'{"history"')
     found = problem(reply)
     assert found["status"] == 408
-    assert found["detail"] == "the request took more than 1 seconds"
+    assert found["detail"] == "the request took more than 1 s"
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,20 @@ def test_search_finds_words_without_accents_and_popular_titles_first(client, mod
     assert len(client.get("/search").json["items"]) == 10
 
 
-def test_items_are_described_and_unknown_ones_left_out(client):
-    reply = client.post("/items", ids=["item 4", "nothing"])
+def test_items_are_described_and_unknown_ones_named(client):
+    reply = client.post("/items", ids=["item 4", "nothing", 4, "nothing"])
     assert [each["year"] for each in reply.json["items"]] == [1954]
+    assert reply.json["unknown"] == ["nothing", 4]
+
+
+def test_unknown_ids_of_all_lists_are_named(client):
+    asked = {"history": ["item 5", "a"], "items": ["item 9", "b", "item 7"], "exclude": ["c", "a"]}
+    reply = client.post("/recommend", asked)
+    assert reply.json["unknown"] == ["a", "b", "c"]
+    assert {each["id"] for each in reply.json["items"]} == {"item 7", "item 9"}
+    both = client.post("/recommend", asked | {"exclude": ["item 9"]}).json
+    assert [each["id"] for each in both["items"]] == ["item 7"]
+    assert client.post("/recommend", user="user 3", exclude=[7]).json["unknown"] == [7]
 
 
 def test_about_and_health_tell_what_is_served(client, model):
@@ -143,7 +154,7 @@ BAD = {
     "long history": (
         json.dumps({"history": ["a"] * 51}).encode(),
         422,
-        "history: has 51 elements, where 50 are the most",
+        "history: has a length of 51, where 50 is the most",
     ),
     "a fraction as id": (b'{"history": [1.5]}', 422, f"history.0: {ID}"),
     "true as id": (b'{"history": [true]}', 422, f"history.0: {ID}"),
@@ -152,7 +163,7 @@ BAD = {
     "weights missing": (
         b'{"history": ["a", "b"], "weights": [1]}',
         422,
-        "there are 1 weights for 2 items of the history; give one each",
+        "weights has a length of 1, and the history of 2; give one weight each",
     ),
     "weight of 0": (b'{"history": ["a"], "weights": [0]}', 422, f"weights.0: {WEIGHT}"),
     "weight NaN": (b'{"history": ["a"], "weights": [NaN]}', 422, f"weights.0: {WEIGHT}"),
@@ -166,6 +177,11 @@ BAD = {
     ),
     "wrong type of ids": (b'{"history": [1, 2]}', 404, "its ids are strings, convert these"),
     "unknown user": (b'{"user": "nobody"}', 404, "unknown user 'nobody': the model knows 200"),
+    "unknown items alone": (
+        b'{"history": ["item 5"], "items": ["qq"]}',
+        404,
+        "^no item of items is known, such as 'qq': the model knows 60, such as 'item 0'$",
+    ),
     "unknown model": (
         b'{"user": "user 3", "model": "x"}',
         422,
@@ -237,6 +253,17 @@ def test_the_openapi_document_has_limits_and_examples_that_work(client):
         "/explain": [200],
         "/items": [200],
     }
+
+
+def test_operations_are_named_by_their_paths(client):
+    paths = client.get("/openapi.json").json["paths"]
+    named = {path: each["operationId"] for path, each in by_operation(paths)}
+    assert named == {path: path[1:] for path in paths}
+    assert all(each["summary"] == path[1:].capitalize() for path, each in by_operation(paths))
+
+
+def by_operation(paths):
+    return [(path, operation) for path, each in paths.items() for operation in each.values()]
 
 
 def test_a_token_is_asked_for_everywhere_but_at_the_page_and_the_health(folder):

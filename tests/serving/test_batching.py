@@ -103,7 +103,7 @@ def test_too_many_are_refused():
     found = asyncio.run(ask())
     refused = [each for each in found if isinstance(each, BusyError)]
     assert 17 <= len(refused) <= 18
-    with pytest.raises(BusyError, match="2 requests are waiting already; try again"):
+    with pytest.raises(BusyError, match="the line is full, at 2; try again"):
         raise refused[0]
     batcher.close()
 

@@ -189,7 +189,7 @@ def test_explanations_are_those_of_the_model(model):
         (Recommend(user="user 3", history=("item 1",)), ValueError, "either a user or a history"),
         (Recommend(user="user 3", weights=()), ValueError, "weights go with a history"),
         (Explain("item 3", user="user 3"), ValueError, "not known to the service; give a history"),
-        (Recommend(history=("item 1",), weights=()), ValueError, "0 weights for 1 items"),
+        (Recommend(history=("item 1",), weights=()), ValueError, "length of 0, and the history"),
         (Recommend(history=("item 1",), weights=(0.0,)), ValueError, "weight 0 is 0.0"),
         (Recommend(history=("item 1",), weights=(float("nan"),)), ValueError, "weight 0 is nan"),
         (Similar("nothing"), UnknownIdError, "unknown item 'nothing'"),

@@ -1,17 +1,22 @@
 """Hot reload: new models without a failed request, damaged files without harm."""
 
+import gc
+import json
 import os
 import signal
 import threading
 import time
+import weakref
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from safecf.data.matrices.interactions import Interactions
+from safecf.evaluation import compare
 from safecf.evaluation.json_records import options_to_json
 from safecf.serving.engine import Engine
-from safecf.serving.live import Live, load, served_roles
+from safecf.serving.live import Live, load, read_curves, served_roles, without_folders
 from safecf.serving.requests import Recommend
 from safecf.serving.settings import Settings
 from tests.reporting.evaluations import make
@@ -66,16 +71,38 @@ def test_a_damaged_file_keeps_the_old_model_and_says_so(path, model):
             assert "the old models stay" in reply.json["detail"]
             health = client.get("/health").json
             assert health["generation"] == 1
-            assert str(path) in health["problem"]
+            assert health["problem"].startswith("model.safetensors: ")
+            assert str(path.parent) not in reply.text + json.dumps(health)
             assert listed(client.post("/recommend", ASKED)) == answer_of(model)
         path.unlink()
-        assert client.post("/reload").status == 409
+        missing = client.post("/reload")
+        assert missing.status == 409
+        said = "model.safetensors: there is no such file; check the path"
+        assert missing.json["detail"] == f"the old models stay: {said}"
         path.write_bytes(good)
         assert client.post("/reload").json["problem"] is None
         assert client.get("/health").json["generation"] == 2
         metrics = client.get("/metrics").body.decode()
         assert "safecf_reloads_total 1" in metrics
         assert "safecf_reload_failures_total 4" in metrics
+
+
+def test_folders_are_left_out_of_messages():
+    files = [Path("my models/live.safetensors")]
+    for said, wanted in {
+        "my models/live.safetensors: damaged": "live.safetensors: damaged",
+        "/srv/a/clicks.csv: line 3": "clicks.csv: line 3",
+        "item 'a/b' of '/srv/x.csv', 3/4": "item 'a/b' of 'x.csv', 3/4",
+    }.items():
+        assert without_folders(said, files) == wanted
+
+
+def test_the_log_has_the_whole_path(path):
+    said = []
+    live = Live(Settings(path), said.append)
+    path.write_bytes(b"damaged")
+    live.refresh()
+    assert said[-1].startswith(f"the old models stay: {path}: ")
 
 
 def test_a_file_is_loaded_once_per_change(path):
@@ -89,6 +116,27 @@ def test_a_file_is_loaded_once_per_change(path):
     assert live.failures == 1
     assert not live.refresh()
     assert live.failures == 1
+
+
+def test_garbage_collections_leave_what_is_loaded_alone(path, folder):
+    with running(path, items=folder / "titles.parquet") as service:
+        live, client = service.service.live, service.client()
+        for _ in range(2):
+            facts = live.current.catalogue.facts
+            assert not any(each is facts for each in gc.get_objects())
+            old = weakref.ref(live.current.engine("model"))
+            assert client.post("/reload").status == 200
+            assert old() is None
+    assert any(each is facts for each in gc.get_objects())
+
+
+def test_an_engine_is_freed_without_a_garbage_collection(model):
+    gc.disable()
+    try:
+        old = weakref.ref(Engine(model))
+        assert old() is None
+    finally:
+        gc.enable()
 
 
 def test_reloads_under_load_fail_no_request_and_mix_no_models(path, model):
@@ -217,3 +265,27 @@ def test_roles_of_curves_are_those_of_the_served_models(model, baseline):
         "baseline": "SAFER2",
     }
     assert served_roles([ials], {"model": Engine(model)}) == {}
+
+
+@pytest.mark.parametrize("users", [40, 200])
+def test_verdicts_are_those_of_the_comparison(tmp_path, model, baseline, users):
+    def made(name, kind, **options):
+        found = make(name, users=users, **options)
+        return replace(found, training=found.training | {"class": kind})
+
+    one, two = made("a", "SAFER2", gain=0.15), made("b", "IALS", seed=2)
+    third = made("c", "EASE", seed=3)
+    comparison = compare([two, one], resamples=60)
+    engines = {"model": Engine(model), "baseline": Engine(baseline)}
+    path = tmp_path / "results.json"
+    for written in (comparison, compare([third, two, one], resamples=60)):
+        path.write_text(json.dumps(written.to_dict()))
+        found = read_curves(path, engines)["verdicts"]
+        assert list(found) == list(comparison.metrics)
+        for metric, said in found.items():
+            caution = two.caution(metric, 0.3)
+            assert said == [comparison.verdict("a", metric), *([caution] if caution else [])]
+            assert ("too few" in caution) == (users == 40)
+    assert read_curves(path, {"model": engines["model"]})["verdicts"] == {}
+    path.write_text(json.dumps(one.to_dict()))
+    assert read_curves(path, engines)["verdicts"] == {}

@@ -20,6 +20,7 @@ from safecf.serving.log import Log
 from safecf.serving.settings import Settings
 from tests.cli.conftest import run
 from tests.serving.conftest import fit, named
+from tests.serving.service import running
 
 __all__ = ["run"]  # a fixture
 
@@ -35,6 +36,8 @@ def bad(folder, tmp_path):
     (tmp_path / "text.parquet").write_text("no Parquet")
     pa.parquet.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "columns.parquet")
     pa.parquet.write_table(pa.table({"item": [1], "title": ["a"]}), tmp_path / "others.parquet")
+    empty = {"item": pa.array([], pa.string()), "title": pa.array([], pa.string())}
+    pa.parquet.write_table(pa.table(empty), tmp_path / "rows.parquet")
     return tmp_path
 
 
@@ -52,7 +55,15 @@ CASES = {
     ),
     "titles of other items": (
         ["{good}/model.safetensors", "--items", "{bad}/others.parquet"],
-        "none of its 1 items is known to the model, such as .*give the ids of the training data",
+        "none of its items is known to the model, such as 1, where 'item 0' is; give the ids",
+    ),
+    "titles without rows": (
+        ["{good}/model.safetensors", "--items", "{bad}/rows.parquet"],
+        "rows.parquet: it has no rows; give one per item$",
+    ),
+    "columns without data": (
+        ["{good}/model.safetensors", "--user", "visitor"],
+        "--user says how DATA is read, and there is none; give the data after the model",
     ),
     "no such titles": (
         ["{good}/model.safetensors", "--items", "{bad}/none.parquet"],
@@ -61,6 +72,10 @@ CASES = {
     "an evaluation that is none": (
         ["{good}/model.safetensors", "--evaluation", "{bad}/broken.json"],
         "broken.json: .*write it with safecf compare --out",
+    ),
+    "a model as evaluation": (
+        ["{good}/model.safetensors", "--evaluation", "{good}/model.safetensors"],
+        "model.safetensors: it is not JSON, but binary; write it with safecf compare --out$",
     ),
     "an evaluation without anything": (
         ["{good}/model.safetensors", "--evaluation", "{bad}/bare.json"],
@@ -91,6 +106,10 @@ CASES = {
     "no such host": (
         ["{good}/model.safetensors", "--host", "192.0.2.1", "--port", "0"],
         "cannot listen on 192.0.2.1, port 0: .*try another port",
+    ),
+    "no such name": (
+        ["{good}/model.safetensors", "--host", "nohost.invalid"],
+        "cannot listen on nohost.invalid, port 8000: .*; try an address of this machine",
     ),
 }
 
@@ -141,7 +160,9 @@ def test_every_line_of_the_log_is_json(folder, process, tmp_path):
         client = service.client()
         client.get("/health")
         client.get("/a%0Ab")
-        client.post("/recommend", history=["item 5"])
+        sent = client.post("/recommend", history=["item 5"])
+        client.send("HEAD", "/metrics")
+        refused = client.get("/about", Host="rebound.example")
         with socket.create_connection(("127.0.0.1", service.port)) as connection:
             connection.sendall(b"no HTTP at all\r\n\r\n")
             assert connection.recv(9) == b"HTTP/1.1 "
@@ -161,10 +182,20 @@ def test_every_line_of_the_log_is_json(folder, process, tmp_path):
         ("GET", "/health", 200),
         ("GET", "/a\nb", 404),
         ("POST", "/recommend", 200),
+        ("HEAD", "/metrics", 200),
+        ("GET", "/about", 421),
     ]
+    assert [each["bytes"] for each in requests[2:]] == [len(sent.body), 0, len(refused.body)]
     assert all(each["ms"] > 0 and each["client"] == "127.0.0.1" for each in requests)
     (other,) = [each for each in lines if "method" not in each]
     assert (other["level"], other["message"]) == ("warning", "Invalid HTTP request received.")
+
+
+def test_a_line_of_text_has_time_and_bytes(folder, capfd):
+    with running(folder / "model.safetensors", log="text") as service:
+        size = len(service.client().get("/health").body)
+    line = rf"\d{{4}}(-\d\d){{2}}T\d\d:\d\d:\d\dZ 127.0.0.1 GET /health 200 \d+\.\d ms {size} bytes"
+    assert re.fullmatch(line, capfd.readouterr().err.strip())
 
 
 def test_tracebacks_are_one_line_of_json(capsys):
@@ -246,7 +277,10 @@ TABLES = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_titles_of_every_kind_are_texts(tmp_path, name):
-    pa.parquet.write_table(pa.table(TABLES[name]), tmp_path / "items.parquet")
+    try:
+        pa.parquet.write_table(pa.table(TABLES[name]), tmp_path / "items.parquet")
+    except pa.ArrowNotImplementedError:
+        pytest.skip("this pyarrow does not write views of texts")
     ids = ["x", "y"] if name == "categories" else [7, 8]
     facts = read_facts(tmp_path / "items.parquet", ids)
     titles = [facts[each].get("title") for each in ids]
@@ -317,6 +351,28 @@ def test_search_puts_beginnings_before_words_and_these_before_parts():
     assert catalogue.search("MAR", 10) == [3, 1, 2, 4]
     assert catalogue.search("", 2) == [5, 4]
     assert catalogue.search("%_*", 10) == []
+
+
+def test_search_puts_whole_titles_and_ids_first():
+    popularity = np.array([0.1, 0.5, 0.9, 0.2], dtype=np.float32)
+    bare = Catalogue([17, 171, 1735, 217], popularity)
+    assert bare.search("17", 2) == [17, 1735]
+    titles = {17: "Alien", 171: "Alien Resurrection", 1735: "My Alien", 217: "Room 17"}
+    facts = {item: {"title": text} for item, text in titles.items()}
+    titled = Catalogue(list(titles), popularity, facts)
+    assert titled.search("alien", 9) == [17, 171, 1735]
+    assert titled.search("17", 9) == [17, 217]
+    assert titled.search("171", 9) == [171]
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\t\u00a0", None])
+def test_a_blank_title_is_none(tmp_path, blank):
+    table = pa.table({"item": ["x", "y"], "title": [blank, "Brazil"], "year": [1979, 1985]})
+    pa.parquet.write_table(table, tmp_path / "items.parquet")
+    assert read_facts(tmp_path / "items.parquet", ["x", "y"]) == {
+        "x": {"year": 1979},
+        "y": {"title": "Brazil", "year": 1985},
+    }
 
 
 def test_known_users_of_the_data_do_not_get_what_they_have(folder, process, tmp_path):

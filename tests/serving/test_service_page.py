@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from safecf.data.matrices.interactions import Interactions
@@ -11,7 +13,7 @@ from safecf.serving.engine import Engine
 from safecf.serving.requests import Recommend
 from tests.reporting.browser import Browser, find_chromium
 from tests.reporting.evaluations import pair
-from tests.serving.conftest import HOSTILE, fit_on, named
+from tests.serving.conftest import HOSTILE, ITEMS, fit_on, named
 from tests.serving.service import running
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="chromium is not installed")
@@ -21,6 +23,7 @@ TITLES = "[...document.querySelectorAll('.list.{} .name')].map((e) => e.textCont
 OWN = "[...document.querySelectorAll('.list.{} li.own .name')].map((e) => e.textContent)"
 PICKS = "[...document.querySelectorAll('#picks .chip')].map((e) => e.ariaLabel)"
 TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+FOCUS = "document.activeElement"
 SEEN = "document.querySelector('{}')?.checkVisibility() ?? false"
 
 
@@ -184,6 +187,103 @@ def test_the_tail_curve_has_the_numbers_of_the_evaluation(page):
     assert page.evaluate("document.getElementById('readout').textContent") != shown
 
 
+def test_the_verdict_is_that_of_the_comparison(page):
+    comparison = compared()
+    for metric in ("recall@20", "ndcg@20"):
+        page.evaluate(f"document.getElementById('metric').value = '{metric}'")
+        page.evaluate("document.getElementById('metric').dispatchEvent(new Event('change'))")
+        said = page.evaluate("document.getElementById('tail-says').textContent")
+        said = said.replace("\u00a0", " ")
+        assert said.startswith(f"{comparison.verdict('SAFER2', metric)}. Each point is the mean")
+
+
+def test_models_have_the_names_of_the_evaluation_everywhere(page, served):
+    visit(page, served, [12, 21])
+    text = page.evaluate("document.body.textContent")
+    assert "iALS" in text
+    assert "IALS" not in text
+    headings = "[...document.querySelectorAll('.list h3')].map((e) => e.textContent)"
+    assert page.evaluate(headings) == ["SAFER2", "iALS"]
+
+
+def test_equal_picks_of_an_address_are_one(page, served):
+    visit(page, served, [12, 12, 21, 12])
+    assert page.evaluate(PICKS) == [f"Remove {title(each)}" for each in (12, 21)]
+
+
+def focused_click(browser, selector):
+    browser.evaluate(f"document.querySelector('{selector}').focus()")
+    browser.evaluate(f"{FOCUS}.click()")
+
+
+def test_the_focus_stays_at_the_like_place(page, served):
+    focused_click(page, "#shelf button")
+    page.wait_for("document.querySelectorAll('.reasons').length === 2")
+    assert page.evaluate(f"{FOCUS}.className") == "chip"
+    focused_click(page, ".list.model li:nth-child(3) .add")
+    page.wait_for(f"{PICKS}.length === 2")
+    third = "document.querySelector('.list.model li:nth-child(3) .add')"
+    page.wait_for(f"{FOCUS} === {third} && document.querySelectorAll('.list li').length === 20")
+    focused_click(page, "#picks .chip")
+    page.wait_for(f"{PICKS}.length === 1")
+    assert page.evaluate(f"{FOCUS} === document.querySelector('#picks .chip')")
+    page.evaluate(f"{FOCUS}.click()")
+    page.wait_for(f"{PICKS}.length === 0")
+    assert page.evaluate(f"{FOCUS}.id") == "surprise"
+
+
+def served_alone(path, titles, **options):
+    """Serve a model whose items have these titles."""
+    fit_on(named()).save(path / "model.safetensors")
+    facts = {"item": [f"item {each}" for each in range(ITEMS)], "title": titles}
+    pa.parquet.write_table(pa.table(facts | {"genres": [["One"]] * ITEMS}), path / "titles.parquet")
+    return running(path / "model.safetensors", items=path / "titles.parquet", **options)
+
+
+def test_small_limits_are_kept_and_told(browser, tmp_path):
+    known = named()
+    count = known.to_csr()[9].nnz
+    titles = [title(each) for each in range(ITEMS)]
+    with served_alone(tmp_path, titles, data=known, max_k=3, max_history=4) as service:
+        browser.resize(1200)
+        visit(browser, service)
+        assert browser.evaluate("document.querySelectorAll('#shelf button').length") == 3
+        search(browser, "signal")
+        assert browser.evaluate("document.querySelectorAll('#found li').length") == 3
+        browser.press("Enter")
+        browser.wait_for("document.querySelectorAll('.list.model .name').length === 3")
+        browser.evaluate("document.querySelector('.list.model .acts button').click()")
+        browser.wait_for("document.querySelectorAll('.list.model .part').length === 1")
+        browser.evaluate("document.getElementById('surprise').click()")
+        browser.wait_for(f"{PICKS}.length === 4")
+        browser.evaluate("document.getElementById('user').value = 'user 9'")
+        browser.evaluate("document.querySelector('#known button').click()")
+        told = f"These are the first 4 of {count} picks: the service takes no more."
+        notice = "document.getElementById('notice').textContent"
+        browser.wait_for(f"{notice} === '{told}' && {PICKS}.length === 4")
+        before = browser.evaluate(PICKS)
+        search(browser, "river")
+        browser.press("Enter")
+        browser.wait_for(f"{notice} === 'The service takes 4 picks at most: remove one first.'")
+        assert browser.evaluate(PICKS) == before
+        assert browser.evaluate("document.getElementById('trouble').hidden")
+
+
+def test_a_shelf_of_one_genre_is_full_and_long_words_are_cut(browser, tmp_path):
+    titles = ["w" * 300, "many words " * 30, *(title(each) for each in range(2, ITEMS))]
+    with served_alone(tmp_path, titles) as service:
+        browser.resize(390, 844, mobile=True)
+        visit(browser, service)
+        assert browser.evaluate("document.querySelectorAll('#shelf button').length") == 12
+        for text in ("www", "many"):
+            search(browser, text)
+            browser.press("Enter")
+        browser.wait_for(f"{PICKS}.length === 2 && !document.getElementById('results').hidden")
+        assert not browser.evaluate(TOO_WIDE)
+        tall = "[...document.querySelectorAll('.chip')].map((e) => e.offsetHeight)"
+        assert max(browser.evaluate(tall)) < 60
+
+
 @pytest.mark.parametrize("width", [320, 390, 760, 1200, 1900])
 def test_nothing_is_wider_than_the_screen(page, served, width):
     page.resize(width, mobile=width < 600)
@@ -196,9 +296,14 @@ def test_a_phone_shows_one_list_at_a_time(page, served):
     visit(page, served, [12, 21])
     seen = [page.evaluate(SEEN.format(f".list.{role}")) for role in ("model", "baseline")]
     assert seen == [True, False]
-    page.evaluate("document.querySelectorAll('#switch button')[1].click()")
+    focused_click(page, "#switch button:nth-child(2)")
     seen = [page.evaluate(SEEN.format(f".list.{role}")) for role in ("model", "baseline")]
     assert seen == [False, True]
+    pressed = "[...document.querySelectorAll('#switch button')].map((e) => e.ariaPressed)"
+    assert page.evaluate(pressed) == ["false", "true"]
+    assert page.evaluate(f"{FOCUS}.ariaPressed") == "true"
+    assert page.evaluate(SEEN.format("#legend"))
+    assert not page.evaluate(SEEN.format(".strip span span"))
     small = """[...document.querySelectorAll('main button, header button')]
         .filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 34).length"""
     assert page.evaluate(small) == 0
@@ -256,7 +361,8 @@ def test_a_known_user_has_picks(browser, tmp_path, kind):
         browser.wait_for(f"{PICKS}.join() === '{','.join(has)}'")
         browser.evaluate("document.getElementById('user').value = 'nobody'")
         browser.evaluate("document.querySelector('#known button').click()")
-        browser.wait_for("document.getElementById('trouble').textContent.includes('unknown user')")
+        said = "document.getElementById('trouble').textContent"
+        browser.wait_for(f"{said}.startsWith(\"Unknown user 'nobody'\")")
 
 
 def test_ids_beyond_what_numbers_of_the_browser_hold_are_exact(browser, tmp_path):

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from safecf.als.capabilities import PerRow
 from safecf.als.kernels import Floats, Kernel
+from safecf.caching import cached_property
 from safecf.measures.tails import tail_mean, value_at_risk
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 from safecf.als.capabilities import (
@@ -21,6 +20,7 @@ from safecf.als.optimizers import Moments
 from safecf.als.rows import Problem, Rows, gramian, naming
 from safecf.als.solvers import Gradient, RowSolver, Solver, Subspace
 from safecf.als.state import State
+from safecf.caching import cached_property
 from safecf.errors import DivergenceError
 
 # Gradient steps diverge when the mean loss is this many times that of factors of zero, which is

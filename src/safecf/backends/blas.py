@@ -1,5 +1,6 @@
 """Single-threaded BLAS, for reproducible results."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,10 @@ from safecf.errors import SolveError
 _lock = threading.Lock()
 _inside = 0
 _limit: Any = None
+if hasattr(os, "register_at_fork"):  # no child is born while another thread holds the lock
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 
 
 @cache

@@ -7,14 +7,13 @@ from typing import Annotated
 import typer
 
 from safecf.cli.command_options import (
-    HELDOUT_HELP,
     DataOptions,
     Json,
-    SplitOptions,
     check_seed,
     with_records,
 )
 from safecf.cli.running import named_options
+from safecf.cli.split_options import HELDOUT_HELP, SplitOptions
 from safecf.data.splits.protocol import SEED
 from safecf.errors import ParameterWarning, warn
 
@@ -56,7 +55,7 @@ def split(
     seed: Annotated[int, typer.Option(help="Seed of the split.")] = SEED,
     as_json: Json = False,
 ) -> None:
-    """Split into training, validation and test users as the paper does, and write six text files.
+    """Split into training, validation and test users as the paper does, and write text files.
 
     For example:
 
@@ -65,12 +64,12 @@ def split(
     from safecf.cli.inputs import load_data  # noqa: PLC0415
     from safecf.cli.output_files import check_targets, input_files  # noqa: PLC0415
     from safecf.cli.terminal import print_json  # noqa: PLC0415
-    from safecf.data.splits.split_files import NAMES, write_split  # noqa: PLC0415
+    from safecf.data.splits.split_files import FILES, write_split  # noqa: PLC0415
 
     check_seed("--seed", seed)
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"{out} is a file; give a folder with --out")
-    check_targets([("--out", out / name) for name in NAMES], input_files(data))
+    check_targets([("--out", out / name) for name in FILES], input_files(data))
     found = load_data(data)
     if found.made is not None:
         raise ValueError(f"{data.data[0]} is split already; give the data that it was made from")
@@ -86,10 +85,10 @@ def split(
     counts = {name: matrix.shape[0] for name, matrix in parts.items()}
     items = made.train.shape[1]
     if as_json:
-        print_json({"folder": str(out), "files": NAMES, "users": counts, "items": items})
+        print_json({"folder": str(out), "files": FILES, "users": counts, "items": items})
         return
     training, validation, test = counts.values()
     typer.echo(
         f"{training:,} training, {validation:,} validation and {test:,} test users over "
-        f"{items:,} items: {', '.join(NAMES)} in {out}"
+        f"{items:,} items: {', '.join(FILES)} in {out}"
     )

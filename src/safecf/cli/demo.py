@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from safecf.cli.command_options import DataOptions, Json, ModelSeed, SplitOptions, check_seed
+from safecf.cli.command_options import DataOptions, Json, ModelSeed, check_seed
+from safecf.cli.split_options import SplitOptions
 from safecf.defaults import CUTOFFS, LEVEL, METRIC
 
 if TYPE_CHECKING:

@@ -16,13 +16,12 @@ from safecf.cli.command_options import (
     Metric,
     ModelSeed,
     Quiet,
-    RepeatedSplitOptions,
-    SplitOptions,
     Tail,
     check_seed,
     with_records,
 )
 from safecf.cli.completion import SUFFIX, name_or_file
+from safecf.cli.split_options import RepeatedSplitOptions, SplitOptions
 from safecf.defaults import LEVEL
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import typer
 
 from safecf.checks import check_integer
 from safecf.cli.asking import ModelFile, load_model
-from safecf.cli.command_options import Json, Quiet
+from safecf.cli.command_options import Json, Quiet, check_seed
 from safecf.cli.completion import one_of
 
 EXPORTS = ("usearch", "faiss", "npz")
@@ -38,6 +38,7 @@ def export(
     queries: Annotated[
         int, typer.Option(help="Number of users to compare exact search and the index on.")
     ] = 1000,
+    seed: Annotated[int, typer.Option(help="Which users these are.")] = 0,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -58,11 +59,14 @@ def export(
 
     chosen = format_of(out, format)
     check_targets([("--out", out), ("--out", Path(f"{out}.json"))], [located(model)])
+    check_seed("--seed", seed)
     check_integer("queries", queries, 0, default=1000)
     loaded = load_model(model)
     check_interrupt()
     out.parent.mkdir(parents=True, exist_ok=True)
-    found = export(loaded, out, chosen, cosine=cosine, queries=queries, show_progress=not quiet)
+    found = export(
+        loaded, out, chosen, cosine=cosine, queries=queries, seed=seed, show_progress=not quiet
+    )
     if as_json:
         verdict = None if found.check is None else found.check.verdict
         print_json({**asdict(found), "verdict": verdict})

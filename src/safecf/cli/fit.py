@@ -3,7 +3,7 @@
 import inspect
 import shlex
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,13 +17,14 @@ from safecf.cli.command_options import (
     Metric,
     ModelSeed,
     Quiet,
-    SplitOptions,
     Tail,
     check_seed,
     flag,
+    only_model,
     with_records,
 )
 from safecf.cli.completion import one_of
+from safecf.cli.split_options import SplitOptions
 from safecf.defaults import LEVEL
 
 if TYPE_CHECKING:
@@ -39,8 +40,11 @@ class FitOptions:
         Path, typer.Option("--out", "-o", help="File of the model, as in model.safetensors.")
     ]
     model: Annotated[
-        str, typer.Option("--model", "-m", help=MODEL_HELP, autocompletion=one_of(MODELS))
-    ] = "safer2"
+        list[str],
+        typer.Option(
+            "--model", "-m", help=MODEL_HELP, autocompletion=one_of(MODELS), show_default="safer2"
+        ),
+    ] = field(default_factory=lambda: ["safer2"])
     seed: ModelSeed = 0
     checkpoint: Annotated[
         Path | None,
@@ -104,7 +108,7 @@ def fit(data: DataOptions, options: FitOptions) -> None:
     read = [*input_files(data), *(run[name] for name in ("resume",) if name in run)]
     other = [path for path in read if path != run.get("checkpoint")]
     check_targets([("--out", out), ("--checkpoint", run.get("checkpoint"))], other)
-    name, model = inputs.make_unfitted(options.model, options.seed)
+    name, model = inputs.make_unfitted(only_model(options.model, "fit"), options.seed)
     for option in run:
         if option not in inspect.signature(model.fit).parameters:
             raise ValueError(f"{name} has no checkpoints; leave out {flag(option)}")
@@ -121,13 +125,14 @@ def fit(data: DataOptions, options: FitOptions) -> None:
         kept = run.get("checkpoint")
         if kept is None or not kept.is_file():
             raise
-        again = shlex.join(["--checkpoint", str(kept), "--resume", str(kept)])
-        raise KeyboardInterrupt(
-            f"safecf: interrupted; to go on, add {again} to the same command"
-        ) from None
+        again = f"add {shlex.join(['--resume', str(kept)])} to the same command"
+        if run.get("resume") == kept:
+            again = "start the same command again"
+        raise KeyboardInterrupt(f"safecf: interrupted; to go on, {again}") from None
     seconds = time.perf_counter() - start
     check_interrupt()
     found = None
+    dropped = None if made is None else loaded.dropped_users(made)
     if made is not None:
         settings = split.settings() | {"command": results.command_line()}
         found = evaluate(model, made, cutoffs, output.tails, name=name, settings=settings)
@@ -139,6 +144,9 @@ def fit(data: DataOptions, options: FitOptions) -> None:
         "epochs": len(getattr(model, "history", [])),
         "seconds": round(seconds, 3),
     }
+    if made is not None and dropped is not None:
+        facts["heldout_users"] = made.test.history.shape[0]
+        facts["dropped_users"], facts["min_user_interactions"] = dropped
     _finish(model, out, facts, found, output, data, as_json=options.json)
 
 
@@ -202,17 +210,30 @@ def _finish(
         found_values = (f"{name} {value:.3g}" for name, value in model.resolved.items())
         told["scaled to the data"] = ", ".join(found_values)
     told["trained on"] = ", ".join(counted)
+    if found is not None:
+        told["left out"] = _left_out(facts)
     told["time"] = f"{seconds_text(facts['seconds'])}, {facts['epochs']} epochs"
     print_facts(console, told)
     if found is not None:
         print_scores(console, [found], output.metric, output.level)
         console.print(
-            "The held-out users are unknown to the model; train without --heldout to serve all."
+            "The users left out are unknown to the model; train without --heldout to serve all."
         )
     console.line_of(f"written: {out} ({bytes_text(size)})")
     file = shlex.quote(str(out))
     console.line_of(f"next:    safecf recommend {file} {data.typed()} -o recommendations.parquet")
-    console.line_of(f"    or:  safecf serve {file}")
+    console.line_of(f"    or:  safecf serve {file} {data.typed()}")
+
+
+def _left_out(facts: dict[str, Any]) -> str:
+    """Return how many users were not trained on, and why."""
+    told = f"{facts['heldout_users']:,} held-out users"
+    if facts["dropped_users"]:
+        told += (
+            f", and {facts['dropped_users']:,} with fewer than {facts['min_user_interactions']} "
+            "interactions (see --min-user-interactions)"
+        )
+    return told
 
 
 def options_text(model: "Recommender") -> str:

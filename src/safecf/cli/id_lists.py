@@ -1,5 +1,6 @@
 """Ids by the types of a model: typed one by one, read from files, or those of interactions."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +40,7 @@ def read_ids(
 ) -> NDArray[Any]:
     """Return ids in the type of those that the model knows, each once; files hold lists of them.
 
+    What is a known id is no file: `./7` is the file that is called 7.
     A Parquet file, or a .csv, has them in the `column` ("user" or "item") of the data, which
     --user and --item name, or in one that is called "user" or "item"; any other file has one id
     per line.
@@ -46,9 +48,11 @@ def read_ids(
     found: list[Any] = []
     for text in given:
         path = Path(text)
-        if path.is_file():
+        if _is_known(text, known):
+            found.append(text)
+        elif os.path.isfile(text):  # False for names that are too long to be one
             found += _read_file(option, path, column, data)
-        elif path.name.lower().endswith(LISTS) and (known is None or text not in known.tolist()):
+        elif path.name.lower().endswith(LISTS):
             raise FileNotFoundError(f"{option} {text}: there is no such file; check the path")
         else:
             found.append(text)
@@ -85,6 +89,12 @@ def in_known_types(interactions: Interactions, model: Recommender) -> Interactio
         user_ids=_in_type(interactions.user_ids, model.user_ids),
         item_ids=_in_type(interactions.item_ids, model.item_ids),
     )
+
+
+def _is_known(text: str, known: IdArray | None) -> bool:
+    """Whether a text is a known id; without ids, all integers are."""
+    typed = text if _are_strings(known) else _parsed(text.strip())
+    return typed is not None and (known is None or bool((known == typed).any()))
 
 
 def _in_type(ids: IdArray | None, known: IdArray | None) -> IdArray | None:

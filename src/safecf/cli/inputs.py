@@ -3,20 +3,22 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from safecf.cli.command_options import COUNTS, DataOptions, SplitOptions, flag
+from safecf.caching import cached_property
+from safecf.cli.command_options import COUNTS, DataOptions, flag
+from safecf.cli.split_options import SplitOptions
 from safecf.data.datasets.dataset import DataSet
 from safecf.data.datasets.loading import DATASETS, load, read_files
 from safecf.data.datasets.synthetic import SHAPES, synthetic
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
+from safecf.data.splits.protocol import MIN_INTERACTIONS
 from safecf.data.splits.split_files import is_split, read
 from safecf.errors import choose, shown
 from safecf.models import MODELS, Recommender
@@ -71,6 +73,11 @@ class Data:
             rows, made = _whole(self.made), self.made
             return Interactions.from_csr(rows, user_ids=made.user_ids, item_ids=made.item_ids)
         return self.filtered.interactions(weighted=self.options.weight is not None)
+
+    def dropped_users(self, split: Split) -> tuple[int, int]:
+        """Return how many users a split of users drops, and how many interactions it asks for."""
+        count = np.unique(self.log.users).size - split.user_ids.size
+        return count, self._min_interactions or MIN_INTERACTIONS
 
     @property
     def _min_interactions(self) -> int | None:
@@ -179,6 +186,23 @@ def make_model(spec: str, random_state: int | None = 0) -> tuple[str, Recommende
         choose(f"option of {kind.__name__}", key, known)
     check_options(options, kind)
     return kind.__name__, kind(**options)
+
+
+def spec_of(model: Recommender) -> str:
+    """Return 'name:option=value,...' with the options that are not the defaults, to the last digit.
+
+    The seed is left out, which has an option of its own.
+
+    >>> spec_of(SAFER2(factors=32, bandwidth=0.1, random_state=0))
+    'safer2:factors=32,bandwidth=0.1'
+    """
+    defaults = type(model)().get_params()
+    given = [
+        f"{name}={value.item() if isinstance(value, np.generic) else value}"
+        for name, value in model.get_params().items()
+        if name != "random_state" and repr(value) != repr(defaults[name])
+    ]
+    return ":".join([type(model).__name__.lower(), *filter(None, [",".join(given)])])
 
 
 def make_unfitted(spec: str, random_state: int) -> tuple[str, Recommender]:

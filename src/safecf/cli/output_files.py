@@ -110,11 +110,19 @@ def write_all(targets: Iterable[Target]) -> tuple[list[Path], list[Exception]]:
 
 
 def raise_all(problems: list[Exception]) -> None:
-    """Raise the error, if there is one; several as one."""
+    """Raise the error, if there is one; several as one, with files of the same error together."""
+    from safecf.cli.running import message_of  # noqa: PLC0415
+
     if len(problems) == 1:
         raise problems[0]
     if problems:
-        raise OSError("; ".join(str(each) for each in problems)) from problems[0]
+        files: dict[str, list[str]] = {}
+        for each in problems:
+            name = getattr(each, "filename", None)
+            reason = message_of(each).removeprefix(f"{name}: ")
+            files.setdefault(reason, []).extend([] if name is None else [str(name)])
+        told = (f"{', '.join(names)}: {why}" if names else why for why, names in files.items())
+        raise OSError("; ".join(told)) from problems[0]
 
 
 def _check_writable(path: Path) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from safecf.data.matrices.interactions import Interactions
     from safecf.models import Recommender
 
+MOST_SHOWN = 20  # users, unless they are listed
+
 
 @dataclass(frozen=True)
 class RecommendOptions:
@@ -91,10 +93,6 @@ class RecommendOptions:
             raise ValueError(
                 "--filter-items and --items exclude each other; leave the former out of the latter"
             )
-        if self.out is None and not self.users and not self.histories:
-            raise ValueError(
-                "all users are too many to show; give some by --users, or a file to write by -o"
-            )
         if self.out is None and self.resume:
             raise ValueError("--resume is for a file; name it by -o, or leave out --resume")
 
@@ -119,21 +117,17 @@ def recommend(options: RecommendOptions, data: KnownData) -> None:
     lists = [*(options.users or []), *(options.filter_items or []), *(options.items or [])]
     files = [str(options.model), *lists, *(options.histories or [])]
     check_targets([("--out", out)], input_files(data, files))
-    without = not data.data and not options.histories
-    if without and (options.recalculate_user or options.leave_out_seen):
-        raise ValueError(
-            "what the users have already is not given; add the data, as in safecf recommend "
-            f"{shlex.quote(str(options.model))} clicks.parquet, or --seen to recommend that, too"
-        )
     model = load_model(options.model)
-    if without and model.needs_histories:
+    everybody = out is None and not options.users and not options.histories and not options.json
+    if everybody and (options.recalculate_user or model.sizes()[0] > MOST_SHOWN):
         raise ValueError(
-            f"{type(model).__name__} computes users from what they have; add the data, or "
-            "--histories"
+            "all users are too many to show; give some by --users, or a file to write by -o"
         )
     chosen = _selection(model, options, data)
-    known = interactions_of(data, model) if data.data else None
     histories = _histories(data, options.histories, model)
+    if not data.data:
+        _check_given(chosen["users"], histories, model, options)
+    known = interactions_of(data, model) if data.data else None
     given: dict[str, Any] = {
         **chosen,
         "N": options.N,
@@ -141,8 +135,6 @@ def recommend(options: RecommendOptions, data: KnownData) -> None:
         "recalculate_user": options.recalculate_user,
         "histories": histories,
     }
-    if known is None and histories is not None and options.users:
-        _check_given(chosen["users"], histories, model, options)
     check_interrupt()
     if out is None:
         _show(model, known, given, as_json=options.json)
@@ -180,19 +172,38 @@ def _histories(
 
 
 def _check_given(
-    users: Any, histories: "Interactions", model: "Recommender", options: RecommendOptions
+    users: Any, histories: "Interactions | None", model: "Recommender", options: RecommendOptions
 ) -> None:
-    """Raise if users are not in the histories, and what they have has to be known."""
-    from safecf.data.matrices.ids import Index  # noqa: PLC0415
+    """Raise if what users of the model have has to be known, and is not in the histories."""
     from safecf.errors import shown  # noqa: PLC0415
+    from safecf.models.by_ids import Names  # noqa: PLC0415
 
-    others = users[Index(histories.user_ids, histories.num_users).find(users) < 0]
-    if others.size and (options.leave_out_seen or model.needs_histories):
-        hint = "" if model.needs_histories else ", or --seen to recommend what they have, too"
+    names = Names.of_users(model)
+    asked = users
+    if asked is None:
+        asked = names.array[: 0 if histories is not None else None]
+    lacking = asked if options.recalculate_user else asked[names.find(asked) >= 0]
+    if histories is not None:
+        given = Names.make(model, "given", histories.user_ids, histories.num_users)
+        lacking = lacking[given.find(lacking) < 0]
+    needed = options.leave_out_seen or options.recalculate_user or model.needs_histories
+    if not needed or not lacking.size:
+        return
+    hint = "" if model.needs_histories else ", or --seen to recommend what they have, too"
+    if histories is not None:
         raise ValueError(
-            f"user {shown(others.tolist()[0])} of --users is not in --histories; add the data with "
-            f"what the others have{hint}"
+            f"user {shown(lacking.tolist()[0])} of --users is not in --histories; add the data "
+            f"with what the others have{hint}"
         )
+    if model.needs_histories:
+        raise ValueError(
+            f"{type(model).__name__} computes users from what they have; add the data, or "
+            "--histories"
+        )
+    raise ValueError(
+        "what the users have already is not given; add the data, as in safecf recommend "
+        f"{shlex.quote(str(options.model))} clicks.parquet{hint}"
+    )
 
 
 def _write(
@@ -218,8 +229,11 @@ def _write(
             "safecf: interrupted; to go on, start the same command again"
         ) from None
     size = out.stat().st_size
+    everybody = given["users"] is None and given["histories"] is None
+    unknown = _count_unknown(model, known) if everybody and not options.recalculate_user else 0
     if options.json:
-        print_json({"file": str(out), "bytes": size, **asdict(found)})
+        record = {"file": str(out), "bytes": size, **asdict(found), "unknown_users": unknown}
+        print_json(record)
         return
     console = Plain()
     console.line_of(
@@ -227,9 +241,25 @@ def _write(
     )
     if found.cold_users:
         console.line_of(f"{found.cold_users:,} users of whom nothing is known got popular items")
+    if unknown:
+        console.line_of(
+            f"{unknown:,} users of the data are unknown to the model and have no row; name them by "
+            "--users, which also takes the file of the data, or add --recalculate-user to compute "
+            "all users of the data"
+        )
     if found.empty_users:
         console.line_of(f"{found.empty_users:,} users have no row, as no item is left for them")
     console.line_of(f"written: {out} ({bytes_text(size)})")
+
+
+def _count_unknown(model: "Recommender", known: "Interactions | None") -> int:
+    """Return how many users of the data the model does not know."""
+    from safecf.models.by_ids import Names  # noqa: PLC0415
+
+    if known is None:
+        return 0
+    there = Names.make(model, "data", known.user_ids, known.num_users).array
+    return int((Names.of_users(model).find(there) < 0).sum())
 
 
 def _show(

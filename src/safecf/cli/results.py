@@ -232,7 +232,10 @@ def print_trials(console: Plain, tuning: Tuning) -> None:
         table = Table(title=f"{title}, {len(search.trials)} trials")
         for heading in ("trial", *levels, "", "epochs", *search.space):
             side: JustifyMethod = "right" if heading else "left"
-            table.add_column(heading, justify=side, overflow="fold", min_width=len("0.1234"))
+            width = max(
+                map(len, (heading or "defaults, picked", "0.1234"))
+            )  # whole names, in long lines
+            table.add_column(heading, justify=side, overflow="fold", min_width=width)
         for each in sorted(rows.values(), key=lambda each: each.scores or (0.0, 0.0)):
             options = [_short(each.options[name]) for name in search.space]
             scores = [f"{score:.4f}" for score in each.scores or ()]

@@ -44,6 +44,11 @@ ARGUMENTS = {
     "duplicates": ("duplicates", "way to treat duplicates"),
     **dict.fromkeys(("model", "seed", "out", "quiet", "json", "as_json"), ()),
 }
+# Advice of the library, and what to do on the command line instead.
+COMMANDS = {
+    "train it on split.training": "train it by safecf fit --heldout N and evaluate with the same N",
+    "read it with safecf.load": "give it to safecf recommend, or leave it out",
+}
 # those of the running command
 _options: ContextVar[Mapping[str, str] | None] = ContextVar("options", default=None)
 
@@ -92,7 +97,7 @@ def _status(app: typer.Typer) -> Any:
         if hasattr(error, "format_message"):
             _complain_of_use(error)
         elif isinstance(error, USER_ERRORS):
-            _complain(as_options(str(error.args[0] if _is_key_error(error) else error)))
+            _complain(as_options(message_of(error)))
         else:
             raise
         return USER_ERROR
@@ -106,12 +111,22 @@ def _complain_of_use(error: Any) -> None:
     message = " ".join(error.format_message().split()).rstrip(".")
     context = getattr(error, "ctx", None)
     command = "safecf" if context is None else context.command_path
+    if re.match(r"-\d", str(getattr(error, "option_name", ""))):
+        message += "; an id that begins with a dash goes behind --, as in -- -5"
     _complain(f"{message[:1].lower()}{message[1:]}; see {command} --help")
 
 
-def _is_key_error(error: Exception) -> bool:
-    """Whether the text of an error would be the `repr` of its message."""
-    return isinstance(error, KeyError) and bool(error.args)
+def message_of(error: Exception) -> str:
+    """Return what an error says, without the number of the system's errors.
+
+    >>> message_of(OSError(28, "No space left on device", "best.csv"))
+    'best.csv: No space left on device'
+    """
+    if isinstance(error, KeyError) and error.args:
+        return str(error.args[0])  # str(error) is the `repr` of it
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _complain(message: str) -> None:
@@ -156,6 +171,8 @@ def as_options(message: str, options: Mapping[str, str] | None = None) -> str:
     >>> as_options("there is no column 'user'; try user='visitor'", {"user": "--user"})
     "there is no column 'user'; try --user 'visitor'"
     """
+    for advice, command in COMMANDS.items():
+        message = message.replace(advice, command)
     options = _options.get() if options is None else options
     if not options:
         return message

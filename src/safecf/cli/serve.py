@@ -59,6 +59,16 @@ else:
     )
 
 
+def _check_data(data: ServedData) -> None:
+    """Raise if there are options of the data, but no data."""
+    given = [name for name, value in vars(data).items() if value is not None and name != "data"]
+    if given and not data.data:
+        raise ValueError(
+            f"--{given[0].replace('_', '-')} says how DATA is read, and there is none; give the "
+            "data after the model"
+        )
+
+
 @with_records
 def serve(options: ServeOptions, data: ServedData) -> None:
     """Serve recommendations over HTTP, and a page to try them in the browser.
@@ -87,6 +97,7 @@ def serve(options: ServeOptions, data: ServedData) -> None:
     try:
         if options.token is None and os.environ.get(TOKEN) == "":
             raise ValueError(f"{TOKEN} is empty, and would protect nothing; set it, or unset it")
+        _check_data(data)
         read = (lambda: load_data(data).interactions()) if data.data else None
         settings = Settings(**vars(options), data=read)
         if settings.token is None and not settings.is_local:

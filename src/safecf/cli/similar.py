@@ -1,5 +1,6 @@
 """`safecf similar` and `safecf explain`: items like an item, and why an item is recommended."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,7 +8,7 @@ import typer
 
 from safecf.checks import check_integer
 from safecf.cli.asking import Count, ModelFile, Out, interactions_of, load_model, print_groups, tell
-from safecf.cli.command_options import DataOptions, Json, with_records
+from safecf.cli.command_options import DataOptions, Json, flag, with_records
 
 
 @with_records
@@ -15,10 +16,25 @@ def similar(
     model: ModelFile,
     ids: Annotated[
         list[str],
-        typer.Argument(help="Ids of items, or of users with --users; or files of ids."),
+        typer.Argument(
+            help="Ids of items, or of users with --users; or files of ids. Those that begin with a "
+            "dash go behind --."
+        ),
     ],
     N: Count = 10,
     users: Annotated[bool, typer.Option("--users", help="Similar users, not items.")] = False,
+    filter_items: Annotated[
+        list[str] | None,
+        typer.Option(help="Id of an item, or a file of ids, to leave out; may be repeated."),
+    ] = None,
+    filter_users: Annotated[
+        list[str] | None,
+        typer.Option(help="With --users: id of a user, or a file of ids, to leave out."),
+    ] = None,
+    among: Annotated[
+        list[str] | None,
+        typer.Option(help="Id, or a file of ids, to choose from; may be repeated."),
+    ] = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -36,12 +52,26 @@ def similar(
 
     check_integer("N", N, 1, default=10)
     target = None if out is None else table_file(out)
-    check_targets([("--out", target)], [model, *(Path(each) for each in ids if _is_file(each))])
-    side = "user" if users else "item"
+    side, other = ("user", "item") if users else ("item", "user")
+    blocked = filter_users if users else filter_items
+    if filter_items if users else filter_users:
+        raise ValueError(f"--filter-{other}s is for similar {other}s; use --filter-{side}s")
+    if blocked and among:
+        raise ValueError(
+            f"--filter-{side}s and --among exclude each other; leave the former out of the latter"
+        )
+    named = [*ids, *(blocked or []), *(among or [])]
+    check_targets([("--out", target)], [model, *(Path(e) for e in named if os.path.isfile(e))])
     loaded = load_model(model)
     known = loaded.user_ids if users else loaded.item_ids
     asked = read_ids(f"the {side}", ids, side, DataOptions([]), known)
-    found = (loaded.similar_users_frame if users else loaded.similar_items_frame)(asked, N)
+    lists = {
+        name: read_ids(flag(name), given, side, DataOptions([]), known)
+        for name, given in ((f"filter_{side}s", blocked), ("among", among))
+        if given
+    }
+    ask: Any = loaded.similar_users_frame if users else loaded.similar_items_frame
+    found = ask(asked, N, **lists)
     tell(found, target, lambda: print_groups(found, side, "similar"), as_json=as_json)
 
 
@@ -49,7 +79,12 @@ def similar(
 def explain(
     model: ModelFile,
     data: DataOptions,
-    user_id: Annotated[str, typer.Argument(metavar="USER", help="Id of a user in the data.")],
+    user_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="USER", help="Id of a user in the data; behind -- if it begins with a dash."
+        ),
+    ],
     item_id: Annotated[str, typer.Argument(metavar="ITEM", help="Id of an item of the model.")],
     N: Count = 10,
     out: Out = None,
@@ -87,7 +122,3 @@ def _print(found: Any, user: str, item: str) -> None:
         table.show(Plain())
     else:
         Plain().print(f"nothing is known of {user}")
-
-
-def _is_file(text: str) -> bool:
-    return Path(text).is_file()

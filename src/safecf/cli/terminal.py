@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from safecf.texts import visible
+from safecf.texts import UNSAFE, visible
 
 NAME, NUMBER = 12, 8  # least widths of a column with names, and of one with numbers
 
@@ -53,8 +54,19 @@ class Rows(Table):
 
 
 def print_json(record: Any) -> None:
-    """Print one JSON document on one line; NaN and infinity are null."""
-    typer.echo(json.dumps(_finite(record), allow_nan=False, default=str))
+    """Print one JSON document on one line; NaN and infinity are null.
+
+    Characters that a terminal acts on are escaped, and all others than ASCII where the encoding of
+    standard output lacks one of them.
+    """
+    ascii_only = json.dumps(_finite(record), allow_nan=False, default=str)
+    text = json.dumps(_finite(record), allow_nan=False, default=str, ensure_ascii=False)
+    text = UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = ascii_only
+    typer.echo(text)
 
 
 def _finite(value: Any) -> Any:

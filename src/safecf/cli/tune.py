@@ -1,6 +1,7 @@
 """`safecf tune`: options searched on the validation users, for the mean, the tail, or both."""
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,11 +13,12 @@ from safecf.cli.command_options import (
     DataOptions,
     Json,
     Quiet,
-    SplitOptions,
     check_seed,
+    only_model,
     with_records,
 )
 from safecf.cli.completion import metric, one_of
+from safecf.cli.split_options import SplitOptions
 from safecf.defaults import LEVEL, METRIC
 
 
@@ -25,7 +27,7 @@ class TuneOptions:
     """What to tune, for how long, and what to show and write of the results."""
 
     model: Annotated[
-        str,
+        list[str],
         typer.Option(
             "--model",
             "-m",
@@ -90,6 +92,11 @@ class TuneOptions:
     quiet: Quiet = False
     json: Json = False
 
+    @property
+    def spec(self) -> str:
+        """The model and its options."""
+        return only_model(self.model, "tune")
+
 
 @with_records
 def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
@@ -98,6 +105,8 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
     Needs Optuna, which the extra "tune" installs. For example:
 
     safecf tune clicks.parquet --user visitor --item page -m safer2 --trials 50 --against ials
+
+    Its last line is the command that trains a model with the best options on all data.
     """
     # Imported here, so that the command line starts fast and Ctrl-C works from the start.
     from safecf.cli import inputs, results  # noqa: PLC0415
@@ -118,10 +127,10 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
         metric, cutoffs, options.tail, options.report, options.out, as_json=options.json
     )
     save = None if options.save is None else model_file(options.save)
-    study = options.study or Path(default_study(data.data[0], options.model))
+    study = options.study or Path(default_study(data.data[0], options.spec))
     study_path(study)  # raises if it cannot be a file
     check_targets([*output.paths, ("--save", save), ("--study", study)], input_files(data))
-    model, space = _candidate(options.model, options.seed)
+    model, space = _candidate(options.spec, options.seed)
     defaults = type(model)().get_params()  # an option that is given as 1 may still be a float
     ranges = [parse_range(text, defaults) for text in options.range or []]
     for place, (name, _) in enumerate(ranges):
@@ -157,6 +166,12 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
         more=[] if save is None else [model_target("--save", save, found.best_model)],
         kept=[study],
     )
+    if not options.json:
+        Plain().line_of(
+            f"next:    safecf fit {data.typed()} -m {shlex.quote(inputs.spec_of(found.best_model))}"
+            + f" --seed {options.seed}" * bool(options.seed)
+            + " -o model.safetensors"
+        )
 
 
 def _candidate(spec: str, seed: int) -> tuple[Any, dict[str, Any]]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
+from safecf.caching import cached_property
 from safecf.checks import check_list
 from safecf.defaults import CONFIDENCE, LEVEL, RESAMPLES, SEED
 from safecf.errors import choose

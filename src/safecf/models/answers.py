@@ -106,10 +106,10 @@ class Answers:
 
     def _found(self, part: slice) -> Found:
         """Answer a part of the users, those from each source together."""
-        answers = []
+        answers: list[tuple[Indices, Found]] = []
         for members, numbers, histories, rows, recalculate in self.sources:
             at = np.flatnonzero(members[part])
-            if at.size or not members.size:
+            if at.size or not (members.size or answers):
                 taken = None if histories is None else histories.take(rows[part][at])
                 answers.append((at, self._recommend(numbers[part][at], taken, recalculate)))
         if len(answers) == 1:
@@ -167,10 +167,9 @@ def make_answers(
     histories: Interactions | None = None,
     cold: bool = False,
 ) -> Answers:
-    """Look up all ids; the arguments are those of `Recommender.recommend_frame`, and two more.
+    """Look up all ids; the arguments are those of `Recommender.recommend_frame`, and one more.
 
-    Users in `histories` are computed from it, whatever the model and `user_items` know of them;
-    they are the default of `users`. A user whom the model does not know is a KeyError, unless
+    A user whom the model does not know is a KeyError, unless
     `cold` is true: such users are computed from `user_items`, and get the most popular items if
     they are not in there.
     """
@@ -189,11 +188,9 @@ def make_answers(
         remedy = "pass an Interactions of what these users have"
         check_type("histories", histories, Interactions, remedy)
         check_named(model, histories, users_too=False)
-    used = user_items is not None and (needed or cold)
-    if used or (needed and histories is None):
-        _check_own(model, user_items)
     own = None
-    if used and user_items is not None:
+    if user_items is not None and (needed or cold):
+        _check_own(model, user_items)
         check_named(model, user_items, users_too=not recalculate_user)
         own = _users_of(model, "history", user_items)
     known, given = Names.of_users(model), _users_of(model, "given", histories)
@@ -207,7 +204,8 @@ def make_answers(
         nowhere if own is None else own.find(asked),
         nowhere if given is None else given.find(asked),
     )
-    if needed and own is None and not places.is_given.all():
+    lacking = ~places.is_given & (recalculate_user | (places.stored >= 0))
+    if needed and own is None and (lacking.any() or not asked.size):
         _check_own(model, user_items)
     unknown = places.is_new & ((places.own < 0) | (not recalculate_user))
     if unknown.any() and not cold:

@@ -1,7 +1,7 @@
 """Original ids of users and items, and the model's rows and columns that they stand for."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -123,20 +123,26 @@ class Histories:
     num_columns: int
 
     @classmethod
-    def of_users(cls, model: "Recommender", given: Interactions, rows: Indices) -> "Histories":
+    def of_users(
+        cls, model: "Recommender", given: Interactions, rows: Indices, *, or_none: bool = False
+    ) -> "Histories":
         """Return histories of users, of which `rows` are going to be taken.
 
-        Items that are unknown to the model are left out with a warning; if there are no others,
-        that is a KeyError.
+        Items that are unknown to the model are left out with a warning. It is a KeyError if there
+        are no others, unless `or_none`, or if they are of another type.
         """
         own = Names.make(model, "item (in user_items)", given.item_ids, given.num_items)
-        return cls._make(given.users, rows, own, Names.of_items(model), model.sizes()[1])
+        known = Names.of_items(model)
+        return cls._make(given.users, rows, own, known, model.sizes()[1], or_none=or_none)
 
     @classmethod
-    def of_items(cls, model: "Recommender", given: Interactions, rows: Indices) -> "Histories":
+    def of_items(
+        cls, model: "Recommender", given: Interactions, rows: Indices, *, or_none: bool = False
+    ) -> "Histories":
         """Return the users of items, likewise."""
         own = Names.make(model, "user (in item_users)", given.user_ids, given.num_users)
-        return cls._make(given.items, rows, own, Names.of_users(model), model.sizes()[0])
+        known = Names.of_users(model)
+        return cls._make(given.items, rows, own, known, model.sizes()[0], or_none=or_none)
 
     @classmethod
     def none(cls, num_columns: int) -> "Histories":
@@ -147,21 +153,32 @@ class Histories:
 
     @classmethod
     def _make(
-        cls, matrix: Csr, rows: Indices, own: Names, known: Names, num_columns: int
+        cls,
+        matrix: Csr,
+        rows: Indices,
+        own: Names,
+        known: Names,
+        num_columns: int,
+        *,
+        or_none: bool,
     ) -> "Histories":
         found = known.find(own.array)
         occurring, lost = _look(matrix, rows, found)
         there = np.flatnonzero(occurring)
         unknown = there[found[there] < 0]
-        if unknown.size and unknown.size == there.size:
+        if (
+            unknown.size
+            and unknown.size == there.size
+            and not (or_none and known.is_of_type(own.array))
+        ):
             raise _nothing_known(own.array[unknown], known)
         if unknown.size:
             others = {"item": "users", "user": "items"}[known.key]
             warn(
                 f"{unknown.size:,} of {there.size:,} {MEMBERS[known.key]} are unknown to the "
                 f"model and left out, such as {shown(own.array[unknown].tolist()[0])}"
-                + f"; {lost:,} of {rows.size:,} {others} have no others"
-                * bool(lost),
+                + f"; {lost:,} of {rows.size:,} {others} have no others" * bool(lost)
+                + ": those whom the model knows stay as they were" * bool(lost and or_none),
                 ParameterWarning,
             )
         same = found.size == num_columns and np.array_equal(found, np.arange(num_columns))
@@ -183,65 +200,6 @@ class Histories:
         return Csr(indptr, found.indices.astype(np.int32), None if ones else found.data, shape)
 
 
-class Joined(NamedTuple):
-    """Rows of a partial fit: their numbers, what they hold, and the model's ids afterwards."""
-
-    rows: Indices
-    matrix: Csr
-    ids: IdArray | None
-
-
-def check_alone(name: str, matrix: object) -> None:
-    """Raise if there is a matrix beside the `Interactions` of a partial fit."""
-    if matrix is not None:
-        raise TypeError(
-            f"{name} takes row numbers and a matrix, or an Interactions alone; leave the matrix out"
-        )
-
-
-def join_users(model: "Recommender", given: Interactions) -> Joined:
-    """Find the users, of whom new ones get the next rows, and their histories."""
-    check_named(model, given, users_too=True)
-    rows, ids = _joined(Names.of_users(model), model.user_ids, model.sizes()[0], given.user_ids)
-    everybody = np.arange(given.num_users)
-    rows = everybody if rows is None else rows
-    return Joined(rows, Histories.of_users(model, given, everybody).take(everybody), ids)
-
-
-def join_items(model: "Recommender", given: Interactions) -> Joined:
-    """Find the items, of which new ones get the next rows, and their users."""
-    check_named(model, given, users_too=True)
-    rows, ids = _joined(Names.of_items(model), model.item_ids, model.sizes()[1], given.item_ids)
-    everything = np.arange(given.num_items)
-    rows = everything if rows is None else rows
-    return Joined(rows, Histories.of_items(model, given, everything).take(everything), ids)
-
-
-def _joined(
-    names: Names, known: IdArray | None, size: int, given: IdArray | None
-) -> tuple[Indices | None, IdArray | None]:
-    """Return the rows of given ids, None for 0, 1, 2 and so on, and all ids afterwards."""
-    if given is None:
-        return None, None
-    if (given.dtype == object) != (names.array.dtype == object):
-        kinds = ("strings", "integers") if given.dtype == object else ("integers", "strings")
-        raise TypeError(
-            f"the ids of {names.key}s are {kinds[0]}, while those of the model are {kinds[1]}; "
-            "convert them"
-        )
-    if known is None:
-        return given.astype(np.int64), None
-    if names.array.size < size:
-        raise ValueError(
-            f"{size - names.array.size:,} {names.key}s have no id, because a partial fit by row "
-            f"numbers has added them; append their ids to model.{names.key}_ids first"
-        )
-    rows = names.find(given)
-    new = np.flatnonzero(rows < 0)
-    rows[new] = size + np.arange(new.size)
-    return rows, np.concatenate([names.array, given[new]])
-
-
 def check_named(model: "Recommender", given: Interactions, *, users_too: bool) -> None:
     """Raise if the model has ids and `given` has none: row numbers would be taken for ids."""
     sides = [("item", model.item_ids, given.item_ids)]
@@ -254,6 +212,20 @@ def check_named(model: "Recommender", given: Interactions, *, users_too: bool) -
                 f"{shown(known[:1].tolist()[0])}; try Interactions.from_csr(matrix, user_ids, "
                 "item_ids)"
             )
+
+
+def rows_of_users(
+    model: "Recommender", given: Interactions, *, may_be_new: bool
+) -> tuple[Indices, Csr]:
+    """Return the rows of all given users in the model, or 0, 1, 2 and so on, and their histories.
+
+    Unknown users are a KeyError, unless they `may_be_new`.
+    """
+    check_named(model, given, users_too=not may_be_new)
+    everybody = np.arange(given.num_users)
+    asked = Names.make(model, "history", given.user_ids, given.num_users).array
+    rows = everybody if may_be_new else Names.of_users(model).rows(asked)
+    return rows, Histories.of_users(model, given, everybody).take(everybody)
 
 
 def _look(matrix: Csr, rows: Indices, known: Indices) -> tuple[NDArray[np.bool_], int]:

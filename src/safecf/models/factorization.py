@@ -11,14 +11,7 @@ from safecf.backends import make_backend
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
 from safecf.errors import NotFittedError
-from safecf.models.by_ids import (
-    Histories,
-    Names,
-    check_alone,
-    check_named,
-    join_items,
-    join_users,
-)
+from safecf.models.by_ids import Names, rows_of_users
 from safecf.models.factor_arrays import (
     Factors32,
     are_zero,
@@ -29,6 +22,7 @@ from safecf.models.factor_arrays import (
     positions,
     with_rows,
 )
+from safecf.models.joining import check_alone, join_items, join_users
 from safecf.models.options import check_options
 from safecf.models.queries import (
     PADDING_ID,
@@ -165,9 +159,7 @@ class MatrixFactorization(Recommender):
         """
         if isinstance(user_items, Interactions):
             self.both_factors()
-            check_named(self, user_items, users_too=False)
-            everybody = np.arange(user_items.num_users)
-            user_items = Histories.of_users(self, user_items, everybody).take(everybody)
+            _, user_items = rows_of_users(self, user_items, may_be_new=True)
         return self._fold_in_users(self._check_user_items(user_items, None))
 
     def recalculate_user(self, userid: ArrayLike, user_items: Any) -> Factors32:
@@ -187,7 +179,8 @@ class MatrixFactorization(Recommender):
 
         Instead of both arguments there may be one `Interactions`, with the whole histories of its
         users: those whom the model knows by their ids are replaced, the others are added with
-        their ids, and can be asked for at once. Unknown items are left out, as by `fold_in`.
+        their ids, and can be asked for at once. Unknown items are left out with a warning; known
+        users who have no others stay as they were.
 
         >>> model.partial_fit_users([6040], user_items[7])
         >>> model.partial_fit_users(Interactions.from_frame({"user": ["new"], "item": ["Alien"]}))

@@ -39,6 +39,7 @@ class Frames:
         recalculate_user: bool = False,
         filter_items: ArrayLike | None = None,
         items: ArrayLike | None = None,
+        histories: Interactions | None = None,
     ) -> pa.Table:
         """Return the N best items of users, as an Arrow table: user, item, score, rank, popular.
 
@@ -49,7 +50,8 @@ class Frames:
         ----------
         users
             One id or an array of ids, each of which is answered as often as it is there; None
-            means all that the model knows, or all in `user_items` if they are recalculated.
+            means all in `histories` if that is given, all in `user_items` if they are
+            recalculated, and otherwise all that the model knows.
         N
             How many items at most; ranks go from 1 to N, or to the number of items.
         user_items
@@ -63,6 +65,9 @@ class Frames:
         filter_items, items
             Ids of items to leave out, or to choose from. Unknown ids are ignored with a warning;
             it is a KeyError if `items` has no known one, or if ids are of another type.
+        histories
+            What some users have now, known to the model or not: they are computed from it, and it
+            takes the place of their rows in `user_items`.
         """
         answers = make_answers(
             self._model,
@@ -73,6 +78,7 @@ class Frames:
             recalculate_user=recalculate_user,
             filter_items=filter_items,
             items=items,
+            histories=histories,
         )
         return answers.table()
 

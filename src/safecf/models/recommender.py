@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from safecf.data.matrices.csr import Csr
+from safecf.data.matrices.interactions import Interactions
 from safecf.errors import ParameterWarning, warn
+from safecf.models.by_ids import rows_of_users
 from safecf.models.callbacks import Callback
 from safecf.models.frames import Frames
 from safecf.models.model import Model
@@ -241,15 +243,20 @@ class Recommender(Frames, Model):
     ) -> Ids:
         """Return the N best items of every row of `user_items`, a row each.
 
-        The first row is that of user `users_items_offset`. The rest is as in `recommend`; users
-        are answered some thousands at a time.
+        The first row is that of user `users_items_offset`. Users and items of an `Interactions`
+        are found by their ids instead; the answers are numbers of items all the same, and
+        `recommend_frame` has their ids. The rest is as in `recommend`; users are answered some
+        thousands at a time.
 
         >>> model.recommend_all(user_items, N=20).shape
         (6040, 20)
         """
-        history = self._check_user_items(user_items, None)
+        if isinstance(user_items, Interactions):
+            users, history = rows_of_users(self, user_items, may_be_new=recalculate_user)
+        else:
+            history = self._check_user_items(user_items, None)
+            users = users_items_offset + np.arange(history.num_rows)
         options = (N, filter_already_liked_items, filter_items, recalculate_user, items)
-        users = users_items_offset + np.arange(history.num_rows)
         parts = [
             self.recommend_flagged(users[start:stop], history.part(start, stop), *options).ids
             for start, stop in slices(history.num_rows)

@@ -38,6 +38,7 @@ def create_app(settings: Settings, say: Callable[[str], object] | None = None) -
         docs_url=None,  # these pages come from the network
         redoc_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.service = service
     app.add_middleware(Guard, service=service)

@@ -45,7 +45,7 @@ class Batcher(Generic[Q, A]):
     async def ask(self, request: Q) -> A:
         """Return the answer, or raise what the function returned instead of it."""
         if self.length >= self.waiting:
-            raise BusyError(f"{self.waiting} requests are waiting already; try again in a second")
+            raise BusyError(f"the line is full, at {self.waiting}; try again in a second")
         future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         self._jobs.put((request, future))
         return await future

@@ -81,7 +81,9 @@ class Items(BaseModel):
         description="Whether what the user has was left out. It is false with keep_history, and "
         "for a known user of whom the service has no data: exclude it yourself."
     )
-    unknown: list[int | str] = Field([], description="Items of the request that are not known.")
+    unknown: list[int | str] = Field(
+        [], description="Ids of history, items and exclude that are not known."
+    )
     items: list[Item]
 
 
@@ -102,6 +104,13 @@ class Contributions(BaseModel):
     score: float = Field(description="The sum of the contributions of the whole history.")
     unknown: list[int | str] = []
     items: list[Item] = Field(description="The largest contributions first, as scores.")
+
+
+class Described(BaseModel):
+    """What is known about items, in the order of the request."""
+
+    items: list[Item]
+    unknown: list[int | str] = Field(description="Ids that the model does not know.")
 
 
 class Bodies(NamedTuple):
@@ -140,7 +149,7 @@ def make_bodies(settings: Settings) -> Bodies:
         history: many | None = Field(None, description=HISTORY)
         weights: confidences | None = None
         k: count = 10
-        exclude: many = Field([], description="Items that are not recommended.")
+        exclude: many = Field([], description="Items that are not recommended, also of items.")
         items: many | None = Field(None, description="Only these are recommended.")
         keep_history: Annotated[bool, Says("has to be true or false")] = Field(
             False, description="Whether to recommend what the user has, too."

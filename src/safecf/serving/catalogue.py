@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from safecf.data.reading.arrow import load_pandas
 from safecf.data.reading.paths import PARQUET, one_line, open_file, strip_compression
-from safecf.errors import FileFormatError
+from safecf.errors import FileFormatError, shown
 from safecf.serving.requests import Id
 
 ID_COLUMNS, TITLE = ("item", "id"), "title"
@@ -40,6 +40,7 @@ class Catalogue:
         self._ids, self._popularity = ids, popularity
         titles = [folded(self.facts.get(each, {}).get(TITLE) or str(each)) for each in ids]
         self._titles = pa.array(titles, pa.large_string())
+        self._names = pa.array([folded(str(each)) for each in ids], pa.large_string())
 
     @property
     def has_titles(self) -> bool:
@@ -51,20 +52,29 @@ class Catalogue:
         return {"id": item} | self.facts.get(item, {}) | {"id": item}
 
     def search(self, text: str, count: int) -> list[Id]:
-        """Return items whose titles have all words of a text; first those that begin with it.
+        """Return items whose titles have all words of a text, or whose id it is.
 
-        Within each, the most popular come first. Upper case and accents do not count.
+        First come those whose whole title or id it is, then those that begin with it, then those
+        with a word that does; within each, the most popular ones. Upper case and accents do not
+        count.
         """
         wanted = folded(text)
+        whole = _mask(pc.equal(self._titles, wanted)) | _mask(pc.equal(self._names, wanted))
         found = np.ones(len(self._ids), dtype=bool)
         for word in wanted.split():
-            found &= pc.match_substring(self._titles, word).to_numpy(zero_copy_only=False)
-        begins = pc.starts_with(self._titles, wanted).to_numpy(zero_copy_only=False)
-        inside = pc.match_substring(self._titles, f" {wanted}").to_numpy(zero_copy_only=False)
-        places = np.flatnonzero(found)
-        group = np.where(begins, 0, np.where(inside, 1, 2))[places]
+            found &= _mask(pc.match_substring(self._titles, word))
+        begins = _mask(pc.starts_with(self._titles, wanted))
+        inside = _mask(pc.match_substring(self._titles, f" {wanted}"))
+        places = np.flatnonzero(found | whole)
+        group = np.select([whole, begins, inside], [0, 1, 2], 3)[places]
         order = np.lexsort((-self._popularity[places], group))
         return [self._ids[place] for place in places[order[:count]].tolist()]
+
+
+def _mask(found: Any) -> NDArray[np.bool_]:
+    """Return truth values of Arrow as an array."""
+    values: NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+    return values
 
 
 def folded(text: str) -> str:
@@ -103,8 +113,10 @@ def read_facts(path: Path, known: Sequence[Id]) -> dict[Id, dict[str, Any]]:
     }
     if not facts:
         raise FileFormatError(
-            f"{path}: none of its {len(names):,} items is known to the model, such as "
-            f"{names[:1]}, where {list(known[:1])} is; give the ids of the training data"
+            f"{path}: none of its items is known to the model, such as {shown(names[0])}, where "
+            f"{shown(known[0])} is; give the ids of the training data"
+            if names
+            else f"{path}: it has no rows; give one per item"
         )
     return facts
 
@@ -139,10 +151,12 @@ def _plain(column: Any) -> Any:
 
 
 def _titles(column: Any, where: str) -> Any:
-    """Return titles as texts; numbers, dates and truth values are written as texts."""
+    """Return titles as texts, null if blank; numbers, dates and truth values become texts."""
     if not (_is_text(column.type) or pa.types.is_primitive(column.type)):
         raise FileFormatError(f"{where} holds {column.type}, not texts; cast it to strings")
-    return column.cast(pa.large_string())
+    texts = column.cast(pa.large_string())
+    blank = pc.equal(pc.utf8_trim_whitespace(texts), "")
+    return pc.if_else(blank, pa.scalar(None, pa.large_string()), texts)
 
 
 def _is_text(kind: Any) -> bool:

@@ -1,7 +1,7 @@
 """`Engine`: a fitted model that answers batches of requests by original ids."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,10 +49,6 @@ class Engine:
         self._unnamed = np.arange(len(self.items), items) if len(self.items) < items else None
         self.popularity = resized(model.item_popularity, items)
         self.known = None if data is None else Known(model, data, self.users)
-        self._alone: dict[type, Callable[[Any], Answer]] = {
-            Similar: self._similar,
-            Explain: self._explain,
-        }
 
     @property
     def name(self) -> str:
@@ -87,8 +83,10 @@ class Engine:
                 if isinstance(request, Recommend):
                     query = self._query(request)
                     together[query.call].append((place, query))
+                elif isinstance(request, Similar):
+                    answers[place] = self._similar(request)
                 else:
-                    answers[place] = self._alone[type(request)](request)
+                    answers[place] = self._explain(request)
             except Exception as problem:  # of this request alone
                 answers[place] = problem
         for group in together.values():
@@ -99,12 +97,14 @@ class Engine:
 
     def _query(self, request: Recommend) -> "_Query":
         """Find the ids of a request."""
-        excluded = {place for place in self.items.find(request.exclude) if place is not None}
+        excluded, unknown = self._found(request.exclude)
         only = None
         if request.items is not None:
-            chosen = {place for place in self.items.find(request.items) if place is not None}
+            chosen, others = self._found(request.items)
+            if others and not chosen:
+                raise self._unknown_items("items", others)
             only = tuple(sorted(chosen - excluded))
-            excluded = set()
+            excluded, unknown = set(), (*others, *unknown)
         _check_one_of(request)
         if request.history is None:
             user, history = self._user(request.user)
@@ -113,15 +113,27 @@ class Engine:
                     f"{self.name} stores nothing of the users; give a history instead of a user, "
                     f"or {START}"
                 )
-            unknown: tuple[Id, ...] = ()
         else:
             user = None
-            history, unknown = self._history(request.history, request.weights)
+            history, others = self._history(request.history, request.weights)
+            unknown = (*others, *unknown)
         removed = history is not None and not request.keep_history
         history = history or {}
         if removed:
             excluded -= history.keys()
-        return _Query(request.k, excluded, only, unknown, user, history, removed)
+        named = tuple(dict.fromkeys(unknown))
+        return _Query(request.k, excluded, only, named, user, history, removed)
+
+    def _found(self, ids: Sequence[Id]) -> tuple[set[int], tuple[Id, ...]]:
+        """Return the indices of items, and the unknown ids."""
+        places = self.items.find(ids)
+        unknown = (name for name, place in zip(ids, places, strict=True) if place is None)
+        return {place for place in places if place is not None}, tuple(unknown)
+
+    def _unknown_items(self, what: str, unknown: Sequence[Id]) -> UnknownIdError:
+        return UnknownIdError(
+            f"no item of {what} is known, such as {shown(unknown[0])}: {self.items.hint(unknown)}"
+        )
 
     def _user(self, user: Any) -> tuple[int | None, History | None]:
         """Return where the model has stored a user, if it has, and what they have, if known."""
@@ -164,10 +176,7 @@ class Engine:
         named = zip(ids, places, strict=True)
         unknown = tuple(dict.fromkeys(name for name, place in named if place is None))
         if not history and type(unknown[0]) is not type(self.items.ids[0]):
-            raise UnknownIdError(
-                f"no item of the history is known, such as {shown(unknown[0])}: "
-                f"{self.items.hint(unknown)}"
-            )
+            raise self._unknown_items("the history", unknown)
         return history, unknown
 
     def _recommend(self, queries: Sequence["_Query"]) -> list[Answer | Exception]:
@@ -270,7 +279,8 @@ def _check_one_of(request: Recommend | Explain) -> None:
 def _check_weights(weights: Sequence[float], size: int) -> None:
     if len(weights) != size:
         raise ValueError(
-            f"there are {len(weights)} weights for {size} items of the history; give one each"
+            f"weights has a length of {len(weights)}, and the history of {size}; give one weight "
+            "each"
         )
     for place, weight in enumerate(weights):
         if not SMALLEST_WEIGHT <= weight <= LARGEST_WEIGHT:

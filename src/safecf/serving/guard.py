@@ -86,7 +86,7 @@ class _Exchange:
     ) -> None:
         self._guard, self._scope = guard, scope
         self._receive, self._send = receive, send
-        self._status = self._size = 0
+        self._status = self._size = self._sent = 0
         self._refused = False
 
     async def run(self) -> None:
@@ -98,7 +98,7 @@ class _Exchange:
                 await self._answer(path)
         except TimeoutError:
             seconds = guard.service.settings.timeout
-            await self._refuse(408, f"the request took more than {seconds:g} seconds")
+            await self._refuse(408, f"the request took more than {seconds:g} s")
         finally:
             guard.service.metrics.in_flight -= 1
             seconds = time.perf_counter() - start
@@ -109,7 +109,7 @@ class _Exchange:
                 method=self._scope["method"],
                 status=self._status,
                 ms=round(1000 * seconds, 3),
-                bytes=self._size,
+                bytes=0 if self._scope["method"] == "HEAD" else self._sent,
             )
 
     async def _answer(self, path: str) -> None:
@@ -156,6 +156,7 @@ class _Exchange:
             if self._guard.service.draining:
                 headers.append((b"connection", b"close"))
             message["headers"] = headers
+        self._sent += len(message.get("body", b""))
         await self._send(message)
 
     async def _refuse_size(self) -> None:
@@ -173,6 +174,7 @@ class _Exchange:
             return
         self._status, self._refused = status, True
         body = problem_body(status, detail)
+        self._sent = len(body)
         length = str(len(body)).encode()
         own = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", length)]
         own += [(b"connection", b"close"), *(headers or ())]

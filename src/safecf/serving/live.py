@@ -1,19 +1,23 @@
 """`Live`: the models that are served now, and their replacement while requests go on."""
 
+import gc
 import json
 import os
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from safecf.defaults import LEVEL
 from safecf.errors import FileFormatError, choose
-from safecf.evaluation import Comparison, Evaluation
+from safecf.evaluation import Comparison, Evaluation, compare
 from safecf.evaluation.json_records import COMPARISON, options_to_json, to_json
+from safecf.measures.bootstrap import Draws
 from safecf.models import Recommender
 from safecf.models.files import located
 from safecf.serving.catalogue import Catalogue, read_facts
@@ -23,6 +27,8 @@ from safecf.serving.settings import Settings
 
 MODEL: Final = "model"
 BASELINE: Final = "baseline"
+
+FOLDERS = re.compile(r"""(?<![^\s'"(])/(?:[^/\s'"]+/)+""")  # of an absolute path
 
 Stamps = dict[str, tuple[int, int, int] | None]
 
@@ -118,19 +124,24 @@ def load(
 def read_curves(path: Path, engines: dict[str, Engine]) -> dict[str, Any]:
     """Read an evaluation or a comparison; return the tail means of every model by metric.
 
-    `roles` says which of them are served: the name in the evaluation, by role.
+    `roles` says which of them are served: the name in the evaluation, by role. `verdicts` are what
+    `compare` says about the served model beside the served baseline, by metric.
     """
+    remedy = "write it with safecf compare --out"
+    draws = Draws()
     try:
         record = json.loads(path.read_bytes())
         if isinstance(record, dict) and record.get("format") == COMPARISON:
             found = Comparison.from_dict(record)
-            evaluations = [*found.others, found.baseline]
+            evaluations, draws = [*found.others, found.baseline], found.draws
         else:
             evaluations = [Evaluation.from_dict(record)]
     except FileFormatError as problem:
         raise FileFormatError(f"{path}: {problem}") from None
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{path}: it is not JSON, but binary; {remedy}") from None
     except ValueError as problem:
-        raise FileFormatError(f"{path}: {problem}; write it with safecf compare --out") from None
+        raise FileFormatError(f"{path}: {problem}; {remedy}") from None
     levels = sorted(evaluations[0].tails)
     curves = {
         metric: {each.model: [each.tail(metric, level) for level in levels] for each in evaluations}
@@ -138,7 +149,23 @@ def read_curves(path: Path, engines: dict[str, Engine]) -> dict[str, Any]:
     }
     users = int(evaluations[0].users.target_count.size)
     found_curves: dict[str, Any] = to_json({"levels": levels, "metrics": curves, "users": users})
-    return found_curves | {"roles": served_roles(evaluations, engines)}
+    roles = served_roles(evaluations, engines)
+    served = [each for each in evaluations if each.model in roles.values()]
+    said = {}
+    if len(served) > 1:
+        said = verdicts(compare(served, roles[BASELINE], **asdict(draws)))
+    return found_curves | {"roles": roles, "verdicts": said}
+
+
+def verdicts(comparison: Comparison) -> dict[str, list[str]]:
+    """Return what `safecf compare` says about the worst-off, by metric, with its cautions."""
+    return {
+        metric: [
+            *comparison.summary(metric, LEVEL).splitlines(),
+            *filter(None, [comparison.baseline.caution(metric, LEVEL)]),
+        ]
+        for metric in comparison.metrics
+    }
 
 
 def served_roles(evaluations: Sequence[Evaluation], engines: dict[str, Engine]) -> dict[str, str]:
@@ -186,11 +213,13 @@ class Live:
                 self.current = load(self._settings, self.current.generation + 1, self._say)
             except Exception as problem:
                 reason = problem.args[0] if isinstance(problem, KeyError) else problem
-                self.problem = f"{type(problem).__name__}: {reason}"
+                said = str(reason) or type(problem).__name__
+                self.problem = without_folders(said, self._settings.files.values())
                 self.failures += 1
                 if self._say is not None:
-                    self._say(f"the old models stay: {self.problem}")
+                    self._say(f"the old models stay: {said}")
                 return False
+            freeze()
             self.problem = None
             self.reloads += 1
             return True
@@ -214,6 +243,28 @@ class Live:
             self.refresh(force=True)
             if waiting is not None and waiting.set_running_or_notify_cancel():
                 waiting.set_result(self.problem)
+
+
+def without_folders(message: str, files: Iterable[Path]) -> str:
+    """Return a message for clients, who need not know where files are.
+
+    >>> without_folders("/srv/model.safetensors: it is damaged", [])
+    'model.safetensors: it is damaged'
+    """
+    message = message.replace(f", seen from {Path.cwd()}", "")
+    for path in files:
+        message = message.replace(str(path), path.name)
+    return FOLDERS.sub("", message)
+
+
+def freeze() -> None:
+    """Free what is no longer used, and take the rest out of garbage collections.
+
+    Each full collection would look at all facts about items, while all clients wait.
+    """
+    gc.unfreeze()  # the old models, too
+    gc.collect()
+    gc.freeze()
 
 
 def stamps(files: dict[str, Path]) -> Stamps:

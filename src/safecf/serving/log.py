@@ -33,13 +33,16 @@ class Log:
         _write(f"safecf: {kind}{visible(message)}")
 
     def request(self, path: str, **facts: Any) -> None:
-        """Write a line about a request: client, method, status, ms and bytes, unless "none"."""
+        """Write a line about a request: client, method, status, ms and bytes of the answer.
+
+        >>> log.request("/about", client="::1", method="GET", status=200, ms=1.25, bytes=812)
+        2024-05-01T12:00:00Z ::1 GET /about 200 1.2 ms 812 bytes
+        """
         if self.style == "json":
             _write(json.dumps({"time": _now(), "level": "info", "path": path, **facts}))
         elif self.style == "text":
-            _write(
-                "{client} {method} {path} {status} {ms:.1f} ms".format(path=visible(path), **facts)
-            )
+            line = "{client} {method} {path} {status} {ms:.1f} ms {bytes} bytes"
+            _write(f"{_now()} {line.format(path=visible(path), **facts)}")
 
     @contextmanager
     def others(self) -> Iterator[None]:

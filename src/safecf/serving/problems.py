@@ -110,7 +110,7 @@ WORDS = {
     "extra_forbidden": "this key is not known",
     "missing": "it is missing",
     "list_type": "has to be a list",
-    "too_long": "has {actual_length} elements, where {max_length} are the most",
+    "too_long": "has a length of {actual_length}, where {max_length} is the most",
     "string_too_long": "has more than {max_length} characters",
     "int_parsing": "has to be a whole number",
     "greater_than_equal": "has to be at least {ge}",

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, Response
 
 from safecf.serving import problems
-from safecf.serving.bodies import Body, Contributions, Items, Similarities, make_bodies
+from safecf.serving.bodies import Body, Contributions, Described, Items, Similarities, make_bodies
 from safecf.serving.requests import Explain, Recommend, Similar
 from safecf.serving.requests import Request as Asked
 from safecf.serving.service import Service
@@ -43,7 +43,7 @@ def add_questions(app: FastAPI, service: Service) -> None:
             asked = body.model_validate_json(await _json(request))
             return Response(await service.ask(kind(**asked.given())), media_type=JSON)
 
-        ask.__doc__ = summary
+        ask.__name__, ask.__doc__ = path[1:], summary
         _post(app, path, ask, body, answer)
 
     best = "The best items of a known user, or of a history."
@@ -53,16 +53,16 @@ def add_questions(app: FastAPI, service: Service) -> None:
     add("/explain", bodies.explain, Explain, Contributions, why)
 
     async def items(request: Request) -> Response:
-        """What is known about items, such as their titles; unknown ones are left out."""
+        """What is known about items, such as their titles; unknown ones are named."""
         asked = bodies.items.model_validate_json(await _json(request)).given()
-        return _answered({"items": service.describe(asked["ids"])})
+        return _answered(service.describe(asked["ids"]))
 
     async def history(request: Request) -> Response:
         """What a known user has, if the service was started with the data."""
         asked = bodies.history.model_validate_json(await _json(request)).given()
         return _answered({"items": service.history(asked["user"])})
 
-    _post(app, "/items", items, bodies.items, None)
+    _post(app, "/items", items, bodies.items, Described)
     _post(app, "/history", history, bodies.history, None)
 
 

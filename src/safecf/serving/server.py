@@ -1,6 +1,7 @@
 """`run`: listen, answer, and end gracefully."""
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -26,6 +27,7 @@ DRAIN = 0.5  # seconds in which clients are asked to close their connections bef
 # Threads of the interpreter take turns this often: the one that answers must not wait until the
 # event loop has parsed many requests.
 SWITCH = 0.001
+COLLECT = 10_000  # new objects between garbage collections; requests leave hardly any garbage
 
 
 class Protocol(HttpToolsProtocol):
@@ -209,13 +211,15 @@ def run(settings: Settings, say: Callable[[str], object] | None = None) -> None:
     if say is not None:
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         say(f"serving {settings.model} at {address} (Ctrl-C ends it)")
-    before = sys.getswitchinterval()
+    before, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(SWITCH)
+    gc.set_threshold(COLLECT, *thresholds[1:])
     try:
         with Log(settings.log).others():
             server.run([listener])
     finally:
         sys.setswitchinterval(before)
+        gc.set_threshold(*thresholds)
         listener.close()
     if server.interrupted:
         raise KeyboardInterrupt
@@ -231,7 +235,8 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as problem:
         listener.close()
         reason = problem.strerror or problem
-        raise OSError(
-            f"cannot listen on {host}, port {port}: {reason}; try another port, or port=0 for any"
-        ) from None
+        remedy = "try another port, or port=0 for any"
+        if isinstance(problem, socket.gaierror):
+            remedy = "try an address of this machine, such as 127.0.0.1"
+        raise OSError(f"cannot listen on {host}, port {port}: {reason}; {remedy}") from None
     return listener

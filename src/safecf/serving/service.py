@@ -1,12 +1,13 @@
 """`Service`: the state behind the paths: the models, the line of requests, and the counts."""
 
+import gc
 import json
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from safecf.serving.batching import Batcher, BusyError
-from safecf.serving.live import MODEL, Live, Loaded
+from safecf.serving.live import MODEL, Live, Loaded, freeze
 from safecf.serving.log import Log
 from safecf.serving.metrics import Metrics
 from safecf.serving.requests import Answer, Explained, Id, Recommend, Request
@@ -29,6 +30,7 @@ class Service:
 
     def start(self) -> None:
         """Start to answer."""
+        freeze()
         limits = self.settings.max_batch, self.settings.max_waiting
         self.batcher = Batcher(self._answer, *limits)
         self._stopped.clear()
@@ -41,6 +43,7 @@ class Service:
         if self.batcher is not None:
             self.batcher.close()
             self.batcher = None
+        gc.unfreeze()
 
     async def ask(self, request: Request) -> bytes:
         """Return the answer of the models as they are when the request's turn comes."""
@@ -57,11 +60,13 @@ class Service:
             for request, answer in answers
         ]
 
-    def describe(self, ids: Sequence[Id]) -> list[dict[str, Any]]:
-        """Return the facts about those items that the model knows."""
+    def describe(self, ids: Sequence[Id]) -> dict[str, Any]:
+        """Return the facts about the items that the model knows, and the unknown ids."""
         loaded = self.live.current
-        known = zip(ids, loaded.engine(MODEL).items.find(ids), strict=True)
-        return [loaded.catalogue.describe(item) for item, place in known if place is not None]
+        found = list(zip(ids, loaded.engine(MODEL).items.find(ids), strict=True))
+        known = [loaded.catalogue.describe(item) for item, place in found if place is not None]
+        unknown = dict.fromkeys(item for item, place in found if place is None)
+        return {"items": known, "unknown": list(unknown)}
 
     def history(self, user: Id) -> list[dict[str, Any]]:
         """Return the items that a known user has, and their weights."""

@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cached_property
 from typing import Any
 
 from rich.progress import TextColumn
 
+from safecf.caching import cached_property
 from safecf.errors import FileFormatError, ParameterWarning, choose, warn
 from safecf.evaluation.json_records import shortened
 from safecf.measures.tails import whom

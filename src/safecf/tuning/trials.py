@@ -5,11 +5,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from safecf.caching import cached_property
 from safecf.checks import check_list, check_type
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.splits.held_out import Split

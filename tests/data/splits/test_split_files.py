@@ -1,4 +1,4 @@
-"""The six files of a split: what is written is read back, and everything else is refused."""
+"""The files of a split: what is written is read back, and everything else is refused."""
 
 import os
 import resource
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import safecf
 from safecf.data.splits.log import Log
-from safecf.data.splits.split_files import NAMES, is_split, write_split
+from safecf.data.splits.split_files import NAMES, USERS, is_split, write_split
 
 LINE_BREAKS = [
     "\n",
@@ -86,7 +86,7 @@ def test_line_breaks_in_ids_are_refused_before_writing(tmp_path, line_break):
     names = [f"item {number}" for number in range(7)] + [f"last{line_break}item"]
     log = log_of(8, 0, names)
     split = log.strong_generalization(heldout=4, min_interactions=1)
-    with pytest.raises(ValueError, match=r"item 'last.*item' \(column \d\) holds a line break"):
+    with pytest.raises(ValueError, match=r"item 'last.*item' \(number \d\) holds a line break"):
         write_split(split, log, tmp_path / "split")
     assert os.listdir(tmp_path) == []
 
@@ -102,6 +102,24 @@ def test_a_full_disk_is_named_with_the_file(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert os.listdir(tmp_path) == []
+
+
+def test_users_keep_their_ids(tmp_path):
+    log = log_of(8, 0)
+    names = np.array([f"user {number:03}" for number in range(30)], dtype=object)
+    log = Log(log.users, log.items, names, log.item_ids)
+    split = log.strong_generalization(heldout=4, min_interactions=1)
+    write_split(split, log, tmp_path / "split")
+    found = safecf.split.read(tmp_path / "split")
+    assert found.user_ids.tolist() == split.user_ids.tolist()
+    np.testing.assert_array_equal(found.train.toarray(), split.train.toarray())
+    names[3] = "user 003\nlines"
+    log = Log(log.users, log.items, names.copy(), log.item_ids)
+    split = log.strong_generalization(heldout=4, min_interactions=1)
+    with pytest.raises(
+        ValueError, match=r"user 'user 003.*lines' .* a line of unique_uid.txt is one"
+    ):
+        write_split(split, log, tmp_path / "other")
 
 
 @pytest.fixture
@@ -123,6 +141,14 @@ def test_a_small_split(folder):
     assert split.user_ids.tolist() == [0, 1, 2, 3]
     assert is_split(folder)
     assert not is_split(folder / "train.csv")
+
+
+def test_users_of_another_split(folder):
+    (folder / USERS).write_text("ann\nbob\neve\njoe\nzoe\n")
+    assert safecf.split.read(folder).user_ids.tolist() == ["ann", "bob", "eve", "joe"]
+    (folder / USERS).write_text("ann\nbob\neve\n")
+    with pytest.raises(ValueError, match=r"uid\.txt: there is no line for user 3, as it has 3; do"):
+        safecf.split.read(folder)
 
 
 def test_windows_line_ends_and_empty_parts(folder):

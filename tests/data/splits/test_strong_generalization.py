@@ -243,6 +243,10 @@ def test_bad_input_is_refused():
         ValueError, match=r"heldout=20 for validation and again .* only 40 users .*; lower"
     ):
         strong_generalization(users, items, heldout=20, min_interactions=1)
+    with pytest.raises(
+        ValueError, match=r"heldout=1 .* 3 are needed, give more data, or lower min"
+    ):
+        strong_generalization(np.zeros(6, int), np.arange(6), heldout=1)
     for share in (0, 1, float("nan")):
         with pytest.raises(ValueError, match=r"holdout_share=.* between 0 and 1"):
             strong_generalization(users, items, heldout=2, holdout_share=share)

@@ -1,7 +1,6 @@
 """The systems of a half-step as tensors."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from safecf.als.rows import Rows
 from safecf.backends.torch.matrices import TorchMatrix
+from safecf.caching import cached_property
 
 
 class Fixed(NamedTuple):

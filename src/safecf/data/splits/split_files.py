@@ -1,8 +1,9 @@
-"""The six text files of a split, in the format of Liang et al. (2018), written and read.
+"""The text files of a split, in the format of Liang et al. (2018), written and read.
 
 A line `uid,sid` is a user and an item of the split; the users of train come first, then those of
-validation and of test. Line n of unique_sid.txt is the id of column n. There are no weights, no
-groups, and no ids of users.
+validation and of test. Line n of unique_sid.txt is the id of column n. These are the six files of
+the paper; a seventh, unique_uid.txt, has the id of user n in its line n. There are no weights and
+no groups.
 """
 
 import os
@@ -39,6 +40,8 @@ NAMES = (
     "test_te.csv",
     "unique_sid.txt",
 )
+USERS = "unique_uid.txt"  # which files from elsewhere need not have
+FILES = (*NAMES, USERS)
 
 PARTS = ("train", "validation", "test")
 
@@ -47,12 +50,13 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def write_split(split: Split, log: Log, folder: Path) -> None:
-    """Write the split of a log into a folder: all six files, or none.
+    """Write the split of a log into a folder: all files, or none.
 
     A line `uid,sid` is a row and a column of the split; rows are counted over train, validation and
     test. Lines are in the order of the log, those of held-out users grouped by ascending id.
     """
-    _check_lines(split.item_ids)
+    _check_lines(split.item_ids, "item", NAMES[-1])
+    _check_lines(split.user_ids, "user", USERS)
     if not split.test.target.nnz:
         raise ValueError(
             f"nothing is hidden of the {split.test.target.shape[0]} test users, as they have too "
@@ -65,10 +69,11 @@ def write_split(split: Split, log: Log, folder: Path) -> None:
         for name, (uid, sid) in zip(NAMES, _parts(split, log), strict=False):
             with _naming(folder / name), (work / name).open("wb") as file:
                 _write_pairs(file, uid, sid)
-        with _naming(folder / NAMES[-1]), (work / NAMES[-1]).open("wb") as file:
-            file.writelines(f"{item}\n".encode() for item in split.item_ids.tolist())
+        for name, ids in {NAMES[-1]: split.item_ids, USERS: split.user_ids}.items():
+            with _naming(folder / name), (work / name).open("wb") as file:
+                file.writelines(f"{each}\n".encode() for each in ids.tolist())
         folder.mkdir(exist_ok=True)
-        for name in NAMES:
+        for name in FILES:
             with _naming(folder / name):
                 (work / name).replace(folder / name)
     finally:
@@ -89,15 +94,15 @@ def read(folder: str | os.PathLike[str]) -> Split:
     """Read a split that `safecf data split`, or the code of Liang et al., has written.
 
     The rows of each part are its users in ascending order of their numbers, which are the
-    `user_ids`: the files hold no other ids, and no users without interactions. Item ids become
-    integers if all of them are.
+    `user_ids` if there is no unique_uid.txt. The files hold no users without interactions. Ids
+    become integers if all of them are.
 
     >>> split = safecf.split.read("ml-1m-split")
     >>> safecf.evaluate(safecf.SAFER2().fit(split.training), split)
     """
     place = Path(folder)
     _check_files(place)
-    items = _read_items(place / NAMES[-1])
+    items = _read_ids(place / NAMES[-1], "item")
     pairs = {name: _read_pairs(place / name, items.size) for name in NAMES[:-1]}
     users = {
         part: np.unique(np.concatenate([pairs[name][0] for name in pairs if name.startswith(part)]))
@@ -130,13 +135,14 @@ def read(folder: str | os.PathLike[str]) -> Split:
         validation=held_out("validation"),
         test=held_out("test"),
         item_ids=items,
-        user_ids=np.concatenate(list(users.values())),
+        user_ids=_named_users(place / USERS, np.concatenate(list(users.values()))),
     )
 
 
 def _check_files(folder: Path) -> None:
     """Raise if a file of the split is missing, compressed, or a pipe."""
     missing = []
+    check_plain(folder / USERS)
     for name in NAMES:
         check_plain(folder / name)
         found = _versions(folder, name)
@@ -150,18 +156,31 @@ def _check_files(folder: Path) -> None:
         )
 
 
-def _check_lines(ids: Ids) -> None:
+def _check_lines(ids: Ids, side: str, file: str) -> None:
     """Raise if an id holds a character at which some program begins a new line."""
     for number, each in enumerate(ids.tolist()):
         if isinstance(each, str) and len(f"{each}.".splitlines()) > 1:
             raise ValueError(
-                f"item {shown(each)} (column {number}) holds a line break, while a line of "
-                f"{NAMES[-1]} is one item; replace the line breaks in the item ids"
+                f"{side} {shown(each)} (number {number}) holds a line break, while a line of "
+                f"{file} is one {side}; replace the line breaks in the {side} ids"
             )
 
 
-def _read_items(path: Path) -> IdArray:
-    """Return the ids of the columns, one per line."""
+def _named_users(path: Path, numbers: NDArray[np.int64]) -> IdArray:
+    """Return the ids of users by their numbers, which are the ids if there is no file of them."""
+    if not path.is_file():
+        return numbers
+    ids = _read_ids(path, "user")
+    if numbers.max() >= ids.size:
+        raise ValueError(
+            f"{path}: there is no line for user {numbers.max()}, as it has {ids.size:,}; do the "
+            "files belong to the same split?"
+        )
+    return ids[numbers]
+
+
+def _read_ids(path: Path, side: str) -> IdArray:
+    """Return the ids of items or users, one per line."""
     try:
         lines = path.read_bytes().decode("utf-8-sig").removesuffix("\n").split("\n")
     except UnicodeDecodeError as problem:
@@ -177,7 +196,7 @@ def _read_items(path: Path) -> IdArray:
     if again.size:
         raise ValueError(
             f"{path}: line {again[0] + 1}: {shown(lines[again[0]])} is in an earlier line, too; "
-            "give every item one line"
+            f"give every {side} one line"
         )
     return to_numpy(encoder.ids(integers_in_text=True))
 

@@ -69,8 +69,9 @@ def strong_generalization(
     if first_validation < 1:
         raise ValueError(
             f"heldout={heldout} for validation and again for the test, but only {active.size} "
-            f"users have at least {min_interactions} interactions; lower heldout or "
-            "min_interactions"
+            f"users have at least {min_interactions} interactions; "
+            + ("lower heldout" if heldout > 1 else "3 are needed, give more data")
+            + ", or lower min_interactions" * (min_interactions > 1)
         )
 
     order = np.random.RandomState(seed).permutation(active.size)

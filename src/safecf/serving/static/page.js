@@ -19,6 +19,8 @@
   };
   const space = "\u00a0";
   const percent = (share, digits = 2) => Number((100 * share).toPrecision(digits)) + space + "%";
+  const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+  const counted = (number, what) => `${number.toLocaleString("en-US")} ${what}${number === 1 ? "" : "s"}`;
   const listed = (texts) => texts.length < 2 ? texts.join("") : `${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
 
   // JSON in which integers of 16 digits and more, such as ids, are BigInt: numbers would round them.
@@ -54,7 +56,7 @@
   const ask = async (path, body) => {
     const reply = await fetched(path, body);
     const found = parse(await reply.text());
-    if (!reply.ok) throw new Error(found.detail ?? `status ${reply.status}`);
+    if (!reply.ok) throw Object.assign(new Error(found.detail ?? `status ${reply.status}`), { answered: true });
     return found;
   };
   // A link cannot send the token: the page fetches what it leads to.
@@ -65,7 +67,16 @@
   }));
   const trouble = (error) => {
     byId("trouble").hidden = !error;
-    byId("trouble").textContent = error ? `The service did not answer: ${error.message}` : "";
+    byId("trouble").textContent = !error ? "" : error.answered ? capital(error.message) : `The service did not answer: ${error.message}`;
+  };
+  const notice = (text = "") => { byId("notice").hidden = !text; byId("notice").textContent = text; };
+  const atMost = (k) => Math.min(k, state.about.limits.k);
+
+  // Replace children; if one of their buttons has the focus, the one at the same place gets it.
+  const redraw = (parent, children) => {
+    const buttons = () => [...parent.querySelectorAll("button")], at = buttons().indexOf(document.activeElement);
+    parent.replaceChildren(...children);
+    if (at >= 0) (buttons()[Math.min(at, buttons().length - 1)] ?? byId("surprise")).focus({ preventScroll: true });
   };
 
   // Items: titles, genres, covers.
@@ -92,19 +103,30 @@
   const recall = async () => {
     let ids = [];
     try { ids = parse(decodeURIComponent(location.hash.slice(1) || "[]")); } catch { /* not ours */ }
-    const good = Array.isArray(ids) ? ids.filter((id) => ["string", "number", "bigint"].includes(typeof id)).slice(0, state.about.limits.history) : [];
-    state.picks = good.length ? (await ask("items", { ids: good })).items : [];
+    const good = Array.isArray(ids) ? ids.filter((id) => ["string", "number", "bigint"].includes(typeof id)) : [];
+    const kept = fitting([...new Set(good)]);
+    state.picks = kept.length ? (await ask("items", { ids: kept })).items : [];
     await refresh();
   };
-  const change = (picks) => { state.picks = picks; remember(); refresh(); };
+  // Leave out what is beyond the limit of the service, and say so.
+  const fitting = (picks) => {
+    const most = state.about.limits.history;
+    notice(picks.length > most ? `These are the first ${most} of ${counted(picks.length, "pick")}: the service takes no more.` : "");
+    return picks.slice(0, most);
+  };
+  const change = (picks) => { state.picks = fitting(picks); remember(); refresh(); };
   const has = (item) => state.picks.some((each) => each.id === item.id);
-  const pick = (item) => { if (!has(item)) change([...state.picks, item]); };
+  const pick = (item) => {
+    if (has(item)) return;
+    if (state.picks.length < state.about.limits.history) change([...state.picks, item]);
+    else notice(`The service takes ${counted(state.picks.length, "pick")} at most: remove one first.`);
+  };
   const drop = (item) => change(state.picks.filter((each) => each.id !== item.id));
 
   const drawPicks = () => {
-    byId("picks").replaceChildren(...state.picks.map((item) => make("li", {},
-      make("button", { type: "button", class: "chip", "aria-label": `Remove ${title(item)}`, onclick: () => drop(item) },
-        cover(item), bareTitle(item), make("span", { class: "x", "aria-hidden": "true" }, "×")))));
+    redraw(byId("picks"), state.picks.map((item) => make("li", {},
+      make("button", { type: "button", class: "chip", title: title(item), "aria-label": `Remove ${title(item)}`, onclick: () => drop(item) },
+        cover(item), make("span", { class: "text" }, bareTitle(item)), make("span", { class: "x", "aria-hidden": "true" }, "×")))));
     byId("clear").hidden = !state.picks.length;
     byId("surprise").textContent = state.picks.length ? "Another taste" : "Surprise me";
   };
@@ -128,9 +150,9 @@
     const text = query.value.trim(), turn = ++searching;
     if (!text) return close();
     try {
-      const answer = await ask(`search?k=7&q=${encodeURIComponent(text)}`);
+      const answer = await ask(`search?k=${atMost(7 + state.picks.length)}&q=${encodeURIComponent(text)}`);
       if (turn !== searching) return;
-      hits = answer.items.filter((item) => !has(item));
+      hits = answer.items.filter((item) => !has(item)).slice(0, 7);
     } catch (error) { return trouble(error); }
     const words = text.toLowerCase().split(/\s+/);
     const rows = hits.map((item, index) => make("li", { role: "option", id: `hit-${index}`, "aria-selected": false, onpointerdown: (event) => event.preventDefault(), onclick: () => take(item), onpointermove: () => at === index || choose(index) },
@@ -158,10 +180,10 @@
   // A taste: an item by chance, and those most like it.
   byId("surprise").addEventListener("click", async () => {
     try {
-      const many = (await ask(`search?k=${Math.min(500, state.about.limits.k)}`)).items.filter((item) => item.popularity !== 0);
+      const many = (await ask(`search?k=${atMost(500)}`)).items.filter((item) => item.popularity !== 0);
       const first = many[Math.floor(Math.random() * many.length)];
-      const near = (await ask("similar", { item: first.id, k: 4 })).items;
-      change([first, ...near].map(({ score, ...item }) => item));
+      const near = (await ask("similar", { item: first.id, k: atMost(4) })).items;
+      change([first, ...near].slice(0, state.about.limits.history).map(({ score, ...item }) => item));
     } catch (error) { trouble(error); }
   });
   // What a known user has becomes the picks.
@@ -171,19 +193,19 @@
     try {
       const user = state.about.histories === "integers" && /^-?\d+$/.test(text) ? BigInt(text) : text;
       const { items } = await ask("history", { user });
-      change(items.slice(0, state.about.limits.history).map(({ weight, ...item }) => item));
+      change(items.map(({ weight, ...item }) => item));
     } catch (error) { trouble(error); }
   });
   byId("clear").addEventListener("click", () => { change([]); query.focus(); });
   window.addEventListener("popstate", recall);
 
   // Recommendations of both models.
-  const names = () => Object.fromEntries(Object.entries(state.about.models).map(([role, each]) => [role, each.class]));
+  const names = () => Object.fromEntries(Object.entries(state.about.models).map(([role, each]) => [role, state.about.evaluation?.roles[role] ?? each.class]));
   const displayed = (role) => {
     const own = names();
     return own.model === own.baseline ? `${own[role]} (${role})` : own[role];
   };
-  const explain = (role, item, k = 3) => ask("explain", { item: item.id, history: state.picks.map((each) => each.id), model: role, k });
+  const explain = (role, item, k = 3) => ask("explain", { item: item.id, history: state.picks.map((each) => each.id), model: role, k: atMost(k) });
   const because = (answer) => answer.items.map((part) => {
     const share = answer.score ? part.score / Math.abs(answer.score) : 0;
     const most = Math.max(...answer.items.map((each) => Math.abs(each.score)), Number.MIN_VALUE);
@@ -215,7 +237,7 @@
   const drawLists = () => {
     const roles = Object.keys(state.answers);
     byId("lists").classList.toggle("single", roles.length < 2);
-    byId("lists").replaceChildren(...roles.map((role) => {
+    redraw(byId("lists"), roles.map((role) => {
       const other = state.answers[roles.find((each) => each !== role)]?.items;
       const { tail } = state.about.models[role];
       const said = tail ? `looks after the worst-off ${percent(tail)} of users` : role === "baseline" ? "the baseline" : "";
@@ -224,7 +246,13 @@
         make("ol", {}, ...state.answers[role].items.map((item, index) => entry(role, item, index, other))));
     }));
     byId("switch").hidden = roles.length < 2;
-    byId("switch").replaceChildren(...roles.map((role) => make("button", { type: "button", role: "tab", "aria-selected": role === state.shown, onclick: () => { state.shown = role; drawLists(); } }, displayed(role))));
+    redraw(byId("switch"), roles.map((role) => make("button", { type: "button", "aria-pressed": role === state.shown, onclick: () => show(role) }, displayed(role))));
+  };
+  const show = (role) => {  // on a phone, which has place for one list
+    state.shown = role;
+    const place = Object.keys(state.answers).indexOf(role);
+    [...byId("lists").children].forEach((list, index) => list.classList.toggle("shown", index === place));
+    [...byId("switch").children].forEach((button, index) => button.setAttribute("aria-pressed", index === place));
   };
   const onlyOf = (role, other) => state.answers[role].items.filter((item) => !state.answers[other].items.some((each) => each.id === item.id));
   const mean = (items) => items.reduce((sum, each) => sum + (each.popularity ?? 0), 0) / Math.max(1, items.length);
@@ -237,7 +265,7 @@
     if (!both) return;
     const own = { model: onlyOf("model", "baseline"), baseline: onlyOf("baseline", "model") };
     const common = model.items.length - own.model.length;
-    byId("summary").textContent += ` ${common} of ${model.items.length} titles are on both lists.`;
+    byId("summary").textContent += ` ${common} of ${counted(model.items.length, "title")} ${common === 1 ? "is" : "are"} on both lists.`;
     const known = model.items.every((item) => item.popularity !== undefined);
     const shares = ["model", "baseline"].map((role) => percent(mean(state.answers[role].items)));
     byId("differs").textContent = (own.model.length ? "" : "Both lists have the same titles. ") + (known
@@ -262,22 +290,24 @@
     byId("mix").hidden = !rows.some(([, items]) => count(items).size);
     const order = [...count(rows.flatMap(([, items]) => items))].sort((a, b) => b[1] - a[1]).map(([genre]) => genre);
     byId("mix-rows").replaceChildren(...rows.map(([name, items]) => {
-      const counted = count(items);
-      return make("div", { class: "row" }, make("span", {}, name), make("div", { class: "strip" },
-        ...order.filter((genre) => counted.has(genre)).map((genre) => make("span", { "--h": hue(genre), "--n": counted.get(genre), title: `${genre}: ${counted.get(genre)} of ${items.length}` }, genre))));
+      const sums = count(items), there = order.filter((genre) => sums.has(genre)), told = (genre) => `${genre}: ${sums.get(genre)} of ${items.length}`;
+      return make("div", { class: "row" }, make("span", {}, name), make("div", { class: "strip", role: "img", "aria-label": there.map(told).join(", ") },
+        ...there.map((genre) => make("span", { "--h": hue(genre), "--n": sums.get(genre), title: told(genre) }, make("span", {}, genre)))));
     }));
+    byId("legend").replaceChildren(...order.map((genre) => make("span", { "--h": hue(genre) }, genre)));
   };
 
   const refresh = async () => {
     const turn = ++state.turn;
     drawPicks();
     const empty = !state.picks.length;
+    if (!empty && byId("start").contains(document.activeElement)) byId("picks").querySelector("li:last-child button").focus({ preventScroll: true });
     byId("start").hidden = !empty;
     if (empty) { for (const id of ["results", "differences"]) byId(id).hidden = true; return; }
     const history = state.picks.map((item) => item.id);
     try {
       const roles = Object.keys(state.about.models);
-      const answers = await Promise.all(roles.map((model) => ask("recommend", { history, k: Math.min(K, state.about.limits.k), model })));
+      const answers = await Promise.all(roles.map((model) => ask("recommend", { history, k: atMost(K), model })));
       if (turn !== state.turn) return;
       trouble(null);
       state.answers = Object.fromEntries(roles.map((role, index) => [role, answers[index]]));
@@ -288,7 +318,7 @@
     } catch (error) { if (turn === state.turn) trouble(error); }
   };
 
-  window.safecf = { make, percent, byId };
+  window.safecf = { make, percent, capital, counted, byId };
   const theme = byId("theme"), dark = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
   const paint = () => { theme.textContent = isDark() ? "Light" : "Dark"; theme.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colours`); };
@@ -301,11 +331,13 @@
     try {
       state.about = await ask("about");
       const { models } = state.about;
-      byId("serving").textContent = Object.keys(models).map((role) => displayed(role)).join(" and ") + ` · ${models.model.items.toLocaleString("en-US")} titles`;
+      byId("serving").textContent = Object.keys(models).map((role) => displayed(role)).join(" and ") + ` · ${counted(models.model.items, "title")}`;
       if (models.baseline) byId("lede").textContent = `Pick a few titles, and see what ${displayed("model")} and ${displayed("baseline")} recommend to you.`;
+      // At most two of each genre, then others, as far as there is place.
       const perGenre = new Map();
       const varied = (item) => { const genre = genres(item)[0]; perGenre.set(genre, (perGenre.get(genre) ?? 0) + 1); return !genre || perGenre.get(genre) <= 2; };
-      const popular = (await ask(`search?k=${Math.min(100, state.about.limits.k)}`)).items.filter(varied).slice(0, 12);
+      const known = (await ask(`search?k=${atMost(100)}`)).items, first = known.filter(varied);
+      const popular = [...first, ...known.filter((item) => !first.includes(item))].slice(0, 12);
       byId("shelf").replaceChildren(...popular.map((item) => make("li", {}, make("button", { type: "button", onclick: () => pick(item), "aria-label": `Pick ${title(item)}` }, cover(item), make("b", {}, bareTitle(item)), make("small", {}, about(item))))));
       byId("known").hidden = !state.about.histories;
       if (state.about.evaluation) window.safecf.drawTail(state.about);

@@ -15,8 +15,8 @@
   };
 
   window.safecf.drawTail = (about) => {
-    const { byId, make, percent } = window.safecf;
-    const { levels, metrics, users, roles } = about.evaluation;
+    const { byId, make, percent, capital, counted } = window.safecf;
+    const { levels, metrics, users, roles, verdicts } = about.evaluation;
     const roleOf = (name) => Object.keys(roles).find((role) => roles[role] === name);
     const choice = byId("metric"), curve = byId("curve"), readout = byId("readout");
     let at = levels.length - 1;
@@ -29,7 +29,7 @@
     };
     const whom = (level) => level === 1 ? "all users" : `the worst-off ${percent(level)}`;
     const read = () => {
-      readout.replaceChildren(make("span", {}, `${whom(levels[at])[0].toUpperCase()}${whom(levels[at]).slice(1)}:`),
+      readout.replaceChildren(make("span", {}, `${capital(whom(levels[at]))}:`),
         ...series().map((each) => make("span", { class: `${each.role}-colour` }, make("b", {}, each.name), ` ${each.values[at].toFixed(4)}`)));
       curve.querySelectorAll(".cursor").forEach((line) => {
         const x = line.dataset.places.split(" ")[at];
@@ -37,14 +37,9 @@
       });
     };
     const says = () => {
-      const [model, baseline] = ["model", "baseline"].map((role) => series().find((each) => each.role === role));
-      const place = levels.reduce((best, level, index) => Math.abs(level - 0.3) < Math.abs(levels[best] - 0.3) ? index : best, 0);
-      let text = `Each point is the mean ${choice.value} of a share of ${users.toLocaleString("en-US")} test users, the worst-off first.`;
-      if (model && baseline && baseline.values[place] > 0) {
-        const gain = model.values[place] / baseline.values[place] - 1;
-        text = `${model.name} serves ${whom(levels[place])} of ${users.toLocaleString("en-US")} test users ${percent(Math.abs(gain))} ${gain < 0 ? "worse" : "better"} than ${baseline.name} (${choice.value}). ` + "Each point is a mean over a share of the users, the worst-off first.";
-      }
-      byId("tail-says").textContent = text;
+      const whole = (text) => text.replace(/ (?=%)|(?<=\[[^\]]*) /g, "\u00a0");  // numbers stay on one line
+      const sentences = (verdicts[choice.value] ?? []).map((each) => `${capital(whole(each))}. `);
+      byId("tail-says").textContent = `${sentences.join("")}Each point is the mean ${choice.value} of a share of ${counted(users, "test user")}, the worst-off first.`;
     };
     const draw = () => {
       const [width, height] = matchMedia("(max-width: 760px)").matches ? size.narrow : size.wide;
