@@ -27,14 +27,26 @@ def make_backend(
     num_threads: int = 0,
     needs: Mapping[type, str] | None = None,
     solvers: Mapping[str, str] | None = None,
+    device: str = "auto",
 ) -> Any:
     """Return the backend called `name`; `num_threads` = 0 means all cores.
 
-    It has at most `thread_count` of them.
+    It has at most `thread_count` of them. On a GPU, "auto" is "torch".
     `needs` are the capabilities, and `solvers` the row solvers, that it has to have, each with who
     needs it. An error says which backends have it.
     """
-    backend = find_backend(name)(thread_count(num_threads))
+    if name == "auto" and device.startswith("cuda"):
+        name = "torch"
+    kind = find_backend(name)
+    if getattr(kind, "has_devices", False):
+        backend = kind(thread_count(num_threads), device)
+    elif device in ("auto", "cpu"):
+        backend = kind(thread_count(num_threads))
+    else:
+        raise ValueError(
+            f"device={device!r} is none of backend={name!r}, which works on the CPU; try "
+            "backend='torch'"
+        )
     for capability, who in (needs or {}).items():
         _require(backend, who, CAPABILITIES[capability], partial(_has_capability, capability))
     for solver, who in (solvers or {}).items():

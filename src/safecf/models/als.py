@@ -32,6 +32,7 @@ from safecf.models.options import (
     Auto,
     Integer,
     Name,
+    check_device,
     check_random_state,
     option,
 )
@@ -76,8 +77,11 @@ class ALSModel(MatrixFactorization):
     num_threads
         0 means all cores. The results do not depend on it.
     backend
-        One of `safecf.backends.BACKENDS`: "cpu", which is "auto", or "numpy", its slow and readable
-        twin in float64.
+        One of `safecf.backends.BACKENDS`: "cpu"; "numpy", its slow and readable twin in float64;
+        "torch", for GPUs. "auto" is "torch" if the device is a GPU, and else "cpu".
+    device
+        "cpu", "cuda", "cuda:0" and so on. "auto" is for backend="torch" the GPU, if there is one,
+        and else the CPU. Results depend on it by rounding.
 
     Attributes
     ----------
@@ -115,6 +119,7 @@ class ALSModel(MatrixFactorization):
     random_state: Any = option(None, check_random_state)
     num_threads: int = option(0, Integer(0))
     backend: str = option("auto", Name(BACKENDS))
+    device: str = option("auto", check_device)
 
     def __post_init__(self) -> None:
         self.history: list[Epoch] = []
@@ -223,6 +228,15 @@ class ALSModel(MatrixFactorization):
             self.derived.clear()  # what the fold-in has prepared: nobody may ask for it again
         if interrupt is not None:
             raise interrupt
+        return self
+
+    def to(self, device: str) -> Self:
+        """Work on a device from here on: "cpu", "cuda", "cuda:0" and so on; return the model.
+
+        >>> model.to("cuda").fit(user_items).to("cpu")
+        """
+        check_device("device", device, "auto")
+        self.backend, self.device = "auto", device
         return self
 
     def _asking(self, callback: Callback, plan: Plan) -> Watcher:
@@ -369,7 +383,7 @@ class ALSModel(MatrixFactorization):
             factors = backend.place(fixed)
             return backend.fix(factors, gramian(loss, backend, factors, weight))
 
-        return self.derived.get((side, backend.name, loss), fixed, fix)
+        return self.derived.get((side, repr(backend), loss), fixed, fix)
 
     def _half_steps(self) -> HalfSteps:
         name = type(self).__name__

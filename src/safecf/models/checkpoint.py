@@ -21,7 +21,7 @@ from safecf.models.history import pack_history, unpack_history
 from safecf.models.json_values import plain
 
 # Options that may change when a run is resumed; the seed is checked instead of random_state.
-FREE_OPTIONS = {"iterations", "num_threads", "backend", "random_state"}
+FREE_OPTIONS = {"iterations", "num_threads", "backend", "device", "random_state"}
 
 Path = str | os.PathLike[str]
 

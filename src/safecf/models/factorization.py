@@ -51,6 +51,7 @@ class MatrixFactorization(Recommender):
 
     backend: str
     num_threads: int
+    device: str
 
     user_factors: Factors32 | None = None
     item_factors: Factors32 | None = None
@@ -375,12 +376,12 @@ class MatrixFactorization(Recommender):
 
         if not whole:
             return make()
-        key = ("index", name, backend.name, self.num_threads)
+        key = ("index", name, repr(backend), self.num_threads)
         found: Index = self.derived.get(key, factors, make)
         return found
 
     def _make_backend(self, needs: dict[type, str], solvers: dict[str, str] | None = None) -> Any:
         """Return the backend, whose options may have changed since the fit."""
-        options = {name: getattr(self, name) for name in ("backend", "num_threads")}
+        options = {name: getattr(self, name) for name in ("backend", "num_threads", "device")}
         check_options(options, type(self))
-        return make_backend(self.backend, self.num_threads, needs, solvers)
+        return make_backend(self.backend, self.num_threads, needs, solvers, self.device)

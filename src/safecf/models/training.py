@@ -115,7 +115,7 @@ def make_plan(
     name, solver = kind.__name__, model.make_solver()
     needs = {capability_for(solver): name, Search: name}
     solvers = {FOLD_IN.name: f"fold-in of {name}", **dict.fromkeys(row_solvers_for(solver), name)}
-    backend = make_backend(model.backend, model.num_threads, needs, solvers)
+    backend = make_backend(model.backend, model.num_threads, needs, solvers, model.device)
     for argument, path in (("checkpoint", checkpoint), ("resume", resume)):
         if path is not None:
             files.check_path(argument, path)

@@ -69,6 +69,7 @@ class TorchBackend:
     name = "torch"
     row_solvers = tuple(ROW_SOLVERS)
     same_bits = False
+    has_devices = True
 
     def __init__(self, num_threads: int = 0, device: str = "auto") -> None:
         self.num_threads = num_threads  # of no use on a GPU; PyTorch's own on the CPU
