@@ -9,7 +9,7 @@ import json
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from safetensors.numpy import save as serialise
 import safecf
 from safecf import Evaluation, Interactions, Recommender, compare, datasets
 from safecf.data.splits.log import Log
+from safecf.evaluation.json_records import sealed
 from safecf.models import files
 from safecf.models.checkpoint import read_checkpoint
 from soak import samples
@@ -255,6 +256,8 @@ def damaged_evaluations(rng: Generator) -> str:
             record = hostile_json(rng, record)
         if isinstance(record, dict) and rng.random() < 0.8:
             record.pop("checksum", None)  # so that more than the checksum is tried
+            with suppress(TypeError, ValueError, RecursionError):
+                record = sealed(record)
         try:
             read = refused_or(lambda: Evaluation.from_dict(record))
             refused_or(lambda: _show(read))

@@ -80,6 +80,19 @@ def shown(value: object, longest: int = 60) -> str:
     return text if len(text) <= longest else text[:longest] + "…"
 
 
+def message_of(error: Exception) -> str:
+    """Return what an error says, without the number of the system's errors.
+
+    >>> message_of(OSError(28, "No space left on device", "best.csv"))
+    'best.csv: No space left on device'
+    """
+    if isinstance(error, KeyError) and error.args:
+        return str(error.args[0])  # str(error) is the `repr` of it
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn, with the location of the first caller outside the library."""
     frame, level = sys._getframe(1), 2

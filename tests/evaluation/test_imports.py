@@ -24,7 +24,17 @@ def loaded(package):
     [
         (
             "safecf.measures",
-            {"measures", "data", "errors", "checks", "texts", "defaults", "free_memory", "_core"},
+            {
+                "measures",
+                "data",
+                "errors",
+                "checks",
+                "texts",
+                "defaults",
+                "free_memory",
+                "caching",
+                "_core",
+            },
         ),
         (
             "safecf.evaluation",
@@ -38,6 +48,7 @@ def loaded(package):
                 "texts",
                 "defaults",
                 "free_memory",
+                "caching",
                 "_core",
             },
         ),

@@ -39,8 +39,8 @@ class KnownData(DataOptions):
     data: Annotated[
         list[str],
         typer.Argument(
-            help="What the users have already: the data that the model was trained on, or newer "
-            "one, given as to safecf fit. Not needed with --seen, nor with --histories.",
+            help="What the users have, which they are not recommended again: the data that the "
+            "model was trained on, or newer one, given as to safecf fit.",
             autocompletion=name_or_file((*DATASETS, *SHAPES)),
         ),
     ] = field(default_factory=list)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from safecf.cli.command_options import DataOptions
+from safecf.errors import message_of
 
 Identity = tuple[int, int, str]
 
@@ -111,8 +112,6 @@ def write_all(targets: Iterable[Target]) -> tuple[list[Path], list[Exception]]:
 
 def raise_all(problems: list[Exception]) -> None:
     """Raise the error, if there is one; several as one, with files of the same error together."""
-    from safecf.cli.running import message_of  # noqa: PLC0415
-
     if len(problems) == 1:
         raise problems[0]
     if problems:

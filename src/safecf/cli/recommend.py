@@ -101,7 +101,8 @@ class RecommendOptions:
 def recommend(options: RecommendOptions, data: KnownData) -> None:
     """Recommend items to users of a saved model.
 
-    Users of whom nothing is known get the most popular items, and are marked so. For example:
+    Users of whom nothing is known get the most popular items, and are marked so. The data are not
+    needed with --seen, nor with --histories. For example:
 
     safecf recommend model.safetensors clicks.parquet --user visitor --item page -o best.parquet
 

@@ -19,7 +19,13 @@ from typer.models import ArgumentInfo
 
 from safecf.cli import end_interrupted
 from safecf.cli.command_options import flag
-from safecf.errors import ConvergenceWarning, FileFormatError, ModelFitError, ParameterWarning
+from safecf.errors import (
+    ConvergenceWarning,
+    FileFormatError,
+    ModelFitError,
+    ParameterWarning,
+    message_of,
+)
 from safecf.texts import visible
 
 USER_ERROR = 2  # exit code
@@ -114,19 +120,6 @@ def _complain_of_use(error: Any) -> None:
     if re.match(r"-\d", str(getattr(error, "option_name", ""))):
         message += "; an id that begins with a dash goes behind --, as in -- -5"
     _complain(f"{message[:1].lower()}{message[1:]}; see {command} --help")
-
-
-def message_of(error: Exception) -> str:
-    """Return what an error says, without the number of the system's errors.
-
-    >>> message_of(OSError(28, "No space left on device", "best.csv"))
-    'best.csv: No space left on device'
-    """
-    if isinstance(error, KeyError) and error.args:
-        return str(error.args[0])  # str(error) is the `repr` of it
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
 
 
 def _complain(message: str) -> None:

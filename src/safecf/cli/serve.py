@@ -3,31 +3,19 @@
 import os
 import signal
 import warnings
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import field, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from safecf.cli.command_options import DATASETS, SHAPES, DataOptions, with_records
+from safecf.cli.asking import KnownData
+from safecf.cli.command_options import flag, with_records
 from safecf.cli.completion import SUFFIX, name_or_file, one_of
+from safecf.errors import message_of
 from safecf.serving.settings import FILES, LOGS, Settings
 
 TOKEN = "SAFECF_TOKEN"
-
-
-@dataclass(frozen=True)
-class ServedData(DataOptions):
-    """What users have; the service does without it."""
-
-    data: Annotated[
-        list[str],
-        typer.Argument(
-            help="What the users have: the data that the model was trained on, given as to safecf "
-            "fit. It is not recommended to known users again, and explains their scores.",
-            autocompletion=name_or_file((*DATASETS, *SHAPES)),
-        ),
-    ] = field(default_factory=list)
 
 
 def _option(name: str, setting: Any) -> Any:
@@ -59,18 +47,18 @@ else:
     )
 
 
-def _check_data(data: ServedData) -> None:
+def _check_data(data: KnownData) -> None:
     """Raise if there are options of the data, but no data."""
     given = [name for name, value in vars(data).items() if value is not None and name != "data"]
     if given and not data.data:
         raise ValueError(
-            f"--{given[0].replace('_', '-')} says how DATA is read, and there is none; give the "
+            f"{flag(given[0])} says how DATA is read, and there is none; give the "
             "data after the model"
         )
 
 
 @with_records
-def serve(options: ServeOptions, data: ServedData) -> None:
+def serve(options: ServeOptions, data: KnownData) -> None:
     """Serve recommendations over HTTP, and a page to try them in the browser.
 
     It ends on Ctrl-C or SIGTERM, after what has come is answered. For example:
@@ -106,7 +94,7 @@ def serve(options: ServeOptions, data: ServedData) -> None:
     except USER_ERRORS as error:
         if options.log != "json":
             raise
-        log.line(as_options(str(error.args[0] if error.args else error)), "error")
+        log.line(as_options(message_of(error)), "error")
         raise typer.Exit(USER_ERROR) from None
     except KeyboardInterrupt:
         if options.log != "json":

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from safecf.defaults import LEVEL
-from safecf.errors import FileFormatError, choose
+from safecf.errors import FileFormatError, choose, message_of
 from safecf.evaluation import Comparison, Evaluation, compare
 from safecf.evaluation.json_records import COMPARISON, options_to_json, to_json
 from safecf.measures.bootstrap import Draws
@@ -212,8 +212,7 @@ class Live:
             try:
                 self.current = load(self._settings, self.current.generation + 1, self._say)
             except Exception as problem:
-                reason = problem.args[0] if isinstance(problem, KeyError) else problem
-                said = str(reason) or type(problem).__name__
+                said = message_of(problem) or type(problem).__name__
                 self.problem = without_folders(said, self._settings.files.values())
                 self.failures += 1
                 if self._say is not None:

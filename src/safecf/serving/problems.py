@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from safecf.errors import ModelFitError
+from safecf.errors import ModelFitError, message_of
 from safecf.serving.batching import BusyError
 from safecf.serving.requests import UnknownIdError
 from safecf.texts import visible
@@ -89,7 +89,7 @@ def of_exception(_: Request, error: Exception) -> Response:
     headers = {"Retry-After": "1"} if status == 503 else None
     if status == 500:
         return problem(500, "the service failed; its log says why")
-    return problem(status, str(error.args[0] if error.args else error), headers)
+    return problem(status, message_of(error), headers)
 
 
 def of_http(_: Request, error: Exception) -> Response:

@@ -116,3 +116,13 @@ def test_texts_of_files_are_shortened_in_messages(tmp_path):
         with pytest.raises(ValueError, match=message) as told:
             datasets.read(tmp_path / name, **columns)
         assert len(str(told.value)) < 500 + len(str(tmp_path))
+
+
+def test_a_member_without_a_name_is_a_file(tmp_path):
+    """In Python 3.11, zipfile itself fails at it."""
+    path = tmp_path / "log.csv.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        info = zipfile.ZipInfo("x")
+        info.filename = ""
+        archive.writestr(info, "user,item\n1,2\n")
+    assert Interactions.from_csv(path, user="user", item="item").nnz == 1

@@ -60,6 +60,12 @@ def _normalize(encoding: str) -> str:
         ) from None
 
 
+def _has_line_break(column: Any) -> bool:
+    """Whether the last value of a column is a text of several lines."""
+    value = column[-1].as_py()
+    return isinstance(value, str) and ("\n" in value or "\r" in value)
+
+
 @dataclass(frozen=True)
 class _Text:
     name: str
@@ -95,15 +101,34 @@ class _Text:
             # A column with two roles is read as numbers, if one of them is numeric.
             types = {column: pa.string() for column in selected.values()}
             types |= {selected[role]: pa.float64() for role in NUMERIC if role in selected}
+            last = None
             with self.open_file() as file:
                 try:
                     for batch in self._open_csv(file, raw, types):
+                        last = batch if batch.num_rows else last
                         yield name_by_role(batch, selected)
                 except (pa.ArrowInvalid, UnicodeError) as problem:
                     # a file that holds the header alone, with or without a line break
                     if re.search("Empty CSV file|Could not skip initial", str(problem)):
                         return
                     raise ValueError(self._translate(problem, positions)) from problem
+            if last is not None and any(map(_has_line_break, last.columns)):
+                self._check_end()
+
+    def _check_end(self) -> None:
+        """Raise if the file ends within quotes, which makes all lines from there on one field."""
+        begin = 1
+        with self._decoded() as text:
+            reader = csv.reader(text, delimiter=self.delimiter, strict=True)
+            try:
+                for _ in reader:
+                    begin = reader.line_num + 1
+            except csv.Error as problem:
+                if re.search("end of data|field limit", str(problem)):
+                    raise ValueError(
+                        f"{self.name}: line {begin}: a quote is opened and not closed, so that all "
+                        "lines from there on are one field; close or remove it"
+                    ) from None
 
     def _open_csv(self, file: Any, names: list[str], types: dict[str, Any]) -> Any:
         return pyarrow.csv.open_csv(

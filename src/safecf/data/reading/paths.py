@@ -95,7 +95,8 @@ def open_member(archive: Path, member: str) -> Any:
 def list_members(archive: Path) -> list[str]:
     """Return the names of the files within a zip archive."""
     with name_damaged_zip(archive), zipfile.ZipFile(archive) as opened:
-        return [info.filename for info in opened.infolist() if not info.is_dir()]
+        # ZipInfo.is_dir() fails at an empty name in Python 3.11
+        return [name for name in opened.namelist() if not name.endswith("/")]
 
 
 def _only_member(path: Path) -> str:

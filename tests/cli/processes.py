@@ -1,0 +1,14 @@
+"""Commands in a process of their own."""
+
+import subprocess
+import sys
+
+SMALL = "factors=4,iterations=2"
+MAIN = "from safecf.cli import main; main()"
+GIVEN = ("--user", "visitor", "--item", "page", "--heldout", "40", "-q", "-m", f"ials:{SMALL}")
+
+
+def start(*arguments, code=MAIN, **options):
+    """Run a command in a process of its own."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, check=False, timeout=120, text=True, **options)
