@@ -25,7 +25,7 @@ def fused(monkeypatch):
 
 
 def backends(fused):
-    from safecf.backends.torch import TorchBackend
+    from safecf.backends.torch import TorchBackend  # noqa: PLC0415 - after torch is known
 
     plain, by_kernels = TorchBackend(device="cpu"), TorchBackend(device="cpu")
     by_kernels.fused = fused
@@ -53,7 +53,7 @@ def problem(lengths, columns, factors, weighted, dtype):
 )
 def test_kernels_are_plain_pytorch(fused, solver, factors, weighted, dtype):
     """Rows without pairs, short ones, and long ones of whole and of broken tasks."""
-    from safecf.backends.torch.systems import Fixed
+    from safecf.backends.torch.systems import Fixed  # noqa: PLC0415 - after torch is known
 
     matrix, vectors, fixed, start = problem([0, 1, 7, 12, 13, 15, 21], 24, factors, weighted, dtype)
     side = Fixed(fixed, torch.linspace(0, 2, factors), None)
@@ -69,7 +69,7 @@ def test_kernels_are_plain_pytorch(fused, solver, factors, weighted, dtype):
 
 
 def test_a_matrix_without_entries(fused):
-    from safecf.backends.torch.systems import Fixed
+    from safecf.backends.torch.systems import Fixed  # noqa: PLC0415 - after torch is known
 
     matrix = matrix_of([0, 0, 0], 5, np.random.default_rng(0))
     for backend in backends(fused):
