@@ -153,7 +153,7 @@ def epoch_work(
 
 def _reads_bfloat16(solver: Solver) -> bool:
     known = ROW_SOLVERS.get(solver.name)
-    return known is not None and known.reads_bfloat16(solver)
+    return known is not None and known.is_rough(solver)
 
 
 def _systems(lengths: NDArray[np.float64], d: int) -> float:

@@ -57,18 +57,18 @@ void scored_losses(const Csr&, View<const float> pair_weight, View<const float> 
                    View<const float> scores, MatrixView<const float> factors,
                    MatrixView<const float> gram, View<float> losses, const Execution&);
 
-// gram = F' diag(weight) F; without a weight it is ones.
+// gram = F' diag(weight) F; without a weight it is ones. Rough products are good to 2^-16.
 void gram(MatrixView<const float> factors, View<const float> weight, MatrixView<float> gram,
-          const Execution&);
+          const Execution&, bool rough = false);
 
 // Its columns from `first` on.
 void gram_block(MatrixView<const float> factors, View<const float> weight, int64_t first,
                 MatrixView<float> gram, const Execution&);
 
 // rotated = F_block basis, F_block being the columns of F from `first` on; rows are padded with
-// zeros. `rotated` may be F itself.
+// zeros. `rotated` may be F itself. Rough products are good to 2^-16.
 void rotate(MatrixView<const float> factors, int64_t first, MatrixView<const float> basis,
-            MatrixView<float> rotated, const Execution&);
+            MatrixView<float> rotated, const Execution&, bool rough = false);
 
 // The rows in bfloat16, padded with zeros to bfloat16_width numbers.
 void to_bfloat16(MatrixView<const float> factors, MatrixView<uint32_t> words, const Execution&);

@@ -16,8 +16,7 @@ enum class Direction { kForward, kBack, kBoth };
 // Rotations into the eigenbasis of G and back; copies where the rows are in it already.
 class Eigenbasis {
  public:
-  Eigenbasis(const Fixed& fixed, Direction direction, const Execution& execution)
-      : kernels_(*execution.kernels) {
+  Eigenbasis(const Fixed& fixed, Direction direction, const Execution& execution) {
     if (!fixed.basis) return;
     const Operand basis(fixed.basis);
     if (direction != Direction::kBack) forward_.emplace(basis, execution);
@@ -37,12 +36,11 @@ class Eigenbasis {
   void apply(const std::optional<Packed>& rotation, MatrixView<const float> from,
              MatrixView<float> to, Arena arena) const {
     if (rotation)
-      rotation->multiply(from, to, kernels_, arena);
+      rotation->multiply(from, to, arena);
     else
       copy(from, to);
   }
 
-  const Kernels& kernels_;
   std::optional<Packed> forward_, back_;
 };
 
@@ -67,10 +65,10 @@ void for_rows(const Pass& pass, const Each& each, const Done& done) {
   const Eigenbasis eigenbasis(fixed, pass.start ? Direction::kBoth : Direction::kBack,
                               pass.execution);
   const int64_t most = std::min(kBlockRows, rows.matrix.rows()), longest = pass.blocks.longest_row;
-  const int64_t needed = scratch<float>(most * width) + scratch<float>(most * d) +
-                         scratch<int32_t>(longest) + scratch<float>(longest) +
-                         scratch<float>(width) +
-                         std::max(pass.solver_scratch, pass.execution.kernels->multiply_scratch);
+  const int64_t needed =
+      scratch<float>(most * width) + scratch<float>(most * d) + scratch<int32_t>(longest) +
+      scratch<float>(longest) + scratch<float>(width) +
+      std::max(pass.solver_scratch, pass.execution.kernels->products.multiply_scratch);
 
   const auto solve_block = [&](int64_t task, Arena arena) {
     const Block block = pass.blocks[task];
@@ -181,7 +179,7 @@ void losses(const Csr& matrix, View<const float> pair_weight, View<const float> 
   const Eigenbasis eigenbasis(fixed, Direction::kForward, execution);
   const RowBlocks blocks(matrix);
   const int64_t needed = scratch<float>(kBlockRows * width) + 2 * scratch<float>(width) +
-                         scratch<int32_t>(blocks.longest_row) + kernels.multiply_scratch;
+                         scratch<int32_t>(blocks.longest_row) + kernels.products.multiply_scratch;
 
   const auto block_losses = [&](int64_t task, Arena arena) {
     const Block block = blocks[task];

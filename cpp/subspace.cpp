@@ -106,9 +106,10 @@ int64_t update_block(const Rows& rows, const FixedBlock& fixed, MatrixView<float
   const Packed back(Operand(fixed.side.basis).transposed(), execution);
   const RowBlocks blocks(rows.matrix);
   const int64_t longest = blocks.longest_row;
-  const int64_t needed = 2 * scratch<float>(kBlockRows * width) +
-                         scratch<float>(kBlockRows * size) + RowScratch::bytes(longest, width) +
-                         std::max(kernels.multiply_scratch, kernels.exact_scratch(size, longest));
+  const int64_t needed =
+      2 * scratch<float>(kBlockRows * width) + scratch<float>(kBlockRows * size) +
+      RowScratch::bytes(longest, width) +
+      std::max(kernels.products.multiply_scratch, kernels.exact_scratch(size, longest));
   const BlockStep step{rows, fixed.side, scores, kernels};
   FirstFailure failure;
 
@@ -121,13 +122,13 @@ int64_t update_block(const Rows& rows, const FixedBlock& fixed, MatrixView<float
     const auto steps = arena.take<float>(kBlockRows, size).rows_from(0, block.rows());
     const RowScratch room(arena, longest, width);
     fill(room.shared.from(size), 1.0f);
-    gram.multiply(whole, gram_x.columns_from(0, size), kernels, arena);
-    forward.multiply(x, rotated.columns_from(0, size), kernels, arena);
+    gram.multiply(whole, gram_x.columns_from(0, size), arena);
+    forward.multiply(x, rotated.columns_from(0, size), arena);
     pad(rotated, size);
     for (int64_t row = 0; row < block.rows(); ++row)
       if (!step.apply(block.first + row, rotated.row(row), gram_x.row(row), room, arena))
         failure.at(block.first + row);
-    back.multiply(rotated.columns_from(0, size), steps, kernels, arena);
+    back.multiply(rotated.columns_from(0, size), steps, arena);
     for (int64_t row = 0; row < block.rows(); ++row) {
       float change = 0.0f, norm = 0.0f;
       for (int64_t i = 0; i < size; ++i) {
@@ -181,8 +182,8 @@ void scored_losses(const Csr& matrix, View<const float> pair_weight, View<const 
   const int64_t d = gram.rows, width = factors.columns;
   const Packed packed(gram, execution);
   const RowBlocks blocks(matrix);
-  const int64_t needed =
-      scratch<float>(kBlockRows * width) + scratch<float>(width) + kernels.multiply_scratch;
+  const int64_t needed = scratch<float>(kBlockRows * width) + scratch<float>(width) +
+                         kernels.products.multiply_scratch;
 
   const auto block_losses = [&](int64_t task, Arena arena) {
     const Block block = blocks[task];
@@ -190,7 +191,7 @@ void scored_losses(const Csr& matrix, View<const float> pair_weight, View<const 
     const auto ones = arena.take<float>(width);
     fill(ones, 1.0f);
     const auto x = factors.rows_from(block.first, block.rows());
-    packed.multiply(x.columns_from(0, d), gram_x.columns_from(0, d), kernels, arena);
+    packed.multiply(x.columns_from(0, d), gram_x.columns_from(0, d), arena);
     pad(gram_x, d);
     for (int64_t row = block.first; row < block.last; ++row) {
       const Entries entries = matrix.entries(row);

@@ -27,11 +27,9 @@ void scan_tiles(const Packed& packed, MatrixView<const float> queries, int64_t c
                 const Execution& execution, const Bytes& bytes, const Open& open,
                 const Close& close) {
   if (queries.rows == 0) return;
-  const Kernels& kernels = *execution.kernels;
   const int64_t share = (queries.rows + execution.num_threads() - 1) / execution.num_threads();
   const int64_t rows = std::min(round_up(share, kTileRows), kMostRows);
-  const int64_t needed =
-      scratch<float>(rows * kTileColumns) + bytes(rows) + kernels.multiply_scratch;
+  const int64_t needed = scratch<float>(rows * kTileColumns) + bytes(rows) + packed.scratch();
   parallel_for((queries.rows + rows - 1) / rows, needed, execution, [&](int64_t task, Arena arena) {
     const int64_t first_row = task * rows, count = std::min(rows, queries.rows - first_row);
     const auto tile = arena.take<float>(rows, kTileColumns).rows_from(0, count);
@@ -39,7 +37,7 @@ void scan_tiles(const Packed& packed, MatrixView<const float> queries, int64_t c
     const auto block = queries.rows_from(first_row, count);
     for_tiles(columns, [&](int64_t first, int64_t wide) {
       const auto scores = tile.columns_from(0, wide);
-      packed.multiply(block, first, scores, kernels, arena);
+      packed.multiply(block, first, scores, arena);
       for (int64_t row = 0; row < count; ++row) scans[row].scan(first, scores.row(row));
     });
     for (int64_t row = 0; row < count; ++row) close(first_row + row, scans[row]);

@@ -24,6 +24,16 @@ constexpr safecf::RowSolver kRowSolvers[] = {
      [](int64_t, int64_t width, int64_t) { return cg_scratch(width); }},
 };
 
+constexpr safecf::Products kProducts = {
+    .panel = kColumns,
+    .packed_size = packed_size,
+    .pack = pack,
+    .multiply = multiply,
+    .multiply_scratch = kMultiplyScratch,
+    .gram = gram,
+    .gram_scratch = gram_scratch,
+};
+
 float squared_error(const safecf::FixedRows& fixed, View<const int32_t> columns,
                     View<const float> weights, View<const float> x) {
   const ZeroSubnormals here;
@@ -56,13 +66,8 @@ constinit const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
     .squared_error = squared_error,
     .dot3 = dot3,
     .squared_norm = squared_norm,
-    .panel = kColumns,
-    .packed_size = packed_size,
-    .pack = pack,
-    .multiply = multiply,
-    .multiply_scratch = kMultiplyScratch,
-    .gram = gram,
-    .gram_scratch = gram_scratch,
+    .products = kProducts,
+    .rough_products = kProducts,
     .to_bfloat16 = to_bfloat16,
     .score_rows = score_rows,
     .bfloat16_scores = bfloat16_scores,

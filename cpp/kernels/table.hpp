@@ -60,6 +60,23 @@ struct PackedView {
 
 enum class Write { kSet, kAdd, kSubtract };
 
+// A way to multiply matrices. Each element is summed in the same order wherever it stands.
+struct Products {
+  // Writes the panels [first, last) of diag(scale) B; without a scale it is ones. `out` holds
+  // packed_size(depth, columns) floats.
+  int64_t panel;  // columns of B per panel
+  int64_t (*packed_size)(int64_t depth, int64_t columns);
+  void (*pack)(Operand b, View<const float> scale, int64_t first, int64_t last, View<float> out);
+
+  // C := or += or -= A B's columns from `first` on, a multiple of `panel`.
+  void (*multiply)(Operand a, PackedView b, int64_t first, Write, MatrixView<float> c, Arena);
+  int64_t multiply_scratch;
+
+  // Lower triangle of C := or += or -= A diag(scale) A'; without a scale it is ones.
+  void (*gram)(Operand a, View<const float> scale, Write, MatrixView<float> c, Arena);
+  int64_t (*gram_scratch)(int64_t rows);
+};
+
 // Columns and their scores.
 struct Candidates {
   View<float> scores;
@@ -125,20 +142,9 @@ struct Kernels {
   // sum_i x_i^2
   float (*squared_norm)(View<const float> x);
 
-  // Writes the panels [first, last) of diag(scale) B; without a scale it is ones. `out` holds
-  // packed_size(depth, columns) floats.
-  int64_t panel;  // columns of B per panel
-  int64_t (*packed_size)(int64_t depth, int64_t columns);
-  void (*pack)(Operand b, View<const float> scale, int64_t first, int64_t last, View<float> out);
-
-  // C := or += or -= A B's columns from `first` on, a multiple of `panel`. Each element is summed
-  // in the same order wherever it stands.
-  void (*multiply)(Operand a, PackedView b, int64_t first, Write, MatrixView<float> c, Arena);
-  int64_t multiply_scratch;
-
-  // Lower triangle of C := or += or -= A diag(scale) A'; without a scale it is ones.
-  void (*gram)(Operand a, View<const float> scale, Write, MatrixView<float> c, Arena);
-  int64_t (*gram_scratch)(int64_t rows);
+  // In float32; and, where the machine has something faster, with errors of 2^-16 in every product
+  // of two numbers.
+  Products products, rough_products;
 
   // Numbers, a multiple of kBfloat16Pad of them, as bfloat16 in pairs.
   void (*to_bfloat16)(View<const float> from, View<uint32_t> to);

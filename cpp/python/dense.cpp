@@ -7,8 +7,8 @@ namespace safecf::python {
 namespace {
 
 void gram(const In2<float>& factors, const std::optional<In1<float>>& weight,
-          const Out2<float>& gram, const Execution& execution) {
-  without_gil([&] { safecf::gram(view(factors), view(weight), out_view(gram), execution); });
+          const Out2<float>& gram, const Execution& execution, bool rough) {
+  without_gil([&] { safecf::gram(view(factors), view(weight), out_view(gram), execution, rough); });
 }
 
 void gram_block(const In2<float>& factors, const std::optional<In1<float>>& weight, int64_t first,
@@ -18,9 +18,10 @@ void gram_block(const In2<float>& factors, const std::optional<In1<float>>& weig
 }
 
 void rotate(const In2<float>& factors, int64_t first, const In2<float>& basis,
-            const Out2<float>& rotated, const Execution& execution) {
-  without_gil(
-      [&] { safecf::rotate(view(factors), first, view(basis), out_view(rotated), execution); });
+            const Out2<float>& rotated, const Execution& execution, bool rough) {
+  without_gil([&] {
+    safecf::rotate(view(factors), first, view(basis), out_view(rotated), execution, rough);
+  });
 }
 
 void to_bfloat16(const In2<float>& factors, const Out2<uint32_t>& words,
@@ -44,12 +45,13 @@ void positions(const PyMatrix& matrix, int64_t num_columns, const Out1<uint32_t>
 
 void bind_dense(nb::module_& m) {
   m.def("gram", gram, "factors"_a, "weight"_a.none(), "gram"_a.noconvert(), "execution"_a,
-        "Write F' diag(weight) F.");
+        "rough"_a = false, "Write F' diag(weight) F; rough products are good to 2^-16.");
   m.def("gram_block", gram_block, "factors"_a, "weight"_a.none(), "first"_a, "gram"_a.noconvert(),
         "execution"_a, "Write the columns of F' diag(weight) F from `first` on.");
   m.def("rotate", rotate, "factors"_a, "first"_a, "basis"_a, "rotated"_a.noconvert(), "execution"_a,
+        "rough"_a = false,
         "Write F_block basis, F_block being columns of F from `first` on, rows padded with zeros; "
-        "`rotated` may be F itself.");
+        "`rotated` may be F itself. Rough products are good to 2^-16.");
   m.def("to_bfloat16", to_bfloat16, "factors"_a, "words"_a.noconvert(), "execution"_a,
         "Write the factors as bfloat16, two numbers per word, rows padded with zeros.");
   m.def("transpose", transpose, "matrix"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),

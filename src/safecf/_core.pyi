@@ -62,15 +62,15 @@ def scores(matrix: Matrix, factors: Annotated[NDArray[numpy.float32], dict(shape
 def scored_losses(matrix: Matrix, pair_weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], ridge: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], gram: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], losses: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], execution: Execution) -> None:
     """Write the loss of every row, given the scores of the matrix's entries."""
 
-def gram(factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, gram: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], execution: Execution) -> None:
-    """Write F' diag(weight) F."""
+def gram(factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, gram: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], execution: Execution, rough: bool = False) -> None:
+    """Write F' diag(weight) F; rough products are good to 2^-16."""
 
 def gram_block(factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, first: int, gram: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], execution: Execution) -> None:
     """Write the columns of F' diag(weight) F from `first` on."""
 
-def rotate(factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], first: int, basis: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], rotated: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], execution: Execution) -> None:
+def rotate(factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], first: int, basis: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], rotated: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], execution: Execution, rough: bool = False) -> None:
     """
-    Write F_block basis, F_block being columns of F from `first` on, rows padded with zeros; `rotated` may be F itself.
+    Write F_block basis, F_block being columns of F from `first` on, rows padded with zeros; `rotated` may be F itself. Rough products are good to 2^-16.
     """
 
 def to_bfloat16(factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], words: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')], execution: Execution) -> None:

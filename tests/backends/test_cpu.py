@@ -119,3 +119,31 @@ def test_native_work_can_be_interrupted():
         timer.join()
         signal.signal(signal.SIGINT, before)
     assert not out[-1].any()  # the last rows were never reached
+
+
+@pytest.mark.parametrize("isa", _core.isas())
+@pytest.mark.parametrize("rows", [1, 31, 33, 500, 2100])
+@pytest.mark.parametrize("factors", [1, 16, 31, 33, 64, 520])
+def test_rough_products_are_good_to_four_digits(isa, rows, factors):
+    """Each product of two numbers may be off by 2^-16 of it, on top of float32."""
+    rng = np.random.default_rng(0)
+    run = _core.Execution(2, isa)
+    left = (rng.standard_normal((rows, factors)) * rng.lognormal(0, 2, factors)).astype(np.float32)
+    right = rng.standard_normal((factors, factors)).astype(np.float32)
+    weight = rng.random(rows, dtype=np.float32)
+
+    gram = np.empty((factors, factors), dtype=np.float32)
+    _core.gram(left, weight, gram, run, rough=True)
+    wide = left.astype(np.float64)
+    bound = np.abs(wide).T @ (weight[:, None] * np.abs(wide))
+    assert (np.abs(gram - wide.T @ (weight[:, None] * wide)) <= 2.0**-14 * bound).all()
+
+    padded = -(-factors // 16) * 16
+    rotated = np.empty((rows, padded), dtype=np.float32)
+    _core.rotate(left, 0, right, rotated, run, rough=True)
+    bound = np.abs(wide) @ np.abs(right)
+    assert (np.abs(rotated[:, :factors] - wide @ right) <= 2.0**-14 * bound).all()
+    assert not rotated[:, factors:].any()
+    in_place = left.copy()
+    _core.rotate(in_place, 0, right, in_place, _core.Execution(1, isa), rough=True)
+    np.testing.assert_array_equal(in_place, rotated[:, :factors])

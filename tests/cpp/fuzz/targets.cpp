@@ -162,7 +162,7 @@ void gram(Input& input) {
   const auto optional = input.byte() % 2 ? in(weight) : View<const float>();
   Dense<float> found = input.dense(d, d);
   const auto to = overlap(input) ? factors.out() : found.out();
-  safecf::gram(factors.in(), optional, to, run);
+  safecf::gram(factors.in(), optional, to, run, input.byte() % 2 == 0);
   for (int64_t i = 0; i < found.rows; ++i)
     for (int64_t j = 0; j < i; ++j)
       promise(found.in()(i, j) == found.in()(j, i) || std::isnan(found.in()(i, j)));
@@ -189,7 +189,8 @@ void rotate(Input& input) {
   const int64_t first = input.index<int64_t>(width - d + 1);
   Dense<float> found = input.dense(rows, padded_width(d));
   const bool in_place = input.byte() % 8 == 0;
-  safecf::rotate(factors.in(), first, basis.in(), in_place ? factors.out() : found.out(), run);
+  safecf::rotate(factors.in(), first, basis.in(), in_place ? factors.out() : found.out(), run,
+                 input.byte() % 2 == 0);
   if (in_place) return;
   for (int64_t row = 0; row < found.rows; ++row)
     for (int64_t i = basis.rows; i < found.columns; ++i) promise(found.in()(row, i) == 0.0f);

@@ -41,10 +41,13 @@ class Fixed(NamedTuple):
 
 
 class NativeSolver(NamedTuple):
-    """The options of a native row solver, and whether it may read the fixed side as bfloat16."""
+    """The options of a native row solver, and whether its tolerance hides what bfloat16 leaves out.
+
+    It then reads the fixed side as bfloat16, and sides are rotated by rough products.
+    """
 
     options: Callable[[Any], tuple[int, float]]  # the most iterations, and the tolerance
-    reads_bfloat16: Callable[[Any], bool] = lambda solver: False
+    is_rough: Callable[[Any], bool] = lambda solver: False
 
 
 ROW_SOLVERS: dict[str, NativeSolver] = {
@@ -89,7 +92,7 @@ class CpuBackend(HostGradients, HostBackend):
         weights = None if weight is None else as_floats(weight)
         if block is None or (block.start, block.stop) == (0, d):
             gram = np.empty((d, d), dtype=np.float32)
-            _core.gram(factors, weights, gram, self.execution)
+            _core.gram(factors, weights, gram, self.execution, _is_rough(solver))
         else:
             gram = np.empty((d, block.stop - block.start), dtype=np.float32)
             _core.gram_block(factors, weights, block.start, gram, self.execution)
@@ -100,13 +103,12 @@ class CpuBackend(HostGradients, HostBackend):
         values, basis = eigenbasis(gram)
         rotation = as_floats(basis)
         for side in (factors, others):
-            self._rotate(side, 0, rotation, side)
+            _core.rotate(side, 0, rotation, side, self.execution, _is_rough(solver))
         return values
 
     def fix_rotated(self, factors: Factors, spectrum: Vector, solver: RowSolver) -> Fixed:
         """The factors, rows padded to whole cache lines; as bfloat16 where that is good enough."""
-        low_precision = ROW_SOLVERS[solver.name].reads_bfloat16(solver)
-        rows = self._bfloat16(factors) if low_precision else _padded(factors)
+        rows = self._bfloat16(factors) if _is_rough(solver) else _padded(factors)
         return Fixed(rows, as_floats(spectrum), None)
 
     def fix(self, factors: Factors, gram: Factors) -> Fixed:
@@ -122,11 +124,8 @@ class CpuBackend(HostGradients, HostBackend):
         """Rotate a block of coordinates, those from `first` on, into the eigenbasis of `gram`."""
         values, basis = (as_floats(part) for part in eigenbasis(gram))
         rotated = aligned(len(factors), _round_up(len(gram), PAD), np.float32)
-        self._rotate(factors, first, basis, rotated)
-        return Fixed(rotated, values, basis)
-
-    def _rotate(self, factors: Factors, first: int, basis: Floats, rotated: Floats) -> None:
         _core.rotate(factors, first, basis, rotated, self.execution)
+        return Fixed(rotated, values, basis)
 
     def solve_rows(
         self, rows: Rows, fixed: Fixed, factors: Factors, solver: RowSolver
@@ -247,6 +246,10 @@ class CpuBackend(HostGradients, HostBackend):
     def index(self, factors: Factors) -> CpuIndex:
         """The factors, to be searched again and again."""
         return CpuIndex(factors, self.execution)
+
+
+def _is_rough(solver: RowSolver | None) -> bool:
+    return solver is not None and ROW_SOLVERS[solver.name].is_rough(solver)
 
 
 def _rows(rows: Rows) -> _core.Rows:
