@@ -81,10 +81,21 @@ def _side(
 
 
 def _steps(system: Vector, right: Vector, x: Vector, solver: Iterative) -> int:
-    """Count the steps until |b - Ax| <= tolerance |b|; spectral CG divides by A's diagonal."""
-    diagonal = np.diag(system) if isinstance(solver, SpectralCG) else np.ones(right.size)
-    residual = right - system @ x
-    direction = scaled = residual / diagonal
+    """Count the steps until |b - Ax| <= tolerance |b|.
+
+    Spectral CG divides by A's diagonal, and takes the start for a first direction.
+    """
+    diagonal, start, known = np.ones(right.size), x, 0.0
+    image = system @ start
+    residual = right - image
+    if isinstance(solver, SpectralCG):
+        diagonal = np.diag(system)
+        stretch = right @ start / (start @ image) if start.any() else 0.0
+        if 0 < stretch <= solver.most_stretch:
+            x, residual, known = stretch * start, right - stretch * image, 1 / (start @ image)
+    along = known * image
+    scaled = residual / diagonal
+    direction = scaled - along @ scaled * start
     slope = residual @ scaled
     enough = solver.tolerance * np.linalg.norm(right)
     for step in range(solver.max_iterations):
@@ -95,5 +106,5 @@ def _steps(system: Vector, right: Vector, x: Vector, solver: Iterative) -> int:
         x, residual = x + length * direction, residual - length * image
         scaled = residual / diagonal
         slope, before = residual @ scaled, slope
-        direction = scaled + slope / before * direction
+        direction = scaled - along @ scaled * start + slope / before * direction
     return solver.max_iterations

@@ -60,24 +60,33 @@ def solve_exact(system: System, start: Vector, solver: Exact) -> Vector:
 def conjugate_gradients(
     system: System, start: Vector, preconditioner: Vector, solver: CG | SpectralCG
 ) -> Vector:
-    """Minimise 1/2 x'Ax - b'x along A-conjugate directions, from `start`."""
+    """Minimise 1/2 x'Ax - b'x along A-conjugate directions, from `start`.
+
+    Spectral CG takes the start for one of them.
+    """
     x, b = start.copy(), system.right_hand_side()
-    residual = b - system.multiply(x)
-    step = residual / preconditioner
-    energy = residual @ step
+    start_image = system.multiply(x)
+    residual, known = b - start_image, 0.0
+    if isinstance(solver, SpectralCG) and (start_energy := start @ start_image) > 0:
+        stretch = b @ start / start_energy
+        if 0 < stretch <= solver.most_stretch:
+            x, residual, known = stretch * start, b - stretch * start_image, 1 / start_energy
+    scaled = residual / preconditioner
+    step = scaled - known * (start_image @ scaled) * start
+    energy = residual @ scaled
     for _ in range(solver.max_iterations):
         if np.linalg.norm(residual) <= solver.tolerance * np.linalg.norm(b):
             break
         image = system.multiply(step)
-        curvature = step @ image
-        if curvature == 0:  # the step is so small that its square vanishes
+        slope, curvature = residual @ step, step @ image
+        if slope <= 0 or curvature == 0:  # nothing but rounding is left
             break
-        length = energy / curvature
+        length = slope / curvature
         x += length * step
         residual -= length * image
         scaled = residual / preconditioner
         energy, previous = residual @ scaled, energy
-        step = scaled + energy / previous * step
+        step = scaled - known * (start_image @ scaled) * start + energy / previous * step
     return x
 
 

@@ -92,7 +92,7 @@ def solve_iteratively(
             order.short, matrix.indptr, matrix.indices, _confidence(matrix),
             systems.row_weight, systems.col_weight, systems.gram_weight, systems.ridge,
             systems.fixed, systems.values, factors, change, norm,
-            d, systems.fixed.stride(0), solver.max_iterations, solver.tolerance,
+            d, systems.fixed.stride(0), solver.max_iterations, solver.tolerance, SpectralCG.most_stretch,
             D=tile.columns, N=tile.rows, WEIGHTED=matrix.weights is not None,
             SCALED=isinstance(solver, SpectralCG), num_warps=tile.warps,
         )  # fmt: skip

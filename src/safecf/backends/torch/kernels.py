@@ -44,6 +44,7 @@ def solve_rows(
     fixed_stride,
     max_iterations,
     tolerance,
+    most_stretch,
     D: tl.constexpr,
     N: tl.constexpr,
     WEIGHTED: tl.constexpr,
@@ -74,13 +75,22 @@ def solve_rows(
         b += tl.sum(p[:, None] * wide, 0)
         diagonal += tl.sum(p[:, None] * wide * wide, 0)
         image += tl.sum((p * tl.sum(wide * old[None, :], 1))[:, None] * wide, 0)
-    if not SCALED:
+    known = 0.0
+    stretch = 1.0
+    if SCALED:
+        start_energy = tl.sum(old * image, 0)
+        stretch = tl.sum(b * old, 0) / tl.where(start_energy > 0, start_energy, 1.0)
+        useful = (start_energy > 0) & (stretch > 0) & (stretch <= most_stretch)
+        known = tl.where(useful, 1.0 / start_energy, 0.0)
+        stretch = tl.where(useful, stretch, 1.0)
+    else:
         diagonal = tl.full([D], 1.0, tl.float32)
-    residual = b - image
-    x = old
-    residual = tl.where(here, residual, 0.0)
-    step = tl.where(here, residual / diagonal, 0.0)
-    energy = tl.sum(residual * step, 0)
+    start_image = tl.where(here, image, 0.0)
+    x = stretch * old
+    residual = tl.where(here, b - stretch * start_image, 0.0)
+    scaled = tl.where(here, residual / diagonal, 0.0)
+    energy = tl.sum(residual * scaled, 0)
+    step = scaled - known * tl.sum(start_image * scaled, 0) * old
     enough = tolerance * tolerance * tl.sum(b * b, 0)
     iteration = 0
     while (iteration < max_iterations) & (tl.sum(residual * residual, 0) > enough):
@@ -102,19 +112,22 @@ def solve_rows(
                 other=0.0,
             ).to(tl.float32)
             image += tl.sum((p * tl.sum(wide * step[None, :], 1))[:, None] * wide, 0)
+        slope = tl.sum(residual * step, 0)
         curvature = tl.sum(step * image, 0)
-        move = tl.where(curvature == 0, 0.0, energy / tl.where(curvature == 0, 1.0, curvature))
+        useless = (slope <= 0) | (curvature == 0)  # nothing but rounding is left
+        move = tl.where(useless, 0.0, slope / tl.where(useless, 1.0, curvature))
         x += move * step
         residual -= move * image
-        scaled = residual / diagonal
+        scaled = tl.where(here, residual / diagonal, 0.0)
         previous = energy
         energy = tl.sum(residual * scaled, 0)
         step = (
             scaled
+            - known * tl.sum(start_image * scaled, 0) * old
             + tl.where(previous == 0, 0.0, energy / tl.where(previous == 0, 1.0, previous)) * step
         )
         iteration += 1
-        iteration = tl.where(curvature == 0, max_iterations, iteration)
+        iteration = tl.where(useless, max_iterations, iteration)
     x = tl.where(tl.sum(tl.abs(b), 0) == 0, 0.0, x)
     tl.store(factors + row * d + at, x, mask=here)
     tl.store(change + row, tl.sum((x - old) * (x - old), 0))

@@ -24,13 +24,27 @@ def conjugate_gradients(
 
     A row that is solved, or whose steps vanish, stands still while the others go on.
     """
-    right, squares, image = products.first(start)
-    diagonal = shared + squares if isinstance(solver, SpectralCG) else torch.ones_like(right)
-    del squares
-    x = start.clone()
-    residual = right - image - shared * x
-    step = residual / diagonal
-    energy = _dots(residual, step)
+    right, squares, start_image = products.first(start)
+    start_image.addcmul_(shared, start)
+    known = None
+    if isinstance(solver, SpectralCG):
+        diagonal = squares.add_(shared)
+        known, stretch = first_direction(right, start, start_image, solver)
+        x = stretch[:, None] * start
+        residual = right - stretch[:, None] * start_image
+    else:
+        diagonal = torch.ones_like(right)
+        x, residual = start.clone(), right - start_image
+
+    def conjugate(scaled: Tensor) -> Tensor:
+        """Make M^-1 r conjugate to the start."""
+        if known is None:
+            return scaled
+        along = known * _dots(start_image, scaled)
+        return torch.addcmul(scaled, along[:, None], start, value=-1)
+
+    scaled = residual / diagonal
+    energy, step = _dots(residual, scaled), conjugate(scaled)
     enough = (solver.tolerance * right.norm(dim=1)) ** 2
     going = torch.ones_like(enough, dtype=torch.bool)
     for _ in range(solver.max_iterations):
@@ -38,16 +52,26 @@ def conjugate_gradients(
         if not going.any():
             break
         image = products.image(step).addcmul_(shared, step)
-        curvature = _dots(step, image)
-        going &= curvature != 0  # a step so small that its square vanishes
-        length = torch.where(going, energy / curvature, 0.0)[:, None]
+        slope, curvature = _dots(residual, step), _dots(step, image)
+        going &= (slope > 0) & (curvature != 0)  # else nothing but rounding is left
+        length = torch.where(going, slope / curvature, 0.0)[:, None]
         x.addcmul_(length, step)
         residual.addcmul_(length, image, value=-1)
         scaled = residual / diagonal
         before, energy = energy, _dots(residual, scaled)
         turn = torch.where(going, energy / before, 0.0)[:, None]
-        step = scaled.addcmul_(turn, step)
+        step = conjugate(scaled).addcmul_(turn, step)
     return torch.where((right != 0).any(dim=1)[:, None], x, 0.0)
+
+
+def first_direction(
+    right: Tensor, start: Tensor, start_image: Tensor, solver: SpectralCG
+) -> tuple[Tensor, Tensor]:
+    """Return 1 / x0'Ax0, or 0 where x0 is an ordinary start, and how far to go along it."""
+    energy = _dots(start, start_image)
+    stretch = _dots(right, start) / energy
+    useful = (energy > 0) & (stretch > 0) & (stretch <= solver.most_stretch)
+    return torch.where(useful, 1 / energy, 0.0), torch.where(useful, stretch, 1.0)
 
 
 def solve_exact(systems: Systems, start: Tensor, solver: Exact) -> Tensor:
