@@ -17,7 +17,7 @@ using safecf::Operand;
 using safecf::Write;
 
 constexpr int64_t kSide = 32, kTileRows = 16, kTileWords = 256, kBlockWords = 4 * kTileWords;
-constexpr int64_t kChunk = 512;  // of coordinates, whose products are added up in tiles
+constexpr int64_t kChunk = 256;  // of coordinates, whose products are added up in tiles
 constexpr int64_t kTall = 192;  // rows of A that are multiplied with a panel while it is in a cache
 constexpr int kTileBytes = 64;  // per row of a tile
 
@@ -45,21 +45,19 @@ class Tiles {
   ~Tiles() { _tile_release(); }
 };
 
-// The nearest number of bfloat16, as a float.
-SAFECF_INLINE Words rounded(Vec v) {
-  const Words bits = reinterpret_cast<Words>(v);
-  return (bits + 0x7FFFu + (bits >> 16 & 1u)) & 0xFFFF0000u;
-}
-SAFECF_INLINE void store_words(uint32_t* to, Words words) {
-  *reinterpret_cast<UnalignedWords*>(to) = words;
+// Numbers whose upper halves are the nearest ones of bfloat16.
+SAFECF_INLINE Words rounded(Vec v) { return reinterpret_cast<Words>(v) + 0x8000u; }
+SAFECF_INLINE Words upper_half(Words words) { return words & 0xFFFF0000u; }
+SAFECF_INLINE void store_pairs(uint32_t* to, Words first, Words second) {
+  *reinterpret_cast<UnalignedWords*>(to) = first >> 16 | upper_half(second);
 }
 
 // A row of words of the high and of the low tile.
 SAFECF_INLINE void split(Vec first, Vec second, uint32_t* high, uint32_t* low) {
-  const Words high_first = rounded(first), high_second = rounded(second);
-  store_words(high, high_first >> 16 | high_second);
-  store_words(low, rounded(first - reinterpret_cast<Vec>(high_first)) >> 16 |
-                       rounded(second - reinterpret_cast<Vec>(high_second)));
+  const Words a = rounded(first), b = rounded(second);
+  store_pairs(high, a, b);
+  store_pairs(low, rounded(first - reinterpret_cast<Vec>(upper_half(a))),
+              rounded(second - reinterpret_cast<Vec>(upper_half(b))));
 }
 
 // 16 numbers of row i from column j on, zeros where there are none.
@@ -161,13 +159,19 @@ SAFECF_NOINLINE void multiply_blocks(const uint32_t* a, const uint32_t* b, int64
 
 // c := or += or -= the sums, as far as c goes.
 inline void write_block(const float* sums, Write write, MatrixView<float> c) {
+  const float sign = write == Write::kSubtract ? -1.0f : 1.0f;
   for (int64_t i = 0; i < c.rows; ++i, sums += kSide) {
     float* const to = c.row(i).data;
-    const float sign = write == Write::kSubtract ? -1.0f : 1.0f;
-    if (write == Write::kSet)
-      for (int64_t j = 0; j < c.columns; ++j) to[j] = sums[j];
-    else
-      for (int64_t j = 0; j < c.columns; ++j) to[j] += sign * sums[j];
+    if (c.columns < kSide) {
+      for (int64_t j = 0; j < c.columns; ++j)
+        to[j] = (write == Write::kSet ? 0.0f : to[j]) + sign * sums[j];
+      continue;
+    }
+    SAFECF_UNROLL
+    for (int64_t j = 0; j < kSide; j += kLanes) {
+      const Vec old = write == Write::kSet ? Vec{} : load(to + j);
+      store(to + j, old + sign * load(sums + j));
+    }
   }
 }
 
