@@ -94,8 +94,9 @@ SAFECF_INLINE void group_scores(const Group<Value>& y, const Group<Value>& next,
       for (int n = 0; n < N; ++n) total[g][n] += y_i.v[n] * x_i.v[n];
     }
   });
-  SAFECF_UNROLL
-  for (int g = 0; g < kGroup; ++g) scores[g] = sum(total[g][0] + total[g][1]);
+  static_assert(kGroup == 4);
+  store_quad(scores, sums(total[0][0] + total[0][1], total[1][0] + total[1][1],
+                          total[2][0] + total[2][1], total[3][0] + total[3][1]));
 }
 
 // Calls body(group, next, weights) for all rows, the last group filled up with rows of weight zero;

@@ -222,6 +222,22 @@ SAFECF_INLINE void transpose(Vec (&rows)[kLanes]) {
   if constexpr (kStep > 1) transpose<kStep / 2>(rows);
 }
 
+// The sums of the lanes of four vectors, always in the same order.
+SAFECF_INLINE Quad sums(Vec a, Vec b, Vec c, Vec d) {
+  swap_blocks<1>(a, b, AllLanes());
+  swap_blocks<1>(c, d, AllLanes());
+  Vec left = a + b, right = c + d;
+  swap_blocks<2>(left, right, AllLanes());
+  union {
+    Vec whole;
+    Quad quads[kLanes / 4];
+  } parts = {left + right};
+  Quad total = parts.quads[0];
+  SAFECF_UNROLL
+  for (int i = 1; i < kLanes / 4; ++i) total += parts.quads[i];
+  return total;
+}
+
 SAFECF_INLINE void fill(View<float> x, float value) {
   for (int64_t i = 0; i < x.size; ++i) x.data[i] = value;
 }
