@@ -2,9 +2,6 @@
 
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
-
-import typer
 
 from benchmarks import epochs, growth, precision, quality, threads, topk
 from benchmarks.parts import Part, Parts
@@ -37,15 +34,12 @@ def versions() -> dict[str, str]:
 
 
 def main(
-    part: Annotated[
-        list[str] | None,
-        typer.Option(help=f"{', '.join(PARTS)}, or page to measure nothing; may be repeated."),
-    ] = None,
-    scale: Annotated[
-        float, typer.Option(help="Below 1 everything is smaller, and stays under build/.")
-    ] = 1.0,
-    threads: Annotated[int, typer.Option(help="Threads of everything but threads and growth.")] = 2,
-    repeats: Annotated[int, typer.Option(help="Timed, alternating repeats.")] = 5,
+    part: list[str] | None = None, scale: float = 1.0, threads: int = 2, repeats: int = 5
 ) -> None:
-    """Measure all parts or the named ones, keep the results, and write the page from them."""
+    """Measure all parts or the named ones, keep the results, and write the page from them.
+
+    --part may be repeated: ml-20m, msd, threads, growth, topk, quality, precision, or page to
+    measure nothing. With --scale below 1 everything is smaller, and stays under build/. --threads
+    are those of all parts but threads; --repeats are timed and alternate.
+    """
     CPU.run(part, Options(scale, threads, repeats), versions)

@@ -13,9 +13,6 @@ folder of ml-1m.parquet.
 
 import os
 from functools import partial
-from typing import Annotated
-
-import typer
 
 from benchmarks import precision
 from benchmarks.parts import Part, Parts
@@ -45,20 +42,18 @@ def gpu() -> Parts:
 
 
 def main(
-    part: Annotated[
-        list[str] | None,
-        typer.Option(help=f"{', '.join(PARTS)}, or page to measure nothing; may be repeated."),
-    ] = None,
-    scale: Annotated[
-        float, typer.Option(help="Below 1 everything is smaller, and stays under build/.")
-    ] = 1.0,
-    threads: Annotated[
-        int, typer.Option(help="Threads of the CPU backend beside it; 0 leaves it out.")
-    ] = len(os.sched_getaffinity(0)),
-    repeats: Annotated[int, typer.Option(help="Timed epochs.")] = 10,
-    device: Annotated[str, typer.Option(help="Device of PyTorch.")] = "cuda",
+    part: list[str] | None = None,
+    scale: float = 1.0,
+    threads: int = len(os.sched_getaffinity(0)),
+    repeats: int = 10,
+    device: str = "cuda",
 ) -> None:
-    """Measure all parts or the named ones, keep the results, and write the page from them."""
+    """Measure all parts or the named ones, keep the results, and write the page from them.
+
+    --part may be repeated: ml-20m, msd, run, topk, agreement, precision, or page to measure
+    nothing. With --scale below 1 everything is smaller, and stays under build/. --threads are
+    those of the CPU backend beside it, which 0 leaves out; --repeats the timed epochs.
+    """
     from benchmarks.devices import versions  # noqa: PLC0415 - needs PyTorch
 
     options = Options(scale, threads, repeats, device)

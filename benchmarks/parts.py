@@ -1,12 +1,13 @@
-"""Pages of several parts, each measured by itself and kept, so that all need not be at once."""
+"""Pages of several parts, each measured by itself and kept, so that all need not be at once.
+
+Nothing that measures imports Typer, which a machine lent for measuring may lack.
+"""
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import typer
 
 from benchmarks.records import Options, keep, kept, origin, progress
 
@@ -46,7 +47,7 @@ class Parts:
         unknown = set(names) - {*self.parts, "page"}
         if unknown:
             known = ", ".join(self.parts)
-            raise typer.BadParameter(f"no part {sorted(unknown)}: try {known} or page")
+            raise SystemExit(f"no part {sorted(unknown)}: try {known} or page")
         failed = []
         for name in names:
             if name == "page":
@@ -64,8 +65,7 @@ class Parts:
                 failed.append(name)
         print(self.page(options))
         if failed:
-            progress(f"failed: {', '.join(failed)}")
-            raise typer.Exit(1)
+            raise SystemExit(f"failed: {', '.join(failed)}")
 
     def page(self, options: Options) -> str:
         """Write the page from everything that has been kept; other sections stay as they are."""

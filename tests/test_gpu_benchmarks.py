@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import typer
 
 from benchmarks import floors, precision, records, threads
 from benchmarks.floors import epoch_work
@@ -140,12 +139,9 @@ def fails(options):
 
 def test_a_part_that_fails_does_not_keep_others_from_being_measured(tmp_path, monkeypatch, capsys):
     page = page_of(tmp_path, monkeypatch, first=fails, second=lambda options: {"value": 7})
-    with pytest.raises(typer.Exit) as ended:
+    with pytest.raises(SystemExit, match="failed: first"):
         page.run(None, TINY, lambda: {"torch": "2.9"})
-    assert ended.value.exit_code == 1
-    shown = capsys.readouterr()
-    assert "no such device" in shown.err
-    assert "failed: first" in shown.err
+    assert "no such device" in capsys.readouterr().err
     written = sections(TINY.pages / "tried.md")
     assert written["First"] == "Not measured yet: `python -m benchmarks tried --part first`."
     assert written["Second"].endswith("Beside torch 2.9.\n\nvalue 7")
@@ -161,5 +157,5 @@ def test_sections_of_which_nothing_is_kept_stay(tmp_path, monkeypatch):
 
 def test_an_unknown_part(tmp_path, monkeypatch):
     page = page_of(tmp_path, monkeypatch, first=fails)
-    with pytest.raises(typer.BadParameter, match=r"no part \['third'\]: try first or page"):
+    with pytest.raises(SystemExit, match=r"no part \['third'\]: try first or page"):
         page.run(["third"], TINY, dict)
