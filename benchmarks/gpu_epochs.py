@@ -174,11 +174,13 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
     case, limits = CASES[results["shape"]], results["limits"]
     users, items, nnz = results["size"]
     header = ["", "ms, median", "spread", "mean", "first epoch", "start", "placing", "memory, GiB"]
-    rows, parts, floors = [], [], []
+    rows, parts, floors, rest = [], [], [], []
     for each in results["rivals"]:
         rows.append(_row(each))
         parts.append([each["name"], *(ms(each["parts"][step]) for step in STEPS)])
         floors.append(_floor(each))
+        if each["errors"]:
+            rest.append(_rest(each))
     for cpu in results["cpu"]:
         seconds, name = cpu["seconds"], f"{cpu['name']}, CPU, {cpu['threads']} threads"
         spread = f"{ms(min(seconds))} to {ms(max(seconds))}"
@@ -203,6 +205,11 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
             ["", "CG steps", "products", "eigh", "users", "items", "floor", "measured / floor"],
             floors,
         ),
+        "Where the rest goes, in milliseconds above the floor: the steps of the second table less "
+        "their floors, products and `eigh` for `rotate`, nothing for losses and quantile; and what "
+        "the epochs of the first table took beyond the sum of the steps, negative where waiting "
+        "after every step cost more.",
+        report.table(["", *STEPS, "beyond the steps"], rest),
     ]
 
 
@@ -234,3 +241,12 @@ def _floor(each: dict[str, Any]) -> list[str]:
     cells = [ms(seconds[part]) for part in ("products", "eigh", "users", "items", "total")]
     ratio = statistics.median(each["seconds"]) / seconds["total"]
     return [each["name"], counts, *cells, f"{ratio:.2f}"]
+
+
+def _rest(each: dict[str, Any]) -> list[str]:
+    """Write by how much every step is above its floor."""
+    floor, parts = each["floor"]["seconds"], each["parts"]
+    least = {**floor, "rotate": floor["products"] + floor["eigh"]}
+    above = [parts[step] - least.get(step, 0.0) for step in STEPS]
+    above.append(statistics.median(each["seconds"]) - sum(parts.values()))
+    return [each["name"], *(f"{1e3 * seconds:.1f}" for seconds in above)]
