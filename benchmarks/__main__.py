@@ -9,6 +9,7 @@ from benchmarks import (
     demo,
     evaluation,
     fingerprints,
+    gpu,
     memory,
     parquet,
     serving,
@@ -23,6 +24,7 @@ app.command("cpu")(cpu.main)
 app.command("demo")(demo.main)
 app.command("evaluation")(evaluation.main)
 app.command("fingerprints")(fingerprints.main)
+app.command("gpu")(gpu.main)
 app.command("memory")(memory.main)
 app.command("parquet")(parquet.main)
 app.command("serving")(serving.main)

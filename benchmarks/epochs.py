@@ -17,6 +17,7 @@ from benchmarks.records import Options, progress
 from benchmarks.report import short
 from benchmarks.sampled import check
 from safecf.als.solvers import CG, Exact, Solver, SpectralCG, Subspace
+from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
 
 # by shape: d, solvers of SAFER2, those of irspack, epochs before the clock starts
@@ -92,10 +93,10 @@ def _rivals(
     shape: str, interactions: Interactions, matrix: Any, d: int, threads: int
 ) -> list[Rival]:
     _, solvers, peers, _ = CASES[shape]
-    flat = Flat.like_ials(matrix)
+    flat, cpu = Flat.like_ials(matrix), CpuBackend(threads)
     problem = flat.problem(interactions)
-    rivals: list[Rival] = [safer2(shape, interactions, solver, d, threads) for solver in solvers]
-    rivals.append(ials(problem, SpectralCG(), d, threads))
+    rivals: list[Rival] = [safer2(shape, interactions, solver, d, cpu) for solver in solvers]
+    rivals.append(ials(problem, SpectralCG(), d, cpu))
     rivals.append(Implicit(flat, problem, d, threads))
     rivals += [Irspack(flat, problem, d, threads, solver) for solver in peers]
     return rivals

@@ -19,6 +19,7 @@ GEMM = 2048  # rows and columns of the product
 COPY = 2**28  # bytes
 GATHERED = 2**28  # bytes
 ONE = (1.0, 1.0)
+EIGEN = 20 / 3  # flops by d^3 of two eigendecompositions
 CHUNK = 2**17  # bytes that one call gathers, so that they stay in the second-level cache
 
 
@@ -136,13 +137,13 @@ def epoch_work(
     d, rows = factors, users.size + items.size
     entries = float(users.sum())
     sides = (users.astype(np.float64), items.astype(np.float64))
-    size = 2 if _reads_bfloat16(solver) else 4
+    size = 2 if reads_bfloat16(solver) else 4
     if isinstance(solver, Subspace):
         block = min(solver.block_size, d)
         products = rows * (3 * d**2 + 2 * d * block) + 10 / 3 * d * block**2
         passes = [6 * entries * d + d / block * _systems(side, block) for side in sides]
     else:
-        products = 5 * rows * d**2 + 20 / 3 * d**3
+        products = 5 * rows * d**2 + EIGEN * d**3
         if isinstance(solver, Exact):
             passes = [4 * entries * d + _systems(side, d) for side in sides]
         else:
@@ -151,7 +152,8 @@ def epoch_work(
     return Work(float(products), (passes[0], passes[1]), (size * entries * d,) * 2, size)
 
 
-def _reads_bfloat16(solver: Solver) -> bool:
+def reads_bfloat16(solver: Solver) -> bool:
+    """Whether the solver's tolerance hides what bfloat16 leaves out of the fixed side."""
     known = ROW_SOLVERS.get(solver.name)
     return known is not None and known.is_rough(solver)
 

@@ -1,5 +1,7 @@
 """Synthetic matrices with the shapes of the paper's data sets, for measuring time."""
 
+import functools
+
 import scipy.sparse
 
 from safecf.data.datasets.synthetic import synthetic
@@ -11,8 +13,12 @@ SHAPES = {
 }
 
 
+@functools.lru_cache(maxsize=2)
 def long_tailed(
     users: int, items: int, interactions: int, seed: int = 0
 ) -> scipy.sparse.csr_matrix:
-    """Log-normal activity, long-tailed popularity, planted tastes, items in random order."""
+    """Log-normal activity, long-tailed popularity, planted tastes, items in random order.
+
+    Parts share the matrix: do not change it.
+    """
     return synthetic(users, items, interactions, exponent=1.0, shift=0.01, seed=seed).matrix

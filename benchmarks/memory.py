@@ -1,11 +1,9 @@
 """Peak memory of training beside the formula of docs/memory.md."""
 
 import tempfile
-from typing import Annotated
 
 import numpy as np
 import scipy.sparse
-import typer
 
 from benchmarks import report
 from benchmarks.apart import Cost, apart, cost
@@ -75,10 +73,8 @@ def train(folder: str, shape: tuple[int, int], factors: int, threads: int, name:
     return cost(lambda: model.fit(matrix, show_progress=False))
 
 
-def main(
-    threads: Annotated[int, typer.Option(help="Threads of training.")] = 2,
-) -> None:
-    """Train on two shapes and compare the peak with the formula."""
+def main(threads: int = 2) -> None:
+    """Train on two shapes, with so many threads, and compare the peak with the formula."""
     rows = []
     for case in CASES:
         users, items, _, factors = case

@@ -1,6 +1,7 @@
-"""The rivals of the CPU benchmarks: safecf, implicit and irspack, driven epoch by epoch."""
+"""The rivals of the benchmarks: safecf, implicit and irspack, driven epoch by epoch."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -8,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from safecf.als.capabilities import HostReport
+from safecf.als.capabilities import HalfSteps, RowReport
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Epoch, Training
 from safecf.als.loss import Loss, Ridge, Vector
@@ -101,37 +102,66 @@ class Rival(Protocol):
         """w_u of the last epoch."""
 
 
-class Watched(CpuBackend):
-    """Keeps the half-steps of a training while it is told to: epochs rotate the factors as well."""
+class Watched:
+    """A backend whose half-steps can be kept, and whose verbs can wait for the device.
 
-    def __init__(self, threads: int) -> None:
-        super().__init__(threads)
+    Half-steps are kept while `seen` is a list, since epochs rotate the factors as well.
+    """
+
+    def __init__(self, backend: HalfSteps) -> None:
+        self.backend = backend
+        self.wait: Callable[[], object] | None = None
         self.seen: list[HalfStep] | None = None
         self.state: State | None = None
 
-    def solve_rows(self, rows: Rows, fixed: Any, factors: Floats, solver: RowSolver) -> HostReport:
+    def __getattr__(self, name: str) -> Any:
+        """Return what the backend has; a verb ends with `wait`, if there is one."""
+        found, wait = getattr(self.backend, name), self.wait
+        if wait is None or not callable(found):
+            return found
+
+        def waiting(*arguments: Any, **options: Any) -> Any:
+            result = found(*arguments, **options)
+            wait()
+            return result
+
+        return waiting
+
+    def solve_rows(self, rows: Rows, fixed: Any, factors: Any, solver: RowSolver) -> RowReport:
         """Solve, and keep what was there before and after."""
+        solve: Callable[..., RowReport] = self.__getattr__("solve_rows")
         if self.seen is None or self.state is None:
-            return super().solve_rows(rows, fixed, factors, solver)
-        before, state = factors.copy(), self.state
-        solved = super().solve_rows(rows, fixed, factors, solver)
+            return solve(rows, fixed, factors, solver)
+        before, state = self.on_host(factors), self.state
+        solved = solve(rows, fixed, factors, solver)
         given = state.items if factors is state.users else state.users
-        self.seen.append(HalfStep(given.copy(), before, factors.copy()))
+        self.seen.append(HalfStep(self.on_host(given), before, self.on_host(factors)))
         return solved
+
+    def on_host(self, factors: Any) -> Floats:
+        """Return a copy as a NumPy array."""
+        return np.array(self.backend.fetch(factors))
 
 
 class Safecf:
     """One epoch of `Training`: losses, xi, weights, both half-steps."""
 
     def __init__(
-        self, name: str, problem: Problem, risk: Risk, solver: Solver, factors: int, threads: int
+        self,
+        name: str,
+        problem: Problem,
+        risk: Risk,
+        solver: Solver,
+        factors: int,
+        backend: HalfSteps,
     ) -> None:
         self.name, self.problem, self.solver = name, problem, solver
         self.alternates = solver.name != "subspace"
-        self.backend = Watched(threads)
-        training = Training(problem, risk, solver, self.backend, seed=0)
-        self.state: State = training.start(factors, INIT_STD)
-        self.steps = training.epochs(self.state, 10**6)
+        self.backend: Any = Watched(backend)
+        placed = problem.place(self.backend)
+        self.training = Training(placed, risk, solver, self.backend, seed=0)
+        self.state: State = self.training.start(factors, INIT_STD)
+        self.steps = self.training.epochs(self.state, 10**6)
         self.records: list[Epoch] = []
 
     def epoch(self) -> None:
@@ -148,11 +178,12 @@ class Safecf:
 
     def factors(self) -> Pair:
         """Return copies of X and Y."""
-        return self.state.users.copy(), self.state.items.copy()
+        return self.backend.on_host(self.state.users), self.backend.on_host(self.state.items)
 
     def weights(self) -> Vector:
         """w_u of the last epoch."""
-        return self.state.weights
+        weights: Vector = self.backend.on_host(self.state.weights)
+        return weights
 
 
 class Peer:
@@ -169,20 +200,20 @@ class Peer:
 
 
 def safer2(
-    shape: str, interactions: Interactions, solver: Solver, factors: int, threads: int
+    shape: str, interactions: Interactions, solver: Solver, factors: int, backend: HalfSteps
 ) -> Safecf:
     """SAFER2 with the paper's settings for a shape."""
     settings = SAFER2[shape]
     risk = SmoothedCVaR(settings["tail"], KERNELS["gaussian"], settings["bandwidth"])
     loss, ridge = Loss(settings["unobserved_weight"]), Ridge(settings["regularization"])
     problem = Problem(interactions, loss, ridge, settings["tail"])
-    return Safecf(f"safecf SAFER2, {described(solver)}", problem, risk, solver, factors, threads)
+    return Safecf(f"safecf SAFER2, {described(solver)}", problem, risk, solver, factors, backend)
 
 
-def ials(problem: Problem, solver: Solver, factors: int, threads: int) -> Safecf:
+def ials(problem: Problem, solver: Solver, factors: int, backend: HalfSteps) -> Safecf:
     """IALS: everybody counts the same."""
     name = f"safecf IALS, {described(solver)}"
-    return Safecf(name, problem, Mean(), solver, factors, threads)
+    return Safecf(name, problem, Mean(), solver, factors, backend)
 
 
 def described(solver: Solver) -> str:

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from benchmarks.records import progress
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,13 @@ class Panel:
 
 
 def draw(folder: Path, name: str, panels: list[Panel]) -> str:
-    """Draw the panels side by side, with one legend; return the name of the SVG file."""
+    """Draw the panels side by side, with one legend; return the name of the SVG file.
+
+    Without matplotlib nothing is drawn: a page can be written again where there is one.
+    """
+    if find_spec("matplotlib") is None:
+        progress(f"no {name}.svg: there is no matplotlib")
+        return f"{name}.svg"
     from reproduction import figures  # noqa: PLC0415 - needs matplotlib
 
     with figures.style():

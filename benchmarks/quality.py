@@ -13,6 +13,7 @@ from benchmarks.plots import Panel, draw
 from benchmarks.records import Options, progress
 from safecf.als.rows import Problem
 from safecf.als.solvers import CG, Exact, SpectralCG, Subspace
+from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
 
 SHAPE = (10_000, 4_000, 400_000)  # users, items, interactions
@@ -56,7 +57,7 @@ def _converged(
     flat: Flat, matrix: Any, problem: Problem, d: int, threads: int
 ) -> tuple[float, int]:
     """Return where the objective ends, and after how many epochs of a tight spectral CG."""
-    rival, value = ials(problem, REFERENCE, d, threads), math.inf
+    rival, value = ials(problem, REFERENCE, d, CpuBackend(threads)), math.inf
     for epoch in range(STRIDE, LONGEST + 1, STRIDE):
         for _ in range(STRIDE):
             rival.epoch()
@@ -70,7 +71,7 @@ def _converged(
 def _rivals(flat: Flat, problem: Problem, d: int, threads: int) -> list[Rival]:
     """Return everybody who minimises it."""
     solvers = (Exact(), CG(), SpectralCG(), Subspace(64))
-    rivals: list[Rival] = [ials(problem, solver, d, threads) for solver in solvers]
+    rivals: list[Rival] = [ials(problem, solver, d, CpuBackend(threads)) for solver in solvers]
     rivals.append(Implicit(flat, problem, d, threads))
     rivals += [Irspack(flat, problem, d, threads, how) for how in ("CHOLESKY", "CG", "IALSPP")]
     return rivals

@@ -20,6 +20,7 @@ class Options:
     scale: float
     threads: int
     repeats: int
+    device: str = "cpu"
 
     def shape(self, users: int, items: int, interactions: int) -> tuple[int, int, int]:
         """Shrink a matrix, fewer items by the root so that it stays sparse."""

@@ -1,21 +1,28 @@
 """Pages of the benchmarks, under docs/results/."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from reproduction import page
-from reproduction.page import RESULTS, ROOT, commit, machine, table
+from reproduction.page import RESULTS, ROOT, machine, table
 
 __all__ = ["RESULTS", "command", "commit", "machine", "short", "table", "write"]
 
 
 def command() -> str:
     """Name the command that is running, as in `python -m benchmarks cpu`."""
-    module = Path(sys.argv[0]).resolve().relative_to(ROOT).with_suffix("").parts
-    name = ".".join(part for part in module if part != "__main__")
+    file = Path(sys.argv[0]).resolve()
+    inside = file.relative_to(ROOT) if file.is_relative_to(ROOT) else Path(file.name)
+    name = ".".join(part for part in inside.with_suffix("").parts if part != "__main__")
     return " ".join(("python -m", name, *sys.argv[1:]))
+
+
+def commit() -> str:
+    """Return the commit; SAFECF_COMMIT where there is a copy of the files without their history."""
+    return os.environ.get("SAFECF_COMMIT") or page.commit()
 
 
 def short(value: float) -> str:

@@ -8,6 +8,7 @@ from benchmarks.matrices import long_tailed
 from benchmarks.peers import Flat, ials, safer2
 from benchmarks.sampled import check
 from safecf.als.solvers import CG, Exact, SpectralCG, Subspace
+from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
 
 MATRIX = long_tailed(300, 120, 4000)
@@ -16,7 +17,7 @@ INTERACTIONS = Interactions.from_csr(MATRIX)
 
 def test_the_evaluated_objective_is_that_of_training():
     flat = Flat.like_ials(MATRIX)
-    rival = ials(flat.problem(INTERACTIONS), Exact(), 16, 1)
+    rival = ials(flat.problem(INTERACTIONS), Exact(), 16, CpuBackend(1))
     rival.epoch()
     value = flat.value(MATRIX, *rival.factors())
     active = np.count_nonzero(np.diff(MATRIX.indptr))
@@ -27,7 +28,7 @@ def test_the_evaluated_objective_is_that_of_training():
     ("solver", "limit"), [(Exact(), 1e-5), (SpectralCG(1e-4), 1e-3), (CG(40, 1e-5), 1e-3)]
 )
 def test_sampled_solves_agree_with_the_half_steps_of_safer2(solver, limit):
-    rival = safer2("ml-20m", INTERACTIONS, solver, 16, 1)
+    rival = safer2("ml-20m", INTERACTIONS, solver, 16, CpuBackend(1))
     rival.epoch()
     iterative = None if isinstance(solver, Exact) else solver
     for side in check(rival, sample=40, solver=iterative):

@@ -1,0 +1,139 @@
+"""A device of PyTorch: what it is, its limits, and the least time that they leave for an epoch."""
+
+import gc
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.floors import EIGEN, ONE, Work, best, epoch_work, reads_bfloat16
+from benchmarks.records import Options
+from safecf.als.solvers import Solver, Subspace
+from safecf.backends import make_backend
+from safecf.data.matrices.interactions import Interactions
+
+GEMM, COPY = 8192, 2**32  # rows of the product; bytes
+
+
+def backend_of(options: Options) -> Any:
+    """Return the backend on the chosen device."""
+    return make_backend("torch", options.threads, device=options.device)
+
+
+def waiter(device: str) -> Callable[[], object]:
+    """Return what waits until the device has done everything."""
+    return torch.cuda.synchronize if device.startswith("cuda") else lambda: None
+
+
+def timed(step: Callable[[], Any], wait: Callable[[], object]) -> float:
+    """Return the seconds of a call, up to the end of its work on the device."""
+    wait()
+    begin = time.perf_counter()
+    step()
+    wait()
+    return time.perf_counter() - begin
+
+
+def forget(device: str) -> None:
+    """Free the memory that nobody uses, and let the peak start anew."""
+    gc.collect()
+    if device.startswith("cuda"):
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def peak(device: str) -> int | None:
+    """Return the peak of the allocated memory in bytes; None on the CPU."""
+    return torch.cuda.max_memory_allocated() if device.startswith("cuda") else None
+
+
+def versions(device: str) -> dict[str, str]:
+    """Return the device with its driver, and the versions of what works on it."""
+    found = {}
+    if device.startswith("cuda"):
+        driver = f", driver {_driver()}" if shutil.which("nvidia-smi") else ""
+        memory = torch.cuda.get_device_properties(0).total_memory / 2**30
+        details = f"{memory:.0f} GiB{driver}, CUDA {torch.version.cuda}"
+        found[torch.cuda.get_device_name()] = f"({details})"
+    for package in ("torch", "triton", "numpy"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _driver() -> str:
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stdout.splitlines() or ["unknown"])[0].strip()
+
+
+@dataclass(frozen=True)
+class DeviceLimits:
+    """Products in flop/s in float32 and TF32, and a copy in bytes/s, read and written."""
+
+    float32: float
+    tf32: float
+    copy: float
+
+    @classmethod
+    def measure(cls, options: Options) -> "DeviceLimits":
+        """Take the best of several runs of PyTorch's product and copy."""
+        wait, size = waiter(options.device), options.factors(GEMM)
+        a, b = torch.rand(2, size, size, device=options.device)
+        out = torch.empty_like(a)
+        products = [_seconds(lambda: torch.mm(a, b, out=out), wait, tf32) for tf32 in (False, True)]
+        source = torch.ones(max(2**20, round(COPY * options.scale) // 4), device=options.device)
+        target = torch.zeros_like(source)
+        copied = _seconds(lambda: target.copy_(source), wait)
+        return cls(2 * size**3 / products[0], 2 * size**3 / products[1], 8 * len(source) / copied)
+
+
+def eigh_seconds(factors: int, options: Options) -> float:
+    """Return the seconds of PyTorch's eigendecomposition of a Gramian, in float64."""
+    rows = torch.randn(2 * factors, factors, dtype=torch.float64, device=options.device)
+    gram, wait = rows.T @ rows, waiter(options.device)
+    return _seconds(lambda: torch.linalg.eigh(gram), wait)
+
+
+def _seconds(step: Callable[[], Any], wait: Callable[[], object], tf32: bool = False) -> float:
+    matmul = torch.backends.cuda.matmul
+    before, matmul.allow_tf32 = matmul.allow_tf32, tf32
+    try:
+        return best(lambda: (step(), wait()))
+    finally:
+        matmul.allow_tf32 = before
+
+
+def device_floor(
+    interactions: Interactions,
+    factors: int,
+    solver: Solver,
+    limits: DeviceLimits,
+    eigh: float,
+    steps: tuple[float, float] | None,
+) -> dict[str, Any]:
+    """Return the floor in seconds by part; the work is that of `epoch_work`.
+
+    Products at the speed of TF32 where the solver's tolerance allows it, else of float32; two
+    `eigh`; and each half-step by its flops in float32 or by its gathered bytes at the speed of a
+    copy, whichever takes longer.
+    """
+    sides = [np.diff(side.indptr) for side in (interactions.users, interactions.items)]
+    work: Work = epoch_work(sides[0], sides[1], factors, solver, steps or ONE)
+    blocks = isinstance(solver, Subspace)
+    flops = work.products if blocks else work.products - EIGEN * factors**3
+    found = {
+        "products": flops / (limits.tf32 if reads_bfloat16(solver) else limits.float32),
+        "eigh": 0.0 if blocks else 2 * eigh,
+    }
+    for side, passes, gathered in zip(("users", "items"), work.passes, work.gathered, strict=True):
+        found[side] = max(passes / limits.float32, gathered / limits.copy)
+    return {"seconds": found | {"total": sum(found.values())}, "steps": steps}
