@@ -88,7 +88,8 @@ def _steps(system: Vector, right: Vector, x: Vector, solver: Iterative) -> int:
     diagonal, start, known = np.ones(right.size), x, 0.0
     image = system @ start
     residual = right - image
-    if isinstance(solver, SpectralCG):
+    enough = solver.tolerance * np.linalg.norm(right)
+    if isinstance(solver, SpectralCG) and np.linalg.norm(residual) > enough:
         diagonal = np.diag(system)
         stretch = right @ start / (start @ image) if start.any() else 0.0
         if 0 < stretch <= solver.most_stretch:
@@ -97,7 +98,6 @@ def _steps(system: Vector, right: Vector, x: Vector, solver: Iterative) -> int:
     scaled = residual / diagonal
     direction = scaled - along @ scaled * start
     slope = residual @ scaled
-    enough = solver.tolerance * np.linalg.norm(right)
     for step in range(solver.max_iterations):
         if np.linalg.norm(residual) <= enough:
             return step

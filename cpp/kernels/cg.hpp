@@ -42,6 +42,7 @@ inline bool conjugate_gradients(const safecf::RowSystem& a, const safecf::Solver
   // below the floor squares are no longer normal numbers: of the residual, and over the shared part
   const float floor = 1e-34f, relative = options.tolerance * options.tolerance * size;
   const float goal = relative > floor ? relative : floor;
+  if (dot(residual, residual) <= goal) return is_finite(dot(x, x));
   float per_energy = 0.0f;  // 1 / x0'Ax0; zero where the start is no use
   if constexpr (kPrecondition) {
     for (int64_t i = 0; i < width; i += kLanes) {

@@ -128,7 +128,8 @@ def test_the_bandwidth_follows_the_spread_of_the_losses(kind):
         seen.append(RELATIVE_BANDWIDTH * losses.std())
 
     model.fit(matrix, show_progress=False, callback=look)
-    assert [record.bandwidth for record in model.history] == pytest.approx(seen, rel=1e-3)
+    # the losses of training are those of items in bfloat16
+    assert [record.bandwidth for record in model.history] == pytest.approx(seen, rel=4e-3)
     assert model.resolved["bandwidth"] == model.history[-1].bandwidth
     assert "bandwidth" not in fitted(kind(bandwidth=0.1, **OPTIONS), matrix).resolved
 

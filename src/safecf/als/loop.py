@@ -3,11 +3,13 @@
 import math
 import time
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from safecf.als.capabilities import HalfSteps, PerRow, RowReport
 from safecf.als.population import Population
@@ -25,6 +27,8 @@ VANISHED = 1e-4
 COLLAPSED = 0.25
 # Nothing was learned if the mean loss is above this share of that of factors of zero.
 USELESS = 0.999
+# Rows of the start that one generator draws.
+DRAWN = 4096
 # The weights have hardly moved if this share of their way is left after all epochs.
 UNMOVED = 0.5
 
@@ -81,11 +85,10 @@ class Training:
 
     def start(self, factors: int, init_std: float) -> State:
         """x_u, y_i ~ N(0, init_std^2 / d) for the users and items that count."""
-        rng = np.random.default_rng(self.seed)
-        sides = []
-        for active in (self.problem.active_users, self.problem.active_items):
-            side = rng.standard_normal((active.size, factors), dtype=np.float32)
-            side *= np.float32(init_std / np.sqrt(factors))
+        scale, sides = np.float32(init_std / np.sqrt(factors)), []
+        for number, active in enumerate((self.problem.active_users, self.problem.active_items)):
+            side = normals(active.size, factors, (self.seed, number))
+            side *= scale
             side[~active] = 0
             sides.append(self.backend.place(side))
         weights = self.risk.tail * self.problem.active_users.astype(np.float64)
@@ -201,6 +204,26 @@ class Training:
             "residual_items": math.sqrt(solved[1].change()),
             "bandwidth": risk.bandwidth,
         }
+
+
+def normals(rows: int, columns: int, seed: tuple[int, int]) -> NDArray[np.float32]:
+    """Draw from N(0, 1), on all cores: every DRAWN rows have a generator of their own.
+
+    >>> normals(2, 3, (0, 0)).shape
+    (2, 3)
+    """
+    found = np.empty((rows, columns), dtype=np.float32)
+    number, side = seed
+
+    def draw(first: int) -> None:
+        # the epochs' generators have two numbers, which is as if the third one were 0
+        rng = np.random.default_rng([number, side, 1 + first // DRAWN])
+        rng.standard_normal(out=found[first : first + DRAWN], dtype=np.float32)
+
+    with ThreadPoolExecutor() as pool:
+        for _ in pool.map(draw, range(0, rows, DRAWN)):
+            pass
+    return found
 
 
 def _between(old: PerRow, new: PerRow, step: float) -> PerRow:

@@ -67,6 +67,9 @@ def conjugate_gradients(
     x, b = start.copy(), system.right_hand_side()
     start_image = system.multiply(x)
     residual, known = b - start_image, 0.0
+    enough = solver.tolerance * np.linalg.norm(b)
+    if np.linalg.norm(residual) <= enough:
+        return x
     if isinstance(solver, SpectralCG) and (start_energy := start @ start_image) > 0:
         stretch = b @ start / start_energy
         if 0 < stretch <= solver.most_stretch:
@@ -75,7 +78,7 @@ def conjugate_gradients(
     step = scaled - known * (start_image @ scaled) * start
     energy = residual @ scaled
     for _ in range(solver.max_iterations):
-        if np.linalg.norm(residual) <= solver.tolerance * np.linalg.norm(b):
+        if np.linalg.norm(residual) <= enough:
             break
         image = system.multiply(step)
         slope, curvature = residual @ step, step @ image

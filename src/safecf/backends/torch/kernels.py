@@ -75,12 +75,14 @@ def solve_rows(
         b += tl.sum(p[:, None] * wide, 0)
         diagonal += tl.sum(p[:, None] * wide * wide, 0)
         image += tl.sum((p * tl.sum(wide * old[None, :], 1))[:, None] * wide, 0)
+    enough = tolerance * tolerance * tl.sum(b * b, 0)
     known = 0.0
     stretch = 1.0
     if SCALED:
         start_energy = tl.sum(old * image, 0)
         stretch = tl.sum(b * old, 0) / tl.where(start_energy > 0, start_energy, 1.0)
         useful = (start_energy > 0) & (stretch > 0) & (stretch <= most_stretch)
+        useful &= tl.sum(tl.where(here, (b - image) * (b - image), 0.0), 0) > enough
         known = tl.where(useful, 1.0 / start_energy, 0.0)
         stretch = tl.where(useful, stretch, 1.0)
     else:
@@ -91,7 +93,6 @@ def solve_rows(
     scaled = tl.where(here, residual / diagonal, 0.0)
     energy = tl.sum(residual * scaled, 0)
     step = scaled - known * tl.sum(start_image * scaled, 0) * old
-    enough = tolerance * tolerance * tl.sum(b * b, 0)
     iteration = 0
     while (iteration < max_iterations) & (tl.sum(residual * residual, 0) > enough):
         image = shared * step

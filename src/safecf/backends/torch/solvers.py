@@ -26,15 +26,17 @@ def conjugate_gradients(
     """
     right, squares, start_image = products.first(start)
     start_image.addcmul_(shared, start)
-    known = None
+    x, residual, known = start.clone(), right - start_image, None
+    enough = (solver.tolerance * right.norm(dim=1)) ** 2
+    going = _dots(residual, residual) > enough
     if isinstance(solver, SpectralCG):
         diagonal = squares.add_(shared)
         known, stretch = first_direction(right, start, start_image, solver)
-        x = stretch[:, None] * start
-        residual = right - stretch[:, None] * start_image
+        more = torch.where(going, stretch - 1, 0.0)[:, None]
+        x.addcmul_(more, start)
+        residual.addcmul_(more, start_image, value=-1)
     else:
         diagonal = torch.ones_like(right)
-        x, residual = start.clone(), right - start_image
 
     def conjugate(scaled: Tensor) -> Tensor:
         """Make M^-1 r conjugate to the start."""
@@ -45,8 +47,6 @@ def conjugate_gradients(
 
     scaled = residual / diagonal
     energy, step = _dots(residual, scaled), conjugate(scaled)
-    enough = (solver.tolerance * right.norm(dim=1)) ** 2
-    going = torch.ones_like(enough, dtype=torch.bool)
     for _ in range(solver.max_iterations):
         going &= _dots(residual, residual) > enough
         if not going.any():
