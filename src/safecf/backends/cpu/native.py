@@ -97,7 +97,7 @@ class CpuBackend(HostGradients, HostBackend):
 
     def rotate(self, factors: Factors, others: Factors, gram: Factors, solver: RowSolver) -> Vector:
         """Rotate both sides, in place; return the eigenvalues of G."""
-        values, basis = eigenbasis(gram)
+        values, basis = eigenbasis(gram, self.execution)
         rotation = as_floats(basis)
         for side in (factors, others):
             self._rotate(side, 0, rotation, side)
@@ -120,7 +120,7 @@ class CpuBackend(HostGradients, HostBackend):
 
     def _rotated(self, factors: Factors, first: int, gram: Factors) -> Fixed:
         """Rotate a block of coordinates, those from `first` on, into the eigenbasis of `gram`."""
-        values, basis = (as_floats(part) for part in eigenbasis(gram))
+        values, basis = (as_floats(part) for part in eigenbasis(gram, self.execution))
         rotated = aligned(len(factors), _round_up(len(gram), PAD), np.float32)
         self._rotate(factors, first, basis, rotated)
         return Fixed(rotated, values, basis)

@@ -1,0 +1,42 @@
+// Eigenvalues and eigenvectors of a symmetric matrix: reduced to a tridiagonal one, whose
+// eigenvectors are rotated back.
+#include <algorithm>
+#include <cmath>
+
+#include "checks.hpp"
+#include "tridiagonal.hpp"
+
+namespace safecf {
+
+void eigen(MatrixView<const double> gram, View<double> values, MatrixView<double> vectors,
+           const Execution& execution) {
+  const int64_t n = gram.rows;
+  check_factors(n);
+  require(gram.columns == n, "gram is not square");
+  require(values.size == n, "one value per factor is needed");
+  require(vectors.rows == n && vectors.columns == n, "vectors is not factors x factors");
+  check_apart({values, vectors}, {gram});
+  const int64_t stride = n + 8;  // rows a power of two apart would share their places in a cache
+  Buffer<double> memory(static_cast<size_t>(n * stride));
+  const MatrixView<double> a(memory.data(), n, n, stride);
+  double largest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j <= i; ++j) {
+      a(i, j) = gram(i, j);
+      require(std::isfinite(a(i, j)), "gram is not finite");
+      largest = std::max(largest, std::abs(a(i, j)));
+    }
+  }
+  // a power of two, so that nothing is rounded, and squares neither overflow nor vanish
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j <= i; ++j) a(i, j) = std::ldexp(a(i, j), -exponent);
+  Reduction reduced(a, execution);
+  tridiagonal_eigen({reduced.diagonal.data(), n}, {reduced.off_diagonal.data(), n}, values, vectors,
+                    execution);
+  reduced.apply(vectors, execution);
+  for (double& value : values) value = std::ldexp(value, exponent);
+}
+
+}  // namespace safecf
