@@ -133,12 +133,12 @@ struct Merge {
 
 class Solver {
  public:
-  Solver(View<double> diagonal, View<double> off_diagonal, MatrixView<double> vectors,
+  Solver(View<double> diagonal, View<const double> off_diagonal, MatrixView<double> rows,
          const Execution& execution)
       : n_(diagonal.size),
         values_(diagonal),
         e_(off_diagonal),
-        q_(vectors),
+        q_(rows),
         order_(static_cast<size_t>(n_)),
         gathered_memory_(static_cast<size_t>(n_ * n_)),
         unit_memory_(gathered_memory_.size()),
@@ -148,8 +148,7 @@ class Solver {
         kernels_(*execution.kernels),
         check_(execution.interrupted) {}
 
-  // Leaves eigenvector order[j] of value j, ascending, in row order[j].
-  const std::vector<int64_t>& solve() {
+  std::vector<int64_t> solve() {
     std::vector<int64_t> bounds{0, n_};
     std::vector<std::vector<int64_t>> levels;
     while (n_ / static_cast<int64_t>(bounds.size() - 1) >= kLeaf) {
@@ -377,7 +376,8 @@ class Solver {
   }
 
   int64_t n_;
-  View<double> values_, e_;
+  View<double> values_;
+  View<const double> e_;
   MatrixView<double> q_;
   std::vector<int64_t> order_;
   Buffer<double> gathered_memory_, unit_memory_;
@@ -389,19 +389,9 @@ class Solver {
 
 }  // namespace
 
-void tridiagonal_eigen(View<double> diagonal, View<double> off_diagonal, View<double> values,
-                       MatrixView<double> vectors, const Execution& execution) {
-  const int64_t n = diagonal.size;
-  Buffer<double> memory(static_cast<size_t>(n * n));
-  const MatrixView<double> rows(memory.data(), n, n);
-  Solver solver(diagonal, off_diagonal, rows, execution);
-  const std::vector<int64_t>& order = solver.solve();
-  parallel_for(parts(n, kColumns), execution, [&](int64_t task) {
-    for (int64_t i = task * kColumns; i < std::min(n, (task + 1) * kColumns); ++i) {
-      values[i] = diagonal[order[i]];
-      std::copy_n(rows.row(order[i]).data, n, vectors.row(i).data);
-    }
-  });
+std::vector<int64_t> tridiagonal_eigen(View<double> diagonal, View<const double> off_diagonal,
+                                       MatrixView<double> rows, const Execution& execution) {
+  return Solver(diagonal, off_diagonal, rows, execution).solve();
 }
 
 }  // namespace safecf

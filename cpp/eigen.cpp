@@ -8,14 +8,14 @@
 
 namespace safecf {
 
-void eigen(MatrixView<const double> gram, View<double> values, MatrixView<double> vectors,
+void eigen(MatrixView<const double> gram, View<double> values, MatrixView<double> basis,
            const Execution& execution) {
   const int64_t n = gram.rows;
   check_factors(n);
   require(gram.columns == n, "gram is not square");
   require(values.size == n, "one value per factor is needed");
-  require(vectors.rows == n && vectors.columns == n, "vectors is not factors x factors");
-  check_apart({values, vectors}, {gram});
+  require(basis.rows == n && basis.columns == n, "basis is not factors x factors");
+  check_apart({values, basis}, {gram});
   const int64_t stride = n + 8;  // rows a power of two apart would share their places in a cache
   Buffer<double> memory(static_cast<size_t>(n * stride));
   const MatrixView<double> a(memory.data(), n, n, stride);
@@ -33,10 +33,12 @@ void eigen(MatrixView<const double> gram, View<double> values, MatrixView<double
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j <= i; ++j) a(i, j) = std::ldexp(a(i, j), -exponent);
   Reduction reduced(a, execution);
-  tridiagonal_eigen({reduced.diagonal.data(), n}, {reduced.off_diagonal.data(), n}, values, vectors,
-                    execution);
-  reduced.apply(vectors, execution);
-  for (double& value : values) value = std::ldexp(value, exponent);
+  Buffer<double> vectors(static_cast<size_t>(n * n));
+  const MatrixView<double> rows(vectors.data(), n, n);
+  const std::vector<int64_t> order = tridiagonal_eigen(
+      {reduced.diagonal.data(), n}, {reduced.off_diagonal.data(), n}, rows, execution);
+  reduced.rotate_back(rows, order, basis, execution);
+  for (int64_t j = 0; j < n; ++j) values[j] = std::ldexp(reduced.diagonal[order[j]], exponent);
 }
 
 }  // namespace safecf

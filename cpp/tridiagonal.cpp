@@ -10,13 +10,12 @@ namespace safecf {
 namespace {
 
 // All sizes are fixed, so that sums have the same order for any number of threads.
-constexpr int64_t kPanel = 32;     // reflections between two updates of the rest
-constexpr int64_t kStrip = 64;     // rows per task of a product A v
-constexpr int64_t kChunk = 256;    // coordinates per task of the sums over a panel
-constexpr int64_t kTile = 128;     // rows and columns per task of an update
-constexpr int64_t kBlock = 48;     // reflections that are applied together
-constexpr int64_t kVectors = 48;   // rows per task, to which they are applied
-constexpr int64_t kApplied = 512;  // columns of them at a time
+constexpr int64_t kPanel = 32;   // reflections between two updates of the rest
+constexpr int64_t kStrip = 64;   // rows per task of a product A v
+constexpr int64_t kChunk = 256;  // coordinates per task of the sums over a panel
+constexpr int64_t kTile = 128;   // rows and columns per task of an update
+constexpr int64_t kBlock =
+    48;  // reflections that are applied together: a multiple of the kernels' `tall`
 
 // Squared sizes of rows below this are zero to the matrix's rounding, by far.
 constexpr double kTiny = 1e-280;
@@ -217,65 +216,99 @@ void Reduction::update(int64_t base, int64_t first, MatrixView<const double> w,
                });
 }
 
-// H_last ... H_first = I - V' S V with S triangular; z' (I - V' S' V) needs V' and S' V.
-void Reduction::apply(MatrixView<double> rows, const Execution& execution) const {
-  const int64_t n = a_.rows, blocks = parts(n - 1, kBlock);
-  const auto first_of = [](int64_t block) { return 1 + block * kBlock; };
-  const auto size_of = [&](int64_t block) { return std::min(kBlock, n - first_of(block)); };
-  const auto width_of = [&](int64_t block) { return first_of(block) + size_of(block) - 1; };
-  Buffer<double> v(static_cast<size_t>(blocks * kBlock * n)), sv(v.size());
-  const auto block_of = [&](Buffer<double>& from, int64_t block) {
-    return from.data() + block * kBlock * n;
-  };
-  const Kernels& kernels = *execution.kernels;
-  const int64_t room = scratch<double>(2 * kBlock * kBlock) + scratch<double>(kBlock * n);
-  parallel_for(blocks, room, execution, [&](int64_t block, Arena arena) {
-    const int64_t first = first_of(block), size = size_of(block), width = width_of(block);
-    const MatrixView<double> across(block_of(v, block), width, size);
-    const MatrixView<double> out(block_of(sv, block), size, width);
-    const auto s = arena.take<double>(size, size), dots = arena.take<double>(size, size);
-    const auto whole = arena.take<double>(size, width);
-    for (int64_t r = 0; r < size; ++r) {
-      const View<double> row = whole.row(r);
-      std::copy_n(a_.row(first + r).data, first + r, row.data);
-      std::fill(row.data + first + r, row.end(), 0.0);
+// Blocks of kBlock reflections, the last one filled up with none, each packed for products from the
+// left: H_last ... H_first = I - V' S V with S triangular. Block b has (b + 1) kBlock coordinates.
+class Reduction::Blocks {
+ public:
+  Blocks(const Reduction& from, const Execution& execution)
+      : from_(from),
+        kernels_(*execution.kernels),
+        count_(parts(from.a_.rows - 1, kBlock)),
+        left_(static_cast<size_t>(begin(count_))),
+        right_(left_.size()) {
+    const int64_t room =
+        2 * scratch<double>(kBlock * kBlock) + 2 * scratch<double>(kBlock * rows());
+    parallel_for(count_, room, execution, [&](int64_t block, Arena arena) { pack(block, arena); });
+  }
+
+  int64_t rows() const { return count_ * kBlock; }
+
+  // Z := H_(n-1) ... H_1 Z for a panel of `wide` columns; `room` is one of kBlock rows.
+  void apply(MatrixView<double> z, MatrixView<double> room) const {
+    for (int64_t block = 0; block < count_; ++block) {
+      const int64_t width = (block + 1) * kBlock, at = begin(block);
+      for (int64_t k = 0; k < width; k += kDepth) {
+        const int64_t depth = std::min(kDepth, width - k);
+        kernels_.multiply_panel({right_.data() + at + k * kBlock, depth * kBlock},
+                                z.rows_from(k, depth), k == 0 ? Write::kSet : Write::kAdd, room);
+      }
+      kernels_.multiply_panel({left_.data() + at, width * kBlock}, room, Write::kSubtract,
+                              z.rows_from(0, width));
     }
-    for (int64_t i = 0; i < width; ++i)
-      for (int64_t r = 0; r < size; ++r) across(i, r) = whole(r, i);
-    for (int64_t r = 0; r < size; ++r) kernels.row_products(whole, whole.row(r), dots.row(r));
-    // adding H_r on the right of those with larger numbers: column r of S = -tau_r S (V v_r)
-    for (int64_t r = size; r-- > 0;) {
-      const double tau = tau_[first + r];
-      for (int64_t i = 0; i < size; ++i) {
+  }
+
+ private:
+  static constexpr int64_t kDepth = 3 * kBlock;
+
+  static int64_t begin(int64_t block) { return kBlock * kBlock * block * (block + 1) / 2; }
+
+  void pack(int64_t block, Arena arena) {
+    const int64_t first = 1 + block * kBlock, width = (block + 1) * kBlock;
+    const auto s = arena.take<double>(kBlock, kBlock), dots = arena.take<double>(kBlock, kBlock);
+    const auto v = arena.take<double>(kBlock, width), sv = arena.take<double>(kBlock, width);
+    for (int64_t r = 0; r < kBlock; ++r) {
+      const int64_t size = first + r < from_.a_.rows ? first + r : 0;
+      if (size > 0) std::copy_n(from_.a_.row(first + r).data, size, v.row(r).data);
+      std::fill(v.row(r).data + size, v.row(r).end(), 0.0);
+    }
+    for (int64_t r = 0; r < kBlock; ++r) kernels_.row_products(v, v.row(r), dots.row(r));
+    // with H_r on the right of those of larger numbers: column r of S is -tau_r S (V v_r)
+    for (int64_t r = kBlock; r-- > 0;) {
+      const double tau = first + r < from_.a_.rows ? from_.tau_[first + r] : 0;
+      for (int64_t i = 0; i < kBlock; ++i) {
         double sum = 0;
-        for (int64_t j = r + 1; j < i + 1; ++j) sum += s(i, j) * dots(j, r);
+        for (int64_t j = r + 1; j <= i; ++j) sum += s(i, j) * dots(j, r);
         s(i, r) = i < r ? 0 : i == r ? tau : -tau * sum;
       }
     }
-    for (int64_t r = 0; r < size; ++r) {  // out_r = sum_i s_ir v_i
-      std::fill(out.row(r).begin(), out.row(r).end(), 0.0);
+    for (int64_t r = 0; r < kBlock; ++r) {
       double scales[kBlock];
-      for (int64_t i = 0; i < size; ++i) scales[i] = -s(i, r);
-      kernels.subtract_rows(whole, {scales, size}, out.row(r));
+      for (int64_t i = 0; i < kBlock; ++i) scales[i] = -s(r, i);
+      std::fill(sv.row(r).begin(), sv.row(r).end(), 0.0);
+      kernels_.subtract_rows(v, {scales, kBlock}, sv.row(r));
     }
-  });
-  const int64_t needed = scratch<double>(kVectors * kBlock) + kernels.product_scratch(kApplied);
-  parallel_for(parts(rows.rows, kVectors), needed, execution, [&](int64_t task, Arena arena) {
-    const int64_t begin = task * kVectors, count = std::min(kVectors, rows.rows - begin);
-    const auto z = rows.rows_from(begin, count);
-    const auto dots = arena.take<double>(kVectors * kBlock);
-    for (int64_t block = 0; block < blocks; ++block) {
-      const int64_t size = size_of(block), width = width_of(block);
-      const MatrixView<double> y(dots.data, count, size);
-      kernels.product({z.data, count, width, z.stride, 1}, {block_of(v, block), width, size},
-                      Write::kSet, y, arena);
-      const MatrixView<const double> across(block_of(sv, block), size, width);
-      for (int64_t column = 0; column < width; column += kApplied) {
-        const int64_t wide = std::min(kApplied, width - column);
-        kernels.product({y.data, count, size, size, 1}, across.columns_from(column, wide),
-                        Write::kSubtract, z.columns_from(column, wide), arena);
-      }
+    // Z - V' (S V Z): packed are S V, in chunks of the depth, and V'
+    for (int64_t k = 0; k < width; k += kDepth) {
+      const int64_t depth = std::min(kDepth, width - k);
+      kernels_.pack_tall({sv.data + k, kBlock, depth, width, 1},
+                         {right_.data() + begin(block) + k * kBlock, depth * kBlock});
     }
+    kernels_.pack_tall({v.data, width, kBlock, 1, width},
+                       {left_.data() + begin(block), width * kBlock});
+  }
+
+  const Reduction& from_;
+  const Kernels& kernels_;
+  int64_t count_;
+  Buffer<double> left_, right_;  // V' and S V
+};
+
+void Reduction::rotate_back(MatrixView<const double> rows, const std::vector<int64_t>& order,
+                            MatrixView<double> basis, const Execution& execution) const {
+  const int64_t n = a_.rows, wide = execution.kernels->wide;
+  const Blocks blocks(*this, execution);
+  const int64_t tall = std::max(n, blocks.rows());
+  const int64_t needed = scratch<double>(tall * wide) + scratch<double>(kBlock * wide);
+  parallel_for(parts(n, wide), needed, execution, [&](int64_t task, Arena arena) {
+    const int64_t first = task * wide, count = std::min(wide, n - first);
+    const auto z = arena.take<double>(tall, wide), room = arena.take<double>(kBlock, wide);
+    std::fill(z.data, z.data + tall * wide, 0.0);
+    for (int64_t j = 0; j < count; ++j) {
+      const View<const double> vector = rows.row(order[first + j]);
+      for (int64_t i = 0; i < n; ++i) z(i, j) = vector[i];
+    }
+    blocks.apply(z, room);
+    for (int64_t i = 0; i < n; ++i) std::copy_n(z.row(i).data, count, basis.row(i).data + first);
   });
 }
 

@@ -1,6 +1,8 @@
 // Symmetric matrices and tridiagonal ones.
 #pragma once
 
+#include <vector>
+
 #include "core.hpp"
 #include "memory.hpp"
 
@@ -13,21 +15,24 @@ class Reduction {
   // The rows of A are overwritten with the v_k.
   Reduction(MatrixView<double> a, const Execution& execution);
 
-  // z' := (Q z)' for every row z'.
-  void apply(MatrixView<double> rows, const Execution& execution) const;
+  // Column j of the basis = Q z, z being row order[j].
+  void rotate_back(MatrixView<const double> rows, const std::vector<int64_t>& order,
+                   MatrixView<double> basis, const Execution& execution) const;
 
   Buffer<double> diagonal, off_diagonal;
 
  private:
   class Panel;
+  class Blocks;
   void update(int64_t base, int64_t first, MatrixView<const double> w, const Execution& execution);
 
   MatrixView<double> a_;
   Buffer<double> tau_;
 };
 
-// T = V' diag(values) V, values ascending, the rows of V being the eigenvectors.
-void tridiagonal_eigen(View<double> diagonal, View<double> off_diagonal, View<double> values,
-                       MatrixView<double> vectors, const Execution& execution);
+// Overwrites the diagonal of T with its eigenvalues and `rows` with its eigenvectors; returns the
+// rows in the order of ascending eigenvalues.
+std::vector<int64_t> tridiagonal_eigen(View<double> diagonal, View<const double> off_diagonal,
+                                       MatrixView<double> rows, const Execution& execution);
 
 }  // namespace safecf

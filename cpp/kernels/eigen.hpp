@@ -19,11 +19,16 @@ inline int64_t product_scratch(int64_t columns) {
          safecf::scratch<double>(kDeep * round_up(columns, kWide));
 }
 
-// Up to kTall rows of A, depth by row, filled up with zeros.
+// kTall rows of A at a time, inside them depth by row, filled up with zeros.
 inline void pack_tall(Strided a, View<double> out) {
-  for (int64_t i = 0; i < kTall; ++i)
-    for (int64_t k = 0; k < a.columns; ++k)
-      out[k * kTall + i] = i < a.rows ? a.data[i * a.row_stride + k * a.column_stride] : 0.0;
+  for (int64_t first = 0; first < a.rows; first += kTall) {
+    const View<double> group = out.slice(first * a.columns, kTall * a.columns);
+    for (int64_t i = 0; i < kTall; ++i) {
+      const double* const row = a.data + (first + i) * a.row_stride;
+      for (int64_t k = 0; k < a.columns; ++k)
+        group[k * kTall + i] = first + i < a.rows ? row[k * a.column_stride] : 0.0;
+    }
+  }
 }
 
 // Panels of kWide columns, inside them depth by column, filled up with zeros.
@@ -108,6 +113,25 @@ inline void product(Strided a, MatrixView<const double> b, Write write, MatrixVi
     run({a.data + k * a.column_stride, a.rows, chunk, a.row_stride, a.column_stride},
         b.rows_from(k, chunk), c, arena);
   }
+}
+
+template <Write kWrite>
+inline void multiply_groups(View<const double> left, MatrixView<const double> b,
+                            MatrixView<double> c) {
+  const View<const double> panel(b.data, b.rows * kWide);
+  for (int64_t i = 0; i < c.rows; i += kTall)
+    double_tile<kWrite>(left.slice(i * b.rows, kTall * b.rows), panel, c.rows_from(i, kTall));
+}
+
+// The same of a packed A, kWide columns and whole groups of kTall rows.
+inline void multiply_panel(View<const double> left, MatrixView<const double> b, Write write,
+                           MatrixView<double> c) {
+  SAFECF_ASSERT(left.size == c.rows * b.rows && c.rows % kTall == 0);
+  SAFECF_ASSERT(b.columns == kWide && b.stride == kWide && c.columns == kWide);
+  const auto run = write == Write::kSet   ? multiply_groups<Write::kSet>
+                   : write == Write::kAdd ? multiply_groups<Write::kAdd>
+                                          : multiply_groups<Write::kSubtract>;
+  run(left, b, c);
 }
 
 // sums_r = rows_r . x

@@ -188,6 +188,11 @@ struct Kernels {
   // C := or += or -= A B
   void (*product)(Strided a, MatrixView<const double> b, Write, MatrixView<double> c, Arena);
   int64_t (*product_scratch)(int64_t columns);
+  // The same of an A packed before, `tall` rows at a time, whole ones, and `wide` columns.
+  int64_t tall, wide;
+  void (*pack_tall)(Strided a, View<double> out);
+  void (*multiply_panel)(View<const double> packed, MatrixView<const double> b, Write,
+                         MatrixView<double> c);
   // sums_r = rows_r . x
   void (*row_products)(MatrixView<const double> rows, View<const double> x, View<double> sums);
   // x -= sum_r scales_r rows_r

@@ -73,9 +73,10 @@ def rotate(factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), o
     Write F_block basis, F_block being columns of F from `first` on, rows padded with zeros; `rotated` may be F itself.
     """
 
-def eigen(gram: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], vectors: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], execution: Execution) -> None:
+def eigen(gram: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], basis: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], execution: Execution) -> None:
     """
-    Write the eigenvalues of the symmetric gram, ascending, and its eigenvectors in rows.
+    Write the eigenvalues of the symmetric gram, ascending, and its eigenvectors in
+    columns.
     """
 
 def to_bfloat16(factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], words: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')], execution: Execution) -> None:

@@ -22,9 +22,9 @@ def one_blas_thread():
 
 def eigen(matrix, num_threads=2, isa="auto"):
     """Return the eigenvalues and, in columns, the eigenvectors."""
-    values, vectors = np.empty(len(matrix)), np.empty_like(matrix)
-    _core.eigen(matrix, values, vectors, _core.Execution(num_threads, isa))
-    return values, vectors.T
+    values, basis = np.empty(len(matrix)), np.empty_like(matrix)
+    _core.eigen(matrix, values, basis, _core.Execution(num_threads, isa))
+    return values, basis
 
 
 def orthogonal(d, random):
@@ -161,7 +161,7 @@ def test_arrays_that_do_not_fit_are_refused():
         _core.eigen(np.ones((3, 2)), np.empty(3), np.empty((3, 3)), run)
     with pytest.raises(ValueError, match="one value per factor"):
         _core.eigen(square, np.empty(2), np.empty((3, 3)), run)
-    with pytest.raises(ValueError, match="vectors is not factors x factors"):
+    with pytest.raises(ValueError, match="basis is not factors x factors"):
         _core.eigen(square, np.empty(3), np.empty((3, 2)), run)
     with pytest.raises(ValueError, match="overlap"):
         _core.eigen(square, np.empty(3), square, run)

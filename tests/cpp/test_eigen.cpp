@@ -43,11 +43,11 @@ void test_phases_wait_for_each_other() {
 }
 
 struct Eigen {
-  std::vector<double> values, vectors;
+  std::vector<double> values, basis;
 
   Eigen(const std::vector<double>& matrix, int64_t n, const Execution& run)
-      : values(n), vectors(n * n) {
-    eigen(in(matrix, n), out(values), out(vectors, n), run);
+      : values(n), basis(n * n) {
+    eigen(in(matrix, n), out(values), out(basis, n), run);
   }
 };
 
@@ -65,19 +65,19 @@ std::vector<double> random_gram(int64_t n) {
 void test_vectors_are_orthogonal_and_solve(const Kernels& kernels, int64_t n) {
   const std::vector<double> gram = random_gram(n);
   const Eigen one(gram, n, {&kernels, 1, nullptr}), three(gram, n, {&kernels, 3, nullptr});
-  CHECK(one.values == three.values && one.vectors == three.vectors);
+  CHECK(one.values == three.values && one.basis == three.basis);
   CHECK(std::is_sorted(one.values.begin(), one.values.end()));
-  const auto vectors = in(one.vectors, n);
+  const auto basis = in(one.basis, n);
   const double tolerance = 1e-14 * static_cast<double>(n);
   for (int64_t a = 0; a < n; ++a) {
     std::vector<double> image(n);
     for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j < n; ++j) image[i] += gram[i * n + j] * vectors(a, j);
+      for (int64_t j = 0; j < n; ++j) image[i] += gram[i * n + j] * basis(j, a);
     for (int64_t b = 0; b < n; ++b) {
       double dot = 0, product = 0;
       for (int64_t i = 0; i < n; ++i) {
-        dot += vectors(a, i) * vectors(b, i);
-        product += image[i] * vectors(b, i);
+        dot += basis(i, a) * basis(i, b);
+        product += image[i] * basis(i, b);
       }
       CHECK(std::abs(dot - (a == b)) < tolerance);
       CHECK(std::abs(product - (a == b ? one.values[a] : 0)) < tolerance * one.values[n - 1]);

@@ -79,7 +79,6 @@ def eigenbasis(
         with single_threaded_blas():
             values, basis = scipy.linalg.eigh(double)
     else:
-        values, vectors = np.empty(len(double)), np.empty_like(double)
-        _core.eigen(double, values, vectors, execution)
-        basis = vectors.T
+        values, basis = np.empty(len(double)), np.empty_like(double)
+        _core.eigen(double, values, basis, execution)
     return np.maximum(values, max(-values[0], 0)), basis

@@ -198,12 +198,12 @@ void rotate(Input& input) {
 void eigen(Input& input) {
   const Execution run = input.execution();
   const int64_t d = input.size(100);
-  Dense<double> gram{d, input.about(d), {}}, vectors{input.about(d), d, {}};
+  Dense<double> gram{d, input.about(d), {}}, basis{input.about(d), d, {}};
   gram.values = input.doubles(gram.rows * gram.columns);
   gram.values.resize(static_cast<size_t>(gram.rows * gram.columns));
-  vectors.values.resize(static_cast<size_t>(vectors.rows * vectors.columns));
+  basis.values.resize(static_cast<size_t>(basis.rows * basis.columns));
   std::vector<double> values = input.doubles(d);
-  safecf::eigen(gram.in(), out(values), overlap(input) ? gram.out() : vectors.out(), run);
+  safecf::eigen(gram.in(), out(values), overlap(input) ? gram.out() : basis.out(), run);
   promise(std::is_sorted(values.begin(), values.end()));
 }
 
