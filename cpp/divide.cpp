@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "tridiagonal.hpp"
@@ -15,10 +16,10 @@
 namespace safecf {
 namespace {
 
-constexpr int64_t kLeaf = 32;                // at most this many rows are solved by QL iterations
-constexpr int64_t kRoots = 16;               // per task
-constexpr int64_t kColumns = 64;             // of z, or rows to be copied, per task
-constexpr int64_t kTall = 192, kWide = 256;  // of a product, per task
+constexpr int64_t kLeaf = 32;               // at most this many rows are solved by QL iterations
+constexpr int64_t kRoots = 16;              // per task
+constexpr int64_t kColumns = 64;            // of z, or rows to be copied, per task
+constexpr int64_t kTall = 96, kWide = 256;  // of a product, per task
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 int64_t parts(int64_t size, int64_t part) { return (size + part - 1) / part; }
@@ -134,15 +135,14 @@ struct Merge {
 class Solver {
  public:
   Solver(View<double> diagonal, View<const double> off_diagonal, MatrixView<double> rows,
-         const Execution& execution)
+         MatrixView<double> room, const Execution& execution)
       : n_(diagonal.size),
         values_(diagonal),
         e_(off_diagonal),
         q_(rows),
         order_(static_cast<size_t>(n_)),
-        gathered_memory_(static_cast<size_t>(n_ * n_)),
-        unit_memory_(gathered_memory_.size()),
-        gathered_(gathered_memory_.data(), n_, n_),
+        gathered_(room),
+        unit_memory_(static_cast<size_t>(n_ * n_)),
         unit_(unit_memory_.data(), n_, n_),
         execution_(execution),
         kernels_(*execution.kernels),
@@ -331,20 +331,37 @@ class Solver {
                   gathered_.row(m.begin + i).data + m.begin);
   }
 
-  // Rows [first, first + count) of the new vectors, from those of one block, and mixed ones.
-  void multiply(const Merge& m, int64_t first, int64_t count, bool second, Arena arena) {
+  // A part of the new vectors: `count` rows from `first` on, the columns [begin, end), which are
+  // those of one block: from its old vectors and the mixed ones.
+  void multiply(const Merge& m, int64_t first, int64_t count, int64_t begin, int64_t end,
+                Arena arena) {
+    const bool second = begin >= m.middle;
     const int64_t skip = second ? m.first : 0;
     const int64_t depth = second ? m.left() - m.first : m.first + m.mixed;
-    const int64_t begin = second ? m.middle : m.begin, end = second ? m.end : m.middle;
-    for (int64_t column = begin; column < end; column += kWide) {
-      const int64_t wide = std::min(kWide, end - column);
-      const auto to = q_.rows_from(m.begin + first, count).columns_from(column, wide);
-      if (depth == 0)
-        for (int64_t i = 0; i < count; ++i) std::fill(to.row(i).begin(), to.row(i).end(), 0.0);
-      kernels_.product({unit_.row(m.begin + first).data + m.begin + skip, count, depth, n_, 1},
-                       gathered_.rows_from(m.begin + skip, depth).columns_from(column, wide),
-                       Write::kSet, to, arena);
-    }
+    const auto to = q_.rows_from(m.begin + first, count).columns_from(begin, end - begin);
+    if (depth == 0)
+      for (int64_t i = 0; i < count; ++i) std::fill(to.row(i).begin(), to.row(i).end(), 0.0);
+    kernels_.product({unit_.row(m.begin + first).data + m.begin + skip, count, depth, n_, 1},
+                     gathered_.rows_from(m.begin + skip, depth).columns_from(begin, end - begin),
+                     Write::kSet, to, arena);
+  }
+
+  void multiply(const std::vector<Merge>& merges) {
+    struct Tile {
+      const Merge* merge;
+      int64_t row, begin, end;
+    };
+    std::vector<Tile> tiles;
+    for (const Merge& m : merges)
+      for (int64_t row = 0; row < m.left(); row += kTall)
+        for (const auto& [begin, end] : {std::pair(m.begin, m.middle), std::pair(m.middle, m.end)})
+          for (int64_t column = begin; column < end; column += kWide)
+            tiles.push_back({&m, row, column, std::min(end, column + kWide)});
+    parallel_for(static_cast<int64_t>(tiles.size()), kernels_.product_scratch(kWide), execution_,
+                 [&](int64_t task, Arena arena) {
+                   const auto& [m, row, begin, end] = tiles[task];
+                   multiply(*m, row, std::min(kTall, m->left() - row), begin, end, arena);
+                 });
   }
 
   void merge(std::vector<Merge>& merges) {
@@ -361,11 +378,8 @@ class Solver {
               [&](Merge& m, int64_t first, int64_t count, Arena arena) {
                 find_vectors(m, first, count, arena);
               });
-    for (const bool second : {false, true})
-      for_parts(merges, false, kTall, kernels_.product_scratch(kWide),
-                [&](Merge& m, int64_t first, int64_t count, Arena arena) {
-                  multiply(m, first, count, second, arena);
-                });
+    check_();
+    multiply(merges);
     parallel_for(static_cast<int64_t>(merges.size()), execution_, [&](int64_t i) {
       const Merge& m = merges[i];
       for (int64_t row = m.left(); row < m.size(); ++row)
@@ -380,8 +394,9 @@ class Solver {
   View<const double> e_;
   MatrixView<double> q_;
   std::vector<int64_t> order_;
-  Buffer<double> gathered_memory_, unit_memory_;
-  MatrixView<double> gathered_, unit_;
+  MatrixView<double> gathered_;
+  Buffer<double> unit_memory_;
+  MatrixView<double> unit_;
   const Execution& execution_;
   const Kernels& kernels_;
   InterruptCheck check_;
@@ -390,8 +405,9 @@ class Solver {
 }  // namespace
 
 std::vector<int64_t> tridiagonal_eigen(View<double> diagonal, View<const double> off_diagonal,
-                                       MatrixView<double> rows, const Execution& execution) {
-  return Solver(diagonal, off_diagonal, rows, execution).solve();
+                                       MatrixView<double> rows, MatrixView<double> room,
+                                       const Execution& execution) {
+  return Solver(diagonal, off_diagonal, rows, room, execution).solve();
 }
 
 }  // namespace safecf

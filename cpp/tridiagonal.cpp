@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "phases.hpp"
 
@@ -10,10 +11,11 @@ namespace safecf {
 namespace {
 
 // All sizes are fixed, so that sums have the same order for any number of threads.
-constexpr int64_t kPanel = 32;   // reflections between two updates of the rest
-constexpr int64_t kStrip = 64;   // rows per task of a product A v
-constexpr int64_t kChunk = 256;  // coordinates per task of the sums over a panel
-constexpr int64_t kTile = 128;   // rows and columns per task of an update
+constexpr int64_t kPanel = 32;    // reflections between two updates of the rest
+constexpr int64_t kStrip = 64;    // rows per task of a product A v
+constexpr int64_t kChunk = 128;   // coordinates per task of the sums over a panel
+constexpr int64_t kTile = 128;    // rows and columns per task of an update
+constexpr int64_t kColumns = 32;  // eigenvectors per task
 constexpr int64_t kBlock =
     48;  // reflections that are applied together: a multiple of the kernels' `tall`
 
@@ -193,27 +195,28 @@ Reduction::Reduction(MatrixView<double> a, const Execution& execution)
 void Reduction::update(int64_t base, int64_t first, MatrixView<const double> w,
                        const Execution& execution) {
   const int64_t size = first - base + 1, tiles = parts(base, kTile);
-  Buffer<double> both(static_cast<size_t>(4 * size * base));
-  const MatrixView<double> vw(both.data(), 2 * size, base),
-      wv(both.data() + 2 * size * base, 2 * size, base);
-  for (int64_t r = 0; r < size; ++r) {
-    std::copy_n(a_.row(base + r).data, base, vw.row(r).data);
-    std::copy_n(w.row(r).data, base, vw.row(size + r).data);
-    std::copy_n(w.row(r).data, base, wv.row(r).data);
-    std::copy_n(a_.row(base + r).data, base, wv.row(size + r).data);
-  }
   const Kernels& kernels = *execution.kernels;
-  parallel_for(tiles * (tiles + 1) / 2, kernels.product_scratch(kTile), execution,
-               [&](int64_t task, Arena arena) {
-                 int64_t i = 0;
-                 for (; task > i; ++i) task -= i + 1;
-                 const int64_t row = i * kTile, column = task * kTile;
-                 const int64_t tall = std::min(kTile, base - row),
-                               wide = std::min(kTile, base - column);
-                 kernels.product({vw.data + row, tall, vw.rows, 1, vw.stride},
-                                 wv.columns_from(column, wide), Write::kSubtract,
-                                 a_.rows_from(row, tall).columns_from(column, wide), arena);
-               });
+  const MatrixView<const double> v = a_.rows_from(base, size);
+  // the columns from `column` on of one matrix above the other
+  const auto stacked = [&](MatrixView<const double> above, MatrixView<const double> below,
+                           int64_t column, int64_t count, Arena& arena) {
+    const auto both = arena.take<double>(2 * size, count);
+    for (int64_t r = 0; r < size; ++r) {
+      std::copy_n(above.row(r).data + column, count, both.row(r).data);
+      std::copy_n(below.row(r).data + column, count, both.row(size + r).data);
+    }
+    return both;
+  };
+  const int64_t room = 2 * scratch<double>(2 * kPanel * kTile) + kernels.product_scratch(kTile);
+  parallel_for(tiles * (tiles + 1) / 2, room, execution, [&](int64_t task, Arena arena) {
+    int64_t i = 0;
+    for (; task > i; ++i) task -= i + 1;
+    const int64_t row = i * kTile, column = task * kTile;
+    const int64_t tall = std::min(kTile, base - row), wide = std::min(kTile, base - column);
+    const auto vw = stacked(v, w, row, tall, arena), wv = stacked(w, v, column, wide, arena);
+    kernels.product({vw.data, tall, vw.rows, 1, vw.stride}, wv, Write::kSubtract,
+                    a_.rows_from(row, tall).columns_from(column, wide), arena);
+  });
 }
 
 // Blocks of kBlock reflections, the last one filled up with none, each packed for products from the
@@ -233,17 +236,25 @@ class Reduction::Blocks {
 
   int64_t rows() const { return count_ * kBlock; }
 
-  // Z := H_(n-1) ... H_1 Z for a panel of `wide` columns; `room` is one of kBlock rows.
-  void apply(MatrixView<double> z, MatrixView<double> room) const {
+  // Z := H_(n-1) ... H_1 Z for panels of `wide` columns; `room` holds one of kBlock rows for each.
+  void apply(const std::vector<MatrixView<double>>& panels, MatrixView<double> room) const {
     for (int64_t block = 0; block < count_; ++block) {
-      const int64_t width = (block + 1) * kBlock, at = begin(block);
-      for (int64_t k = 0; k < width; k += kDepth) {
-        const int64_t depth = std::min(kDepth, width - k);
-        kernels_.multiply_panel({right_.data() + at + k * kBlock, depth * kBlock},
-                                z.rows_from(k, depth), k == 0 ? Write::kSet : Write::kAdd, room);
-      }
-      kernels_.multiply_panel({left_.data() + at, width * kBlock}, room, Write::kSubtract,
-                              z.rows_from(0, width));
+      const int64_t width = (block + 1) * kBlock;
+      // calls body(at, rows of the panel, of the room) for the packed parts, each once per panel
+      const auto for_parts = [&](const auto& body) {
+        for (int64_t k = 0; k < width; k += kDepth)
+          for (size_t i = 0; i < panels.size(); ++i)
+            body(begin(block) + k * kBlock, k, panels[i].rows_from(k, std::min(kDepth, width - k)),
+                 room.rows_from(static_cast<int64_t>(i) * kBlock, kBlock));
+      };
+      for_parts([&](int64_t at, int64_t k, MatrixView<double> z, MatrixView<double> products) {
+        kernels_.multiply_panel({right_.data() + at, z.rows * kBlock}, z,
+                                k == 0 ? Write::kSet : Write::kAdd, products);
+      });
+      for_parts([&](int64_t at, int64_t, MatrixView<double> z, MatrixView<double> products) {
+        kernels_.multiply_panel({left_.data() + at, z.rows * kBlock}, products, Write::kSubtract,
+                                z);
+      });
     }
   }
 
@@ -298,17 +309,25 @@ void Reduction::rotate_back(MatrixView<const double> rows, const std::vector<int
   const int64_t n = a_.rows, wide = execution.kernels->wide;
   const Blocks blocks(*this, execution);
   const int64_t tall = std::max(n, blocks.rows());
-  const int64_t needed = scratch<double>(tall * wide) + scratch<double>(kBlock * wide);
-  parallel_for(parts(n, wide), needed, execution, [&](int64_t task, Arena arena) {
-    const int64_t first = task * wide, count = std::min(wide, n - first);
-    const auto z = arena.take<double>(tall, wide), room = arena.take<double>(kBlock, wide);
-    std::fill(z.data, z.data + tall * wide, 0.0);
+  // fewer panels per task where there are few tasks
+  const int64_t most = n < 1024 ? 1 : std::max<int64_t>(1, kColumns / wide);
+  const int64_t needed =
+      scratch<double>(most * tall * wide) + scratch<double>(most * kBlock * wide);
+  parallel_for(parts(n, most * wide), needed, execution, [&](int64_t task, Arena arena) {
+    const int64_t first = task * most * wide, count = std::min(most * wide, n - first);
+    const auto all = arena.take<double>(most * tall, wide);
+    const auto room = arena.take<double>(most * kBlock, wide);
+    std::vector<MatrixView<double>> panels;
+    for (int64_t i = 0; i < parts(count, wide); ++i)
+      panels.push_back(all.rows_from(i * tall, tall));
+    std::fill(all.data, all.data + all.rows * wide, 0.0);
     for (int64_t j = 0; j < count; ++j) {
       const View<const double> vector = rows.row(order[first + j]);
-      for (int64_t i = 0; i < n; ++i) z(i, j) = vector[i];
+      for (int64_t i = 0; i < n; ++i) panels[j / wide](i, j % wide) = vector[i];
     }
-    blocks.apply(z, room);
-    for (int64_t i = 0; i < n; ++i) std::copy_n(z.row(i).data, count, basis.row(i).data + first);
+    blocks.apply(panels, room);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < count; ++j) basis(i, first + j) = panels[j / wide](i, j % wide);
   });
 }
 

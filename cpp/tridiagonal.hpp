@@ -30,9 +30,10 @@ class Reduction {
   Buffer<double> tau_;
 };
 
-// Overwrites the diagonal of T with its eigenvalues and `rows` with its eigenvectors; returns the
-// rows in the order of ascending eigenvalues.
+// Overwrites the diagonal of T with its eigenvalues, `rows` with its eigenvectors, and `room`,
+// which is as large; returns the rows in the order of ascending eigenvalues.
 std::vector<int64_t> tridiagonal_eigen(View<double> diagonal, View<const double> off_diagonal,
-                                       MatrixView<double> rows, const Execution& execution);
+                                       MatrixView<double> rows, MatrixView<double> room,
+                                       const Execution& execution);
 
 }  // namespace safecf
