@@ -33,6 +33,7 @@ class Phases {
     state_.store(state_of(state_.load() / kCounts + 1, first_tasks));
     const int64_t members = alone_ > 0 ? 1 : members_;
     parallel_for(members, execution, [&](int64_t member) { work(member, members, task, next); });
+    work(0, 1, task, next);  // where all others left before this thread came
     if (alone_ > 0) {
       --alone_;
     } else {

@@ -16,8 +16,7 @@ constexpr int64_t kStrip = 64;    // rows per task of a product A v
 constexpr int64_t kChunk = 128;   // coordinates per task of the sums over a panel
 constexpr int64_t kTile = 128;    // rows and columns per task of an update
 constexpr int64_t kColumns = 32;  // eigenvectors per task
-constexpr int64_t kBlock =
-    48;  // reflections that are applied together: a multiple of the kernels' `tall`
+constexpr int64_t kBlock = 48;    // reflections applied together: a multiple of `Kernels::tall`
 
 // Squared sizes of rows below this are zero to the matrix's rounding, by far.
 constexpr double kTiny = 1e-280;

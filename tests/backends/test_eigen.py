@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from safecf import _core
 from safecf.backends.blas import LAPACK_FACTORS, eigenbasis, single_threaded_blas
+from safecf.backends.cpu import CpuBackend
 from safecf.errors import SolveError
 
 EPS = np.finfo(np.float64).eps
@@ -125,6 +126,14 @@ def test_the_number_of_threads_changes_no_bit(name):
         for _ in range(3):
             for found, expected in zip(eigen(matrix, num_threads), one, strict=True):
                 np.testing.assert_array_equal(found, expected)
+
+
+def test_the_number_of_threads_changes_no_bit_of_the_fixed_side():
+    factors = np.random.default_rng(5).normal(size=(400, 160)).astype(np.float32)
+    gram = factors.T @ factors
+    one, three = (CpuBackend(num_threads).fix(factors, gram) for num_threads in (1, 3))
+    for found, expected in zip(three, one, strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_the_upper_triangle_is_not_read():
