@@ -70,6 +70,11 @@ void gram_block(MatrixView<const float> factors, View<const float> weight, int64
 void rotate(MatrixView<const float> factors, int64_t first, MatrixView<const float> basis,
             MatrixView<float> rotated, const Execution&, bool rough = false);
 
+// gram = basis diag(values) basis', values ascending; of the symmetric gram, the lower triangle is
+// read.
+void eigen(MatrixView<const double> gram, View<double> values, MatrixView<double> basis,
+           const Execution&);
+
 // The rows in bfloat16, padded with zeros to bfloat16_width numbers.
 void to_bfloat16(MatrixView<const float> factors, MatrixView<uint32_t> words, const Execution&);
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cfenv>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <stdexcept>
@@ -19,7 +18,6 @@ namespace safecf {
 namespace {
 
 constexpr int64_t kMostThreads = 1024;
-constexpr std::chrono::milliseconds kBetweenChecks{50};
 
 // A loop while it runs; it lives on the stack of its caller.
 class Job {
@@ -46,16 +44,12 @@ class Job {
 
  private:
   void work(bool (*interrupted)()) noexcept {
-    using Clock = std::chrono::steady_clock;
     try {
       ThreadScratch scratch(loop_.scratch);
-      auto checked = Clock::now();
+      InterruptCheck check(interrupted);
       for (int64_t task; (task = next_.fetch_add(1)) < loop_.tasks;) {
         loop_.call(loop_.body, task, scratch.arena());
-        if (interrupted && Clock::now() - checked > kBetweenChecks) {
-          if (interrupted()) throw Interrupted();
-          checked = Clock::now();
-        }
+        check();
       }
     } catch (...) {
       const std::lock_guard lock(failure_guard_);

@@ -1,6 +1,7 @@
 // The one parallel loop.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 
@@ -23,6 +24,23 @@ struct Execution {
 // Thrown out of a loop when `interrupted` says so.
 struct Interrupted : std::exception {
   const char* what() const noexcept override { return "interrupted"; }
+};
+
+// Throws Interrupted when `interrupted` says so; it is asked a few times a second.
+class InterruptCheck {
+ public:
+  explicit InterruptCheck(bool (*interrupted)()) : interrupted_(interrupted) {}
+
+  void operator()() {
+    if (!interrupted_ || Clock::now() - checked_ <= std::chrono::milliseconds(50)) return;
+    if (interrupted_()) throw Interrupted();
+    checked_ = Clock::now();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool (*interrupted_)();
+  Clock::time_point checked_ = Clock::now();
 };
 
 struct Loop {

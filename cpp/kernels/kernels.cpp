@@ -2,6 +2,7 @@
 #include "cg.hpp"
 #include "cholesky.hpp"
 #include "counting.hpp"
+#include "eigen.hpp"
 #include "gather.hpp"
 #include "gemm.hpp"
 #include "quantile.hpp"
@@ -78,6 +79,16 @@ constinit const Kernels SAFECF_JOIN(kernels_, SAFECF_ISA) = {
     .loss_summary = loss_summary,
     .quantile_sums = quantile_sums,
     .kernel_weights = kernel_weights,
+    .product = product,
+    .product_scratch = product_scratch,
+    .tall = kTall,
+    .wide = kWide,
+    .pack_tall = pack_tall,
+    .multiply_panel = multiply_panel,
+    .row_products = row_products,
+    .subtract_rows = subtract_rows,
+    .symmetric_product = symmetric_product,
+    .pole_sums = pole_sums,
 };
 
 }  // namespace safecf

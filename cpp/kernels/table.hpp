@@ -107,6 +107,17 @@ struct QuantileSums {
   double weight, density, check, distance;
 };
 
+// A matrix of doubles with any strides.
+struct Strided {
+  const double* data;
+  int64_t rows, columns, row_stride, column_stride;
+};
+
+// sum_i w_i / (p_i - x) and its derivative
+struct PoleSums {
+  double value, slope;
+};
+
 // Scratch sizes are in bytes.
 struct Kernels {
   const char* name;
@@ -178,6 +189,26 @@ struct Kernels {
   QuantileSums (*quantile_sums)(const Losses&, const QuantilePoint&);
   // out = K((loss - xi) / h)
   void (*kernel_weights)(View<const double> losses, const QuantilePoint&, View<double> out);
+
+  // The eigensolver's, in double precision.
+  // C := or += or -= A B
+  void (*product)(Strided a, MatrixView<const double> b, Write, MatrixView<double> c, Arena);
+  int64_t (*product_scratch)(int64_t columns);
+  // The same of an A packed before, `tall` rows at a time, whole ones, and `wide` columns.
+  int64_t tall, wide;
+  void (*pack_tall)(Strided a, View<double> out);
+  void (*multiply_panel)(View<const double> packed, MatrixView<const double> b, Write,
+                         MatrixView<double> c);
+  // sums_r = rows_r . x
+  void (*row_products)(MatrixView<const double> rows, View<const double> x, View<double> sums);
+  // x -= sum_r scales_r rows_r
+  void (*subtract_rows)(MatrixView<const double> rows, View<const double> scales, View<double> x);
+  // y += the part of A x that rows [first, last) of A's lower triangle make; A is symmetric.
+  void (*symmetric_product)(MatrixView<const double> a, int64_t first, int64_t last,
+                            View<const double> x, View<double> y);
+  // The sums at x = origin + shift, accurate where poles are close to the origin.
+  PoleSums (*pole_sums)(View<const double> poles, View<const double> weights, double origin,
+                        double shift);
 };
 
 }  // namespace safecf

@@ -24,6 +24,11 @@ void rotate(const In2<float>& factors, int64_t first, const In2<float>& basis,
   });
 }
 
+void eigen(const In2<double>& gram, const Out1<double>& values, const Out2<double>& basis,
+           const Execution& execution) {
+  without_gil([&] { safecf::eigen(view(gram), out_view(values), out_view(basis), execution); });
+}
+
 void to_bfloat16(const In2<float>& factors, const Out2<uint32_t>& words,
                  const Execution& execution) {
   without_gil([&] { safecf::to_bfloat16(view(factors), out_view(words), execution); });
@@ -52,6 +57,9 @@ void bind_dense(nb::module_& m) {
         "rough"_a = false,
         "Write F_block basis, F_block being columns of F from `first` on, rows padded with zeros; "
         "`rotated` may be F itself. Rough products are good to 2^-16.");
+  m.def(
+      "eigen", eigen, "gram"_a, "values"_a.noconvert(), "basis"_a.noconvert(), "execution"_a,
+      "Write the eigenvalues of the symmetric gram, ascending, and its eigenvectors in\ncolumns.");
   m.def("to_bfloat16", to_bfloat16, "factors"_a, "words"_a.noconvert(), "execution"_a,
         "Write the factors as bfloat16, two numbers per word, rows padded with zeros.");
   m.def("transpose", transpose, "matrix"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),

@@ -73,6 +73,12 @@ def rotate(factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), o
     Write F_block basis, F_block being columns of F from `first` on, rows padded with zeros; `rotated` may be F itself. Rough products are good to 2^-16.
     """
 
+def eigen(gram: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], basis: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], execution: Execution) -> None:
+    """
+    Write the eigenvalues of the symmetric gram, ascending, and its eigenvectors in
+    columns.
+    """
+
 def to_bfloat16(factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], words: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')], execution: Execution) -> None:
     """
     Write the factors as bfloat16, two numbers per word, rows padded with zeros.

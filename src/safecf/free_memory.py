@@ -49,7 +49,7 @@ def training_bytes(
     rotated = max(2 * width * max(users, items), 4 * factors * users + 4 * width * items)
     kept = 4 * factors * items
     vectors = 160 * (users + items)
-    gramians = factors**2 * max(40, 4 * min(32, 2**26 // factors**2))
+    gramians = factors**2 * max(48, 4 * min(32, 2**26 // factors**2))
     scratch = threads * 4 * (192 * width + users)
     places = 8 * interactions if blocks else 0
     return both_sides + rotated + kept + vectors + gramians + scratch + places

@@ -55,6 +55,7 @@ CALLS = {
     "gram": ((ones(ROWS, FACTORS), None, ones(FACTORS, FACTORS), EXECUTION), [2]),
     "gram_block": ((ones(ROWS, FACTORS), None, 1, ones(FACTORS, 1), EXECUTION), [3]),
     "rotate": ((ones(ROWS, FACTORS), 0, ones(FACTORS, FACTORS), ones(ROWS, 16), EXECUTION), [3]),
+    "eigen": ((np.eye(3), np.ones(3), np.ones((3, 3)), EXECUTION), [1, 2]),
     "to_bfloat16": ((ones(ROWS, FACTORS), ones(ROWS, 16, dtype=np.uint32), EXECUTION), [1]),
     "transpose": (
         (matrix(ones(3)), np.zeros(5, np.int64), np.zeros(3, np.int32), ones(3)),

@@ -1,4 +1,4 @@
-"""Single-threaded BLAS, for reproducible results."""
+"""Linear algebra whose bits do not depend on the number of threads."""
 
 import os
 import threading
@@ -12,7 +12,11 @@ import scipy.linalg
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from safecf import _core
 from safecf.errors import SolveError
+
+# Up to this many factors LAPACK on one thread is as fast as the native solver.
+LAPACK_FACTORS = 128
 
 _lock = threading.Lock()
 _inside = 0
@@ -59,13 +63,22 @@ def single_threaded_blas() -> Iterator[None]:
                 _take_control()
 
 
-def eigenbasis(gram: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the eigenvalues of G, and its eigenvectors in columns.
+def eigenbasis(
+    gram: NDArray[Any], execution: _core.Execution | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the eigenvalues of G = Q diag(values) Q', ascending, and its eigenvectors Q.
 
-    The lowest one is negative by rounding alone: those that are as small are raised to its size.
+    With an `execution`, large matrices are solved natively on its threads, whose number changes no
+    bit; all others by LAPACK on one thread. The lowest eigenvalue is negative by rounding alone:
+    those that are as small are raised to its size.
     """
     if not np.isfinite(gram).all():
         raise SolveError.of_gramian()
-    with single_threaded_blas():
-        values, basis = scipy.linalg.eigh(np.asarray(gram, dtype=np.float64))
+    double = np.ascontiguousarray(gram, dtype=np.float64)
+    if execution is None or len(double) <= LAPACK_FACTORS:
+        with single_threaded_blas():
+            values, basis = scipy.linalg.eigh(double)
+    else:
+        values, basis = np.empty(len(double)), np.empty_like(double)
+        _core.eigen(double, values, basis, execution)
     return np.maximum(values, max(-values[0], 0)), basis

@@ -196,6 +196,18 @@ void rotate(Input& input) {
     for (int64_t i = basis.rows; i < found.columns; ++i) promise(found.in()(row, i) == 0.0f);
 }
 
+void eigen(Input& input) {
+  const Execution run = input.execution();
+  const int64_t d = input.size(100);
+  Dense<double> gram{d, input.about(d), {}}, basis{input.about(d), d, {}};
+  gram.values = input.doubles(gram.rows * gram.columns);
+  gram.values.resize(static_cast<size_t>(gram.rows * gram.columns));
+  basis.values.resize(static_cast<size_t>(basis.rows * basis.columns));
+  std::vector<double> values = input.doubles(d);
+  safecf::eigen(gram.in(), out(values), overlap(input) ? gram.out() : basis.out(), run);
+  promise(std::is_sorted(values.begin(), values.end()));
+}
+
 void to_bfloat16(Input& input) {
   const Execution run = input.execution();
   const int64_t code = input.byte(), rows = code == 0 ? 200 : code % 30, d = input.size(70);

@@ -14,6 +14,7 @@ void scored_losses(Input& input);
 void gram(Input& input);
 void gram_block(Input& input);
 void rotate(Input& input);
+void eigen(Input& input);
 void to_bfloat16(Input& input);
 void transpose(Input& input);
 void positions(Input& input);

@@ -100,7 +100,7 @@ class CpuBackend(HostGradients, HostBackend):
 
     def rotate(self, factors: Factors, others: Factors, gram: Factors, solver: RowSolver) -> Vector:
         """Rotate both sides, in place; return the eigenvalues of G."""
-        values, basis = eigenbasis(gram)
+        values, basis = eigenbasis(gram, self.execution)
         rotation = as_floats(basis)
         for side in (factors, others):
             _core.rotate(side, 0, rotation, side, self.execution, _is_rough(solver))
@@ -122,7 +122,7 @@ class CpuBackend(HostGradients, HostBackend):
 
     def _rotated(self, factors: Factors, first: int, gram: Factors) -> Fixed:
         """Rotate a block of coordinates, those from `first` on, into the eigenbasis of `gram`."""
-        values, basis = (as_floats(part) for part in eigenbasis(gram))
+        values, basis = (as_floats(part) for part in eigenbasis(gram, self.execution))
         rotated = aligned(len(factors), _round_up(len(gram), PAD), np.float32)
         _core.rotate(factors, first, basis, rotated, self.execution)
         return Fixed(rotated, values, basis)
