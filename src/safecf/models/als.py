@@ -320,7 +320,8 @@ class ALSModel(MatrixFactorization):
         loss, ridge, _, _ = self.compose()
         weight, items = np.ones(history.num_rows), (history.num_columns, self.num_items)
         matrix = backend.place_matrix(history)
-        return user_rows(matrix, history.row_mass(), weight, loss, ridge, items)
+        rows = user_rows(matrix, history.row_mass(), weight, loss, ridge, items)
+        return rows.map(backend.place_vector)
 
     def _fold_in_items(self, audience: Csr) -> Factors32:
         """The same for items, with the users' weights of the last epoch."""
@@ -342,8 +343,8 @@ class ALSModel(MatrixFactorization):
         self, history: Csr, item: int, user_weights: Any
     ) -> tuple[Vector, explanations.Weights]:
         _, items = self.both_factors()
-        rows, loss = self._user_rows(self._half_steps(), history), self.compose().loss
         twin = make_backend("numpy", 1, {HalfSteps: type(self).__name__})
+        rows, loss = self._user_rows(twin, history), self.compose().loss
         gram = self.derived.get(
             ("G in float64", loss), items, lambda: gramian(loss, twin, twin.place(items))
         )
@@ -359,7 +360,9 @@ class ALSModel(MatrixFactorization):
         loss, ridge, _, _ = self.compose()
         _, items = self.both_factors()
         longest = self.derived.get("longest", items, lambda: float(squared_norms(items).max()))
-        bound = condition_bound(rows, mass, loss.unobserved_weight * self.num_items, longest)
+        bound = condition_bound(
+            backend, rows, mass, loss.unobserved_weight * self.num_items, longest
+        )
         fixed = self._fixed(backend, "items")
         check_users(backend, rows, mass, fixed, factors, bound, ridge.regularization)
         return factors
