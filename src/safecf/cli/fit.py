@@ -13,6 +13,7 @@ from safecf.cli.command_options import (
     MODEL_HELP,
     MODELS,
     DataOptions,
+    Device,
     Json,
     Metric,
     ModelSeed,
@@ -46,6 +47,7 @@ class FitOptions:
         ),
     ] = field(default_factory=lambda: ["safer2"])
     seed: ModelSeed = 0
+    device: Device = None
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="File that is replaced after every epoch, to go on from after a break."),
@@ -109,6 +111,8 @@ def fit(data: DataOptions, options: FitOptions) -> None:
     other = [path for path in read if path != run.get("checkpoint")]
     check_targets([("--out", out), ("--checkpoint", run.get("checkpoint"))], other)
     name, model = inputs.make_unfitted(only_model(options.model, "fit"), options.seed)
+    if options.device is not None:
+        model.to(options.device)
     for option in run:
         if option not in inspect.signature(model.fit).parameters:
             raise ValueError(f"{name} has no checkpoints; leave out {flag(option)}")

@@ -8,17 +8,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from safecf.als.capabilities import Fixed, HalfSteps
+from safecf.als.capabilities import Factors, Fixed, HalfSteps
 from safecf.als.loop import Epoch
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.population import Population
 from safecf.als.risk import Risk
 from safecf.als.rows import Rows, gramian, item_rows, naming, user_rows
 from safecf.als.solvers import Solver
-from safecf.backends import BACKENDS, make_backend
+from safecf.backends import BACKENDS, best_device, make_backend
 from safecf.data.matrices.csr import Csr
 from safecf.defaults import AUTO
-from safecf.errors import NotFittedError
+from safecf.errors import NotFittedError, ParameterWarning, warn
 from safecf.models import explanations, stored
 from safecf.models.callbacks import Callback, check_watching
 from safecf.models.conditioning import check_users, condition_bound
@@ -215,7 +215,7 @@ class ALSModel(MatrixFactorization):
             if callback is not None:
                 watchers.append(self._asking(callback, plan))
             interrupt = plan.train(epochs, watchers)
-            self._publish(plan)
+            self._publish(plan, users=False)
             try:
                 with naming("user", self.user_ids):
                     problem, backend = plan.training.problem, plan.training.backend
@@ -223,7 +223,6 @@ class ALSModel(MatrixFactorization):
                         backend, problem.unit_user_rows, problem.user_mass
                     )
             except KeyboardInterrupt as another:
-                self.user_factors = np.zeros_like(self.user_factors)
                 interrupt = another
             self.derived.clear()  # what the fold-in has prepared: nobody may ask for it again
         if interrupt is not None:
@@ -231,12 +230,19 @@ class ALSModel(MatrixFactorization):
         return self
 
     def to(self, device: str) -> Self:
-        """Work on a device from here on: "cpu", "cuda", "cuda:0" and so on; return the model.
+        """Work on a device from here on, with the backend that is best there; return the model.
+
+        The device is "cpu", "cuda", "cuda:0" and so on, or "auto": the GPU, if there is one, and
+        else the CPU. What was computed from the factors on another one is freed.
 
         >>> model.to("cuda").fit(user_items).to("cpu")
         """
         check_device("device", device, "auto")
-        self.backend, self.device = "auto", device
+        chosen = best_device() if device == AUTO else device
+        make_backend("auto", int(self.num_threads), device=chosen)  # raises if it is not there
+        with self.changes.partial_fit():
+            self.backend, self.device = "auto", chosen
+            self.derived.clear()
         return self
 
     def _asking(self, callback: Callback, plan: Plan) -> Watcher:
@@ -260,13 +266,19 @@ class ALSModel(MatrixFactorization):
         self.user_ids, self.item_ids = interactions.user_ids, interactions.item_ids
         self.item_popularity = popularity_of(interactions, problem.user_count)
 
-    def _publish(self, plan: Plan) -> None:
-        """Make the factors of the training state the model's, with all that is kept per user."""
+    def _publish(self, plan: Plan, *, users: bool = True) -> None:
+        """Make the factors of the training state the model's, with all that is kept per user.
+
+        Without `users`, theirs are zero: they are to be folded in, and need not be fetched.
+        """
         state, fetch, problem = plan.state, plan.training.backend.fetch, plan.training.problem
-        self.user_factors, self.item_factors = (
-            np.ascontiguousarray(fetch(side), dtype=np.float32).view()
-            for side in (state.users, state.items)
-        )
+
+        def fetched(side: Factors) -> Factors32:
+            return np.ascontiguousarray(fetch(side), dtype=np.float32).view()
+
+        self.item_factors = fetched(state.items)
+        zero = np.zeros((self.shape[0], self.item_factors.shape[1]), dtype=np.float32)
+        self.user_factors = fetched(state.users) if users else zero
         self.user_weights, self.group_weights = fetch(state.weights).copy(), plan.group_weights()
         self.user_mass = problem.user_mass.copy()
         counts = problem.user_count
@@ -399,6 +411,16 @@ class ALSModel(MatrixFactorization):
 
     def _unpack(self, fitted: dict[str, Any], arrays: Arrays) -> None:
         stored.unpack(self, fitted, arrays)
+        try:
+            make_backend(self.backend, int(self.num_threads), device=self.device)
+        except (ImportError, OSError, ValueError) as problem:
+            warn(
+                f"the model works on the CPU: it was saved with backend={self.backend!r}, device="
+                f"{self.device!r}, and here {problem}. Save it after model.to('cpu') to be asked "
+                "no more",
+                ParameterWarning,
+            )
+            self.backend, self.device = "auto", "cpu"
 
 
 def _numbers(record: Epoch) -> str:

@@ -31,7 +31,8 @@ def _normal_density(t: Tensor) -> Tensor:
 
 def _normal_cdf(t: Tensor) -> Tensor:
     """Exact also where it is tiny, as `torch.special.ndtr` is not."""
-    return torch.special.erfc(-t / math.sqrt(2)) / 2
+    found: Tensor = torch.special.erfc(-t / math.sqrt(2)) / 2
+    return found
 
 
 def _cut(inside: Formula) -> Formula:
