@@ -1,5 +1,6 @@
 """The backends whose libraries are installed here."""
 
+import os
 from contextlib import suppress
 
 from safecf.backends import find_backend, registered
@@ -8,6 +9,9 @@ with suppress(ImportError):
     import torch
 
     torch.set_num_threads(1)  # tests run in several processes
+
+# Where Triton's kernels run.
+KERNEL_DEVICE = "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"
 
 
 def backend_kinds():

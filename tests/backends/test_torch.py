@@ -13,6 +13,7 @@ from safecf import EASE, IALS, SAFER2, SAFER2PP, ParameterWarning
 from safecf.als.solvers import CG, Exact, SpectralCG
 from safecf.backends import best_device, find_backend, make_backend
 from tests.agreement.placed import TWIN, fix, gram, solve, variants_of
+from tests.installed import KERNEL_DEVICE
 from tests.problems import LOSSES, matrix_of, problem_of, rotation_free
 
 torch = pytest.importorskip(
@@ -68,9 +69,12 @@ def test_what_was_placed_is_placed_once(monkeypatch):
     placed = []
     kind = find_backend("torch")
     place = kind.place
-    monkeypatch.setattr(
-        kind, "place", lambda self, each: placed.append(len(each)) or place(self, each)
-    )
+
+    def counted(self, factors):
+        placed.append(len(factors))
+        return place(self, factors)
+
+    monkeypatch.setattr(kind, "place", counted)
     model = trained(backend="torch", device="cpu")
     placed.clear()
     for rows in (slice(0, 10), slice(10, 25), slice(25, 40)):
@@ -179,12 +183,13 @@ def test_kernels_of_more_factors_than_1024():
 
     rng = np.random.default_rng(0)
     matrix = matrix_of([0, 2, 9], 12, rng)
-    fixed = torch.tensor(0.1 * rng.standard_normal((12, 1100)), dtype=torch.float32)
+    values = 0.1 * rng.standard_normal((12, 1100))
+    fixed = torch.tensor(values, dtype=torch.float32, device=KERNEL_DEVICE)
     start = rng.standard_normal((3, 1100)).astype(np.float32)
-    side = Fixed(fixed, torch.linspace(0, 2, 1100), None)
+    side = Fixed(fixed, torch.linspace(0, 2, 1100, device=KERNEL_DEVICE), None)
     found = []
     for kernels in (None, fused):
-        backend = find_backend("torch")(1, "cpu")
+        backend = find_backend("torch")(1, KERNEL_DEVICE)
         backend.fused = kernels
         rows = problem_of(matrix, LOSSES["normalised"](0.02)).unit_user_rows
         rows = rows.part(backend.place_matrix(matrix), 0, 3)

@@ -241,9 +241,9 @@ def test_a_device(run, clicks):
     assert safecf.load("model").device == "cpu"
     code, out, err = run("fit", clicks, *COLUMNS, *options, "--device", "gpu")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "unknown device 'gpu'" in err
+    assert "unknown --device 'gpu'" in err
     told = run("recommend", "model.safetensors", "--users", 3, "--seen", "--device", "cpu")
     assert told == run("recommend", "model.safetensors", "--users", 3, "--seen")
     code, _, err = run("evaluate", clicks, *COLUMNS, "-m", "ease", "--device", "cuda", "-q")
     assert (code, err.count("\n")) == (2, 1)
-    assert "EASE works on the CPU alone; try --device auto" in err
+    assert "EASE works on the CPU alone; try --device 'auto'" in err
