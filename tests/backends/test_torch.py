@@ -12,6 +12,7 @@ import safecf
 from safecf import EASE, IALS, SAFER2, SAFER2PP, ParameterWarning
 from safecf.als.solvers import CG, Exact, SpectralCG
 from safecf.backends import best_device, find_backend, make_backend
+from safecf.models.callbacks import Watching
 from tests.agreement.placed import TWIN, fix, gram, solve, variants_of
 from tests.installed import KERNEL_DEVICE
 from tests.problems import LOSSES, matrix_of, problem_of, rotation_free
@@ -220,3 +221,20 @@ def test_what_the_doctor_says(monkeypatch):
     assert devices.described().endswith(
         "without triton, which makes it faster; try pip install triton"
     )
+
+
+def test_callbacks_that_watch_fetch_nothing(monkeypatch):
+    kind, sizes, seen = find_backend("torch"), [], []
+    fetch = kind.fetch
+
+    def counted(self, factors):
+        sizes.append(tuple(factors.shape))
+        return fetch(self, factors)
+
+    monkeypatch.setattr(kind, "fetch", counted)
+    model = SAFER2(8, iterations=3, random_state=0, backend="torch", device="cpu")
+    model.fit(DATA, show_progress=False, callback=Watching(lambda *told: seen.append(told[0])))
+    assert seen == [0, 1, 2]
+    assert sizes.count((30, 8)) == 1  # the items, once
+    assert sizes.count((40, 8)) == 1  # the users, when they are folded in
+    np.testing.assert_array_equal(model.user_factors, model.fold_in(DATA))

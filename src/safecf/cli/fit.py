@@ -101,6 +101,7 @@ def fit(data: DataOptions, options: FitOptions) -> None:
     from safecf.cli.output_files import check_targets, input_files, model_file  # noqa: PLC0415
     from safecf.cli.running import check_interrupt  # noqa: PLC0415
     from safecf.evaluation import evaluate  # noqa: PLC0415
+    from safecf.models.callbacks import Watching  # noqa: PLC0415
 
     split = SplitOptions(heldout=options.heldout, split_seed=options.split_seed)
     metric, cutoffs = results.choose_metric(options.metric, None)
@@ -122,9 +123,9 @@ def fit(data: DataOptions, options: FitOptions) -> None:
     made = None if options.heldout is None else loaded.split(split)
     training = loaded.interactions() if made is None else inputs.all_but_test(made)
     check_interrupt()
-    start = time.perf_counter()
+    start, watch = time.perf_counter(), Watching(check_interrupt)
     try:
-        model.fit(training, show_progress=not options.quiet, callback=check_interrupt, **run)
+        model.fit(training, show_progress=not options.quiet, callback=watch, **run)
     except KeyboardInterrupt:
         kept = run.get("checkpoint")
         if kept is None or not kept.is_file():

@@ -201,6 +201,7 @@ class ALSModel(MatrixFactorization):
         >>> SAFER2(random_state=0).fit(user_items, checkpoint="run.safetensors")
         >>> SAFER2(random_state=0).fit(user_items, resume="run.safetensors")
         """
+        uses_model = getattr(callback, "uses_model", True)
         callback = check_watching(self, show_progress, callback)
         self.changes.check("fit")
         plan = make_plan(self, user_items, user_weight, user_groups, checkpoint, resume)
@@ -213,7 +214,7 @@ class ALSModel(MatrixFactorization):
             watchers: list[Watcher] = [] if checkpoint is None else [plan.checkpoint(checkpoint)]
             watchers.append(lambda record: draw(record.epoch, numbers=_numbers(record)))
             if callback is not None:
-                watchers.append(self._asking(callback, plan))
+                watchers.append(self._asking(callback, plan if uses_model else None))
             interrupt = plan.train(epochs, watchers)
             self._publish(plan, users=False)
             try:
@@ -245,13 +246,14 @@ class ALSModel(MatrixFactorization):
             self.derived.clear()
         return self
 
-    def _asking(self, callback: Callback, plan: Plan) -> Watcher:
-        """Return a watcher that publishes the epoch's factors, and calls the callback."""
+    def _asking(self, callback: Callback, shown: Plan | None) -> Watcher:
+        """Return a watcher that publishes the factors, if a plan is `shown`, and calls."""
 
         def ask(record: Epoch) -> object:
-            self._publish(plan)
-            for shown in self.both_factors():
-                shown.flags.writeable = False  # training goes on in these arrays
+            if shown is not None:
+                self._publish(shown)
+                for factors in self.both_factors():
+                    factors.flags.writeable = False  # training goes on in these arrays
             return callback(record.epoch - 1, sum(record.seconds.values()), record.objective)
 
         return ask
