@@ -104,7 +104,7 @@ def difficult_items(kind, count, factors, rng):
         steps[::2] = 1 - small[::2]
         items = 1 + 2.0**-8 * steps
     elif kind == "equal":
-        items = np.repeat(items[:7], count // 25, axis=0)
+        items = np.repeat(items[:7], max(count // 25, 20), axis=0)
     elif kind == "whole numbers":
         items = rng.integers(-1, 2, (count, factors))
     elif kind == "zeros":
