@@ -1,6 +1,7 @@
 """What all tests share: where the real data lies, and how hypothesis runs."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ settings.register_profile(
 )
 settings.load_profile("safecf")
 
-# Triton's kernels are run by its interpreter, which needs no GPU; it is read at Triton's import.
-os.environ.setdefault("TRITON_INTERPRET", "1")
+# Without a GPU, Triton's kernels are run by its interpreter; it is read at Triton's import.
+if shutil.which("nvidia-smi") is None:
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture(scope="session")

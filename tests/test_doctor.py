@@ -11,7 +11,8 @@ from safecf.backends import thread_count
 
 def test_all_checks_of_the_self_test_pass():
     found = list(doctor.self_test())
-    assert [each.works for each in found] == [True] * 5
+    assert len(found) >= 5
+    assert all(each.works for each in found)
     assert all(each.found.endswith(" s") for each in found)
 
 

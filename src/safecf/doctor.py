@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_info
 
 from safecf import _core
-from safecf.backends import thread_count
+from safecf.backends import best_device, thread_count
 from safecf.checks import check_integer
 from safecf.data.datasets.download import cache_folder
 from safecf.data.datasets.loading import DATASETS
@@ -33,8 +33,7 @@ AGREEMENT = 1e-4  # relative difference of the scores from those of the float64 
 
 # By extra, or by package: a line of Python that prints what was found.
 EXTRAS = {
-    "torch": "import torch; print(torch.__version__, "
-    "'GPU: ' + torch.cuda.get_device_name() if torch.cuda.is_available() else 'without a GPU')",
+    "torch": "from safecf.backends.torch.devices import described; print(described())",
     "tune": "import optuna; print('optuna', optuna.__version__)",
     "serve": "import fastapi, uvicorn; print('fastapi', fastapi.__version__, "
     "'uvicorn', uvicorn.__version__)",
@@ -120,11 +119,14 @@ def self_test() -> Iterator[Finding]:
     def trains() -> None:
         kept["model"] = train()
 
-    def agrees() -> None:
-        ours, twin = _scores(kept["model"]), _scores(train(backend="numpy"))
+    def agrees(model: Recommender | None = None) -> None:
+        ours, twin = _scores(model or kept["model"]), _scores(train(backend="numpy"))
         error = np.linalg.norm(ours - twin) / np.linalg.norm(twin)
         if not error < AGREEMENT:
             raise ArithmeticError(f"the scores differ by {error:.1e} of their size")
+
+    def agrees_on_gpu() -> None:
+        agrees(train(device="cuda"))
 
     def repeats() -> None:
         _check_same(kept["model"], train(num_threads=1))
@@ -152,6 +154,8 @@ def self_test() -> Iterator[Finding]:
         "save and load": saves,
         "recommend": recommends,
     }
+    if best_device() == "cuda":
+        checks["the same on the GPU"] = agrees_on_gpu
     for name, check in checks.items():
         yield _checked(name, check)
 

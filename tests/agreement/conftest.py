@@ -3,8 +3,8 @@
 import pytest
 
 from safecf.als.capabilities import Blocks, Gradients, HalfSteps, Search
-from safecf.backends import find_backend, registered
 from tests.agreement.placed import TWIN, variants_of
+from tests.installed import backend_kinds
 
 NEEDS = {
     "test_gradients": Gradients,
@@ -14,8 +14,8 @@ NEEDS = {
 
 
 def fast_backends():
-    kinds = [find_backend(name) for name in registered() if name != TWIN.name]
-    return [each for kind in kinds for each in variants_of(kind)]
+    kinds = backend_kinds()
+    return [each for name in kinds if name != TWIN.name for each in variants_of(kinds[name])]
 
 
 @pytest.fixture(params=fast_backends(), ids=repr)

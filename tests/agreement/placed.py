@@ -48,7 +48,7 @@ def solve(backend, rows, fixed, start, solver):
 
 def losses(backend, matrix, pair_weight, factors, fixed):
     placed = backend.place(np.array(factors))
-    return backend.losses(backend.place_matrix(matrix), pair_weight, placed, fixed)
+    return backend.fetch(backend.losses(backend.place_matrix(matrix), pair_weight, placed, fixed))
 
 
 def gram(backend, factors, weight=None, block=None):

@@ -7,16 +7,16 @@ from safecf.als.capabilities import Gradients
 from safecf.als.optimizers import SGD
 from safecf.als.rows import Rows
 from safecf.als.solvers import Gradient
-from safecf.backends import find_backend, registered
-from tests.agreement.placed import TWIN, fix, gram, placed_rows, with_threads
+from tests.agreement.placed import TWIN, assert_same, fix, gram, placed_rows, with_threads
 from tests.agreement.test_backends import FACTORS, LENGTHS, floats, half_steps
+from tests.installed import backend_kinds
 from tests.problems import LOSSES, gradient, matrix_of, objective, problem_of
 
 BACKEND = pytest.mark.parametrize(
     "backend",
     [
         each
-        for each in (find_backend(name)(2) for name in registered())
+        for each in (kind(2) for kind in backend_kinds().values())
         if isinstance(each, Gradients)
     ],
     ids=repr,
@@ -119,4 +119,4 @@ def test_a_row_does_not_depend_on_its_neighbours(native):
     together = gradients(native, rows, fixed, x)
     for row in (0, 17, 499):
         alone = rows.part(users.part(row, row + 1), row, row + 1)
-        np.testing.assert_array_equal(gradients(native, alone, fixed, x[[row]])[0], together[row])
+        assert_same(native, gradients(native, alone, fixed, x[[row]])[0], together[row])

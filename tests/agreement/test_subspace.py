@@ -10,14 +10,14 @@ from safecf.als.capabilities import Blocks
 from safecf.als.solvers import Exact, Subspace
 from safecf.als.state import State
 from safecf.als.sweeps import Cyclic, blocks
-from safecf.backends import find_backend, registered
 from tests.agreement.placed import TWIN, fix, gram, losses, placed_rows, solve, with_threads
 from tests.agreement.test_backends import LENGTHS, weights_of
+from tests.installed import backend_kinds
 from tests.problems import LOSSES, matrix_of, problem_of
 
 BACKEND = pytest.mark.parametrize(
     "backend",
-    [each for each in (find_backend(name)(2) for name in registered()) if isinstance(each, Blocks)],
+    [each for each in (kind(2) for kind in backend_kinds().values()) if isinstance(each, Blocks)],
     ids=repr,
 )
 
@@ -96,7 +96,8 @@ def test_fold_in_converges_to_the_exact_one(backend, size):
     problem, _, x, y = make_case()
     rows, x, y = placed_rows(backend, problem.unit_user_rows), backend.place(x), backend.place(y)
     shared = 0.02 * backend.gram(y)
-    exact, _ = solve(backend, problem.unit_user_rows, backend.fix(y, shared), 0 * x, Exact())
+    zero = np.zeros(x.shape)
+    exact, _ = solve(backend, problem.unit_user_rows, backend.fix(y, shared), zero, Exact())
     scores = backend.scores(rows.matrix, x, y)
     errors = []
     for _ in range(60):

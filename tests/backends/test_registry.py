@@ -9,9 +9,10 @@ import scipy.sparse as sp
 from safecf import SAFER2, SAFER2PP, CVaRMF
 from safecf.als.capabilities import Blocks, Gradients, HalfSteps, Search
 from safecf.als.solvers import Exact
-from safecf.backends import BACKENDS, find_backend, make_backend, registered, thread_count
+from safecf.backends import BACKENDS, find_backend, make_backend, thread_count
 from safecf.backends.host import HostBackend
 from safecf.backends.numpy import NumpyBackend
+from tests.installed import backend_kinds
 
 DATA = sp.csr_matrix(np.random.default_rng(0).random((20, 10)) < 0.4, dtype=np.float32)
 
@@ -36,7 +37,7 @@ def bare(monkeypatch):
 
 
 def test_every_registered_backend_trains_and_searches():
-    for name in registered():
+    for name in backend_kinds():
         backend = make_backend(name, 1, {HalfSteps: "a test", Search: "a test"})
         assert backend.name == name
         assert isinstance(backend, find_backend(name))
@@ -91,7 +92,7 @@ def test_fold_in_needs_the_exact_solver(monkeypatch):
 def test_remedies_are_backends_that_can_be_made_here(monkeypatch):
     monkeypatch.setitem(BACKENDS, "bare", Bare)
     monkeypatch.setitem(BACKENDS, "elsewhere", "safecf_elsewhere:Backend")
-    with pytest.raises(NotImplementedError, match=r"try backend='cpu' or 'numpy'$"):
+    with pytest.raises(NotImplementedError, match=r"try backend='cpu' or 'numpy'( or 'torch')?$"):
         make_backend("bare", 1, {Blocks: "a test"})
     with pytest.raises(ImportError, match="'elsewhere' needs safecf_elsewhere, which is not inst"):
         make_backend("elsewhere")

@@ -1,4 +1,4 @@
-"""The Triton kernels, run by Triton's interpreter on the CPU, against plain PyTorch."""
+"""The Triton kernels, on a GPU or by Triton's interpreter, against plain PyTorch."""
 
 import importlib
 
@@ -7,10 +7,11 @@ import pytest
 
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, SpectralCG
+from tests.installed import KERNEL_DEVICE
 from tests.problems import matrix_of
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("triton")
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("triton", reason="triton is not installed")
 
 LONG, TASK = 12, 5  # so that small rows are long ones
 
@@ -27,8 +28,8 @@ def fused(monkeypatch):
 def backends(fused):
     from safecf.backends.torch import TorchBackend  # noqa: PLC0415 - after torch is known
 
-    plain, by_kernels = TorchBackend(device="cpu"), TorchBackend(device="cpu")
-    by_kernels.fused = fused
+    plain, by_kernels = (TorchBackend(device=KERNEL_DEVICE) for _ in range(2))
+    plain.fused, by_kernels.fused = None, fused
     return plain, by_kernels
 
 
@@ -39,7 +40,7 @@ def problem(lengths, columns, factors, weighted, dtype):
     vectors = [rng.uniform(0.2, 1, size) for size in sizes]
     fixed = (0.4 * rng.standard_normal((columns, factors))).astype(np.float32)
     start = rng.standard_normal((len(lengths), factors)).astype(np.float32)
-    return matrix, vectors, torch.tensor(fixed, dtype=dtype), start
+    return matrix, vectors, torch.tensor(fixed, dtype=dtype, device=KERNEL_DEVICE), start
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_kernels_are_plain_pytorch(fused, solver, factors, weighted, dtype):
     from safecf.backends.torch.systems import Fixed  # noqa: PLC0415 - after torch is known
 
     matrix, vectors, fixed, start = problem([0, 1, 7, 12, 13, 15, 21], 24, factors, weighted, dtype)
-    side = Fixed(fixed, torch.linspace(0, 2, factors), None)
+    side = Fixed(fixed, torch.linspace(0, 2, factors, device=KERNEL_DEVICE), None)
     found = []
     for backend in backends(fused):
         rows = Rows(backend.place_matrix(matrix), *vectors)
@@ -75,6 +76,7 @@ def test_a_matrix_without_entries(fused):
     for backend in backends(fused):
         rows = Rows(backend.place_matrix(matrix), np.ones(3), np.ones(5), np.ones(3), np.ones(3))
         x = backend.place(np.ones((3, 4), dtype=np.float32))
-        side = Fixed(torch.ones(5, 4), torch.ones(4), None)
+        ones = torch.ones(5, 4, device=KERNEL_DEVICE)
+        side = Fixed(ones, ones[0], None)
         assert backend.solve_rows(rows, side, x, SpectralCG()).largest() == 0
         assert not x.any()

@@ -233,3 +233,17 @@ def test_compare_saves_into_a_folder(run, clicks):
 def test_files_of_models_have_their_names():
     assert file_name("IALS (factors=8) #2") == "ials-factors-8-2.safetensors"
     assert file_name("SAFER2") == "safer2.safetensors"
+
+
+def test_a_device(run, clicks):
+    options = ("-m", f"ials:{SMALL}", "-o", "model", "-q")
+    assert run("fit", clicks, *COLUMNS, *options, "--device", "cpu")[::2] == (0, "")
+    assert safecf.load("model").device == "cpu"
+    code, out, err = run("fit", clicks, *COLUMNS, *options, "--device", "gpu")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "unknown --device 'gpu'" in err
+    told = run("recommend", "model.safetensors", "--users", 3, "--seen", "--device", "cpu")
+    assert told == run("recommend", "model.safetensors", "--users", 3, "--seen")
+    code, _, err = run("evaluate", clicks, *COLUMNS, "-m", "ease", "--device", "cuda", "-q")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "EASE works on the CPU alone; try --device 'auto'" in err

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from safecf.als.sweeps import capability_for, row_solvers_for
-from safecf.backends import find_backend, registered
 from safecf.models import MODELS, Recommender
 from safecf.models.factorization import MatrixFactorization
+from tests.installed import backend_kinds
 
 SIDES = {"items": Recommender, "users": MatrixFactorization}  # who can be asked for similar ones
 LIBRARIES = {"MultVAE": "torch"}  # what training needs, where that is an extra
@@ -48,10 +48,9 @@ def backends_of(name):
     """Return the registered backends that have what the model needs."""
     solver = MODELS[name]().make_solver()
     needed = capability_for(solver)
-    makers = {each: find_backend(each) for each in registered()}
     return [
         each
-        for each, make in makers.items()
+        for each, make in backend_kinds().items()
         if isinstance(backend := make(1), needed)
         and {"exact", *row_solvers_for(solver)} <= set(backend.row_solvers)
     ]
@@ -60,6 +59,15 @@ def backends_of(name):
 def quick_options(name, backend):
     known = {option: value for option, value in QUICK.items() if option in options_of(name)}
     return known | OWN.get(name, {}) | ({} if backend is None else {"backend": backend})
+
+
+def assert_equal(model, actual, expected):
+    """The same bits, if the backend gives a row the same whatever is beside it; else nearly so."""
+    backend = backend_kinds().get(getattr(model, "backend", None))
+    if getattr(backend, "same_bits", True):
+        np.testing.assert_array_equal(actual, expected)
+    else:
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-6)
 
 
 def fitted(model, matrix):

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from safecf import ParameterWarning
 from safecf.models.als import ALSModel
 from safecf.models.factorization import MatrixFactorization
-from tests.contract.quick import only
+from tests.contract.quick import assert_equal, only
 
 
 @only(MatrixFactorization)
@@ -30,7 +30,7 @@ def test_fold_in_does_not_depend_on_the_batch(model, data):
     assert whole.shape == (24, 4)
     assert whole.dtype == np.float32
     for users in ([5], [7, 3, 3], np.arange(10, 24)):
-        np.testing.assert_array_equal(model.fold_in(data[users]), whole[users])
+        assert_equal(model, model.fold_in(data[users]), whole[users])
     assert model.fold_in(data[:0]).shape == (0, 4)
     assert not model.fold_in(sp.csr_matrix((2, 15))).any()
 
@@ -49,11 +49,11 @@ def test_fold_in_refuses_what_does_not_fit(model, data):
 
 @only(MatrixFactorization)
 def test_recalculate_user(model, data):
-    np.testing.assert_array_equal(model.recalculate_user(3, data[3]), model.user_factors[3])
+    assert_equal(model, model.recalculate_user(3, data[3]), model.user_factors[3])
     np.testing.assert_array_equal(
         model.recalculate_user([3, 1], data[[3, 1]]), model.fold_in(data[[3, 1]])
     )
-    np.testing.assert_array_equal(model.recalculate_user(999, data[3]), model.user_factors[3])
+    assert_equal(model, model.recalculate_user(999, data[3]), model.user_factors[3])
     with pytest.raises(ValueError, match="1 row for every user"):
         model.recalculate_user(3, data)
     ids, _ = model.recommend(999, data[3], recalculate_user=True)

@@ -8,7 +8,7 @@ import pytest
 
 from safecf.models.als import ALSModel
 from safecf.models.factorization import MatrixFactorization
-from tests.contract.quick import assert_same, fitted, only
+from tests.contract.quick import assert_equal, assert_same, fitted, only
 
 
 @only(ALSModel)
@@ -105,4 +105,4 @@ def test_partial_fits_from_many_threads_are_all_kept(make, data):
         thread.start()
     for thread in threads:
         thread.join()
-    np.testing.assert_array_equal(model.user_factors[24:], expected)
+    assert_equal(model, model.user_factors[24:], expected)

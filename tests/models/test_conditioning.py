@@ -31,7 +31,8 @@ def half_step(exponent=1.0, regularization=1e-6):
 def test_the_bound_is_one_of_every_condition(exponent):
     problem, items, squares = half_step(exponent)
     rows, b = problem.unit_user_rows, LOSS.unobserved_weight
-    bound = condition_bound(rows, problem.user_mass, b * len(items), squares.max())
+    mass, backend = problem.user_mass, NumpyBackend()
+    bound = condition_bound(backend, rows, mass, b * len(items), squares.max())
     pairs = rows.row_weight[:, None] * dense(rows.matrix)
     systems = np.einsum("rj,jk,jl->rkl", pairs + b, items, items)
     systems += rows.ridge[:, None, None] * np.eye(5)

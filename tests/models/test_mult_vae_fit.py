@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch", reason="MultVAE trains with torch")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from safecf.models.vae.trainer import Trainer, find_device  # noqa: E402
+from safecf.models.vae.trainer import Trainer  # noqa: E402
 
 
 @pytest.fixture
@@ -278,7 +278,6 @@ def test_one_factor_is_too_few(data):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 @pytest.mark.parametrize("device", ["cuda", "cuda:3"])
 def test_a_device_that_is_not_there(data, device):
-    assert find_device("auto").type == "cpu"
     with pytest.raises(ValueError, match=rf"device='{device}': .*try device='cpu'"):
         fit(make(device=device), data)
 

@@ -235,7 +235,7 @@ class CVaR:
 
     def weights(self, population: Population, xi: float) -> PerRow:
         """w_u = 1{loss_u >= xi}."""
-        return 1.0 * (population.losses >= xi)
+        return population.passes.vector(population.losses >= xi)
 
     def total(self, population: Population, xi: float) -> float:
         """Return tail n xi + sum_u max(0, loss_u - xi)."""

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from safecf.als.capabilities import CAPABILITIES
@@ -20,6 +21,9 @@ BACKENDS: dict[str, str | Callable[[int], Any]] = {
     "numpy": "safecf.backends.numpy:NumpyBackend",
     "torch": "safecf.backends.torch:TorchBackend",
 }
+
+# By module: how to install it, where that is not its name.
+EXTRAS = {"torch": "'safecf[torch]'"}
 
 
 def make_backend(
@@ -44,14 +48,22 @@ def make_backend(
         backend = kind(thread_count(num_threads))
     else:
         raise ValueError(
-            f"device={device!r} is none of backend={name!r}, which works on the CPU; try "
-            "backend='torch'"
+            f"device={device!r}: backend={name!r} works on the CPU; try backend='torch', or "
+            "leave out device"
         )
     for capability, who in (needs or {}).items():
         _require(backend, who, CAPABILITIES[capability], partial(_has_capability, capability))
     for solver, who in (solvers or {}).items():
         _require(backend, who, f"the row solver {solver!r}", partial(_has_solver, solver))
     return backend
+
+
+def best_device() -> str:
+    """Return "cuda" if PyTorch is installed and finds a GPU, else "cpu"."""
+    if find_spec("torch") is None:
+        return "cpu"
+    found: str = import_module("safecf.backends.torch.devices").devices_here()[-1]
+    return found
 
 
 def thread_count(num_threads: int) -> int:
@@ -106,9 +118,10 @@ def find_backend(name: str) -> Any:
     try:
         made = getattr(import_module(module), kind)
     except ModuleNotFoundError as problem:
+        package = EXTRAS.get(problem.name or "", problem.name)
         raise ImportError(
             f"backend {name!r} needs {problem.name}, which is not installed; try pip install "
-            f"{problem.name}, or backend='auto'"
+            f"{package}, or backend='auto'"
         ) from problem
     except (AttributeError, ValueError):
         made = None

@@ -46,11 +46,12 @@ class KnownData(DataOptions):
     ] = field(default_factory=list)
 
 
-def load_model(path: Path) -> "Recommender":
-    """Load a saved model."""
+def load_model(path: Path, device: str | None = None) -> "Recommender":
+    """Load a saved model, to work on a device, if one is given."""
     from safecf.models import Recommender  # noqa: PLC0415
 
-    return Recommender.load(path)
+    found = Recommender.load(path)
+    return found if device is None else found.to(device)
 
 
 def interactions_of(data: DataOptions, model: "Recommender") -> "Interactions":

@@ -30,6 +30,14 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 Json = Annotated[
     bool, typer.Option("--json", help="Print the results as one JSON document, and nothing else.")
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        help="Where models compute: cpu, cuda, cuda:1 and so on, or auto, the GPU if there is one.",
+        show_default="as the model says",
+        autocompletion=one_of(("auto", "cpu", "cuda")),
+    ),
+]
 ModelSeed = Annotated[int, typer.Option(help="Seed of the models.")]
 Metric = Annotated[
     str | None,

@@ -12,6 +12,7 @@ from safecf.cli.command_options import (
     MODEL_HELP,
     MODELS,
     DataOptions,
+    Device,
     Json,
     Metric,
     ModelSeed,
@@ -44,6 +45,7 @@ class RunOptions:
         ),
     ]
     seed: ModelSeed = 0
+    device: Device = None
     metric: Metric = None
     k: Annotated[
         list[int] | None,
@@ -111,6 +113,8 @@ def _run(data: DataOptions, split: RepeatedSplitOptions, options: RunOptions) ->
     read = list(input_files(data, options.model))
     check_targets(output.paths, read)
     models = inputs.name_models(options.model, options.seed)
+    if options.device is not None:
+        models = {name: model.to(options.device) for name, model in models.items()}
     saved = [] if options.save is None else list(_saved(options.save, models, split.repeats))
     paths = [(each.option, each.path) for each in saved]
     check_targets([*output.paths, *paths], read)

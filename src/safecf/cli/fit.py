@@ -13,6 +13,7 @@ from safecf.cli.command_options import (
     MODEL_HELP,
     MODELS,
     DataOptions,
+    Device,
     Json,
     Metric,
     ModelSeed,
@@ -46,6 +47,7 @@ class FitOptions:
         ),
     ] = field(default_factory=lambda: ["safer2"])
     seed: ModelSeed = 0
+    device: Device = None
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="File that is replaced after every epoch, to go on from after a break."),
@@ -99,6 +101,7 @@ def fit(data: DataOptions, options: FitOptions) -> None:
     from safecf.cli.output_files import check_targets, input_files, model_file  # noqa: PLC0415
     from safecf.cli.running import check_interrupt  # noqa: PLC0415
     from safecf.evaluation import evaluate  # noqa: PLC0415
+    from safecf.models.callbacks import Watching  # noqa: PLC0415
 
     split = SplitOptions(heldout=options.heldout, split_seed=options.split_seed)
     metric, cutoffs = results.choose_metric(options.metric, None)
@@ -109,6 +112,8 @@ def fit(data: DataOptions, options: FitOptions) -> None:
     other = [path for path in read if path != run.get("checkpoint")]
     check_targets([("--out", out), ("--checkpoint", run.get("checkpoint"))], other)
     name, model = inputs.make_unfitted(only_model(options.model, "fit"), options.seed)
+    if options.device is not None:
+        model.to(options.device)
     for option in run:
         if option not in inspect.signature(model.fit).parameters:
             raise ValueError(f"{name} has no checkpoints; leave out {flag(option)}")
@@ -118,9 +123,9 @@ def fit(data: DataOptions, options: FitOptions) -> None:
     made = None if options.heldout is None else loaded.split(split)
     training = loaded.interactions() if made is None else inputs.all_but_test(made)
     check_interrupt()
-    start = time.perf_counter()
+    start, watch = time.perf_counter(), Watching(check_interrupt)
     try:
-        model.fit(training, show_progress=not options.quiet, callback=check_interrupt, **run)
+        model.fit(training, show_progress=not options.quiet, callback=watch, **run)
     except KeyboardInterrupt:
         kept = run.get("checkpoint")
         if kept is None or not kept.is_file():

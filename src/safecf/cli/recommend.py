@@ -17,7 +17,7 @@ from safecf.cli.asking import (
     load_model,
     print_groups,
 )
-from safecf.cli.command_options import DataOptions, Json, Quiet, flag, with_records
+from safecf.cli.command_options import DataOptions, Device, Json, Quiet, flag, with_records
 
 if TYPE_CHECKING:
     from safecf.data.matrices.interactions import Interactions
@@ -79,6 +79,7 @@ class RecommendOptions:
             "on after a break.",
         ),
     ] = False
+    device: Device = None
     quiet: Quiet = False
     json: Json = False
 
@@ -118,7 +119,7 @@ def recommend(options: RecommendOptions, data: KnownData) -> None:
     lists = [*(options.users or []), *(options.filter_items or []), *(options.items or [])]
     files = [str(options.model), *lists, *(options.histories or [])]
     check_targets([("--out", out)], input_files(data, files))
-    model = load_model(options.model)
+    model = load_model(options.model, options.device)
     everybody = out is None and not options.users and not options.histories and not options.json
     if everybody and (options.recalculate_user or model.sizes()[0] > MOST_SHOWN):
         raise ValueError(

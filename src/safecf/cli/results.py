@@ -29,6 +29,7 @@ from safecf.evaluation import (
 )
 from safecf.evaluation.json_records import CHECKSUM, sealed, to_json
 from safecf.measures.tails import check_level, level_name, whom
+from safecf.models.callbacks import Watching
 from safecf.models.recommender import Recommender
 from safecf.reporting import report
 from safecf.tuning import Tuning
@@ -90,7 +91,8 @@ def train_and_evaluate(
     found = []
     for name, model in models.items():
         if again or not model.is_fitted:
-            model.fit(training, show_progress=not output.quiet, callback=check_interrupt)
+            watch = Watching(check_interrupt)
+            model.fit(training, show_progress=not output.quiet, callback=watch)
         check_interrupt()
         found.append(
             evaluate(model, split, output.k, output.tails, name=name, settings=output.settings)

@@ -28,6 +28,8 @@ def _option(name: str, setting: Any) -> Any:
     kind: Any = type(setting.default)
     if name in FILES:
         kind = Path | None
+    elif name == "device":
+        kind = str | None
     elif name == "token":
         kind, more = str | None, more | {"envvar": TOKEN}
     elif name == "allow_host":

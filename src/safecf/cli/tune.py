@@ -11,6 +11,7 @@ import typer
 from safecf.cli.command_options import (
     MODELS,
     DataOptions,
+    Device,
     Json,
     Quiet,
     check_seed,
@@ -87,6 +88,7 @@ class TuneOptions:
     ] = None
     save: Annotated[Path | None, typer.Option(help="Save the best model.")] = None
     seed: Annotated[int, typer.Option(help="Seed of the models and of the search.")] = 0
+    device: Device = None
     report: Annotated[Path | None, typer.Option(help="Write the tail report, an HTML page.")] = None
     out: Annotated[Path | None, typer.Option(help="Write all numbers as JSON.")] = None
     quiet: Quiet = False
@@ -138,6 +140,9 @@ def tune(data: DataOptions, split: SplitOptions, options: TuneOptions) -> None:
             raise ValueError(f"--range {name} is given twice; leave one of them out")
     space |= dict(ranges)
     against = [_candidate(spec, options.seed) for spec in options.against or []]
+    if options.device is not None:
+        for candidate in (model, *(each for each, _ in against)):
+            candidate.to(options.device)
     pick = int(options.pick) if options.pick.isdecimal() else options.pick
     made = inputs.load_data(data).split(split)
     check_interrupt()

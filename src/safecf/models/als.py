@@ -8,17 +8,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from safecf.als.capabilities import Fixed, HalfSteps
+from safecf.als.capabilities import Factors, Fixed, HalfSteps
 from safecf.als.loop import Epoch
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.population import Population
 from safecf.als.risk import Risk
 from safecf.als.rows import Rows, gramian, item_rows, naming, user_rows
 from safecf.als.solvers import Solver
-from safecf.backends import BACKENDS, make_backend
+from safecf.backends import BACKENDS, best_device, make_backend
 from safecf.data.matrices.csr import Csr
 from safecf.defaults import AUTO
-from safecf.errors import NotFittedError
+from safecf.errors import NotFittedError, ParameterWarning, warn
 from safecf.models import explanations, stored
 from safecf.models.callbacks import Callback, check_watching
 from safecf.models.conditioning import check_users, condition_bound
@@ -201,6 +201,7 @@ class ALSModel(MatrixFactorization):
         >>> SAFER2(random_state=0).fit(user_items, checkpoint="run.safetensors")
         >>> SAFER2(random_state=0).fit(user_items, resume="run.safetensors")
         """
+        uses_model = getattr(callback, "uses_model", True)
         callback = check_watching(self, show_progress, callback)
         self.changes.check("fit")
         plan = make_plan(self, user_items, user_weight, user_groups, checkpoint, resume)
@@ -213,9 +214,9 @@ class ALSModel(MatrixFactorization):
             watchers: list[Watcher] = [] if checkpoint is None else [plan.checkpoint(checkpoint)]
             watchers.append(lambda record: draw(record.epoch, numbers=_numbers(record)))
             if callback is not None:
-                watchers.append(self._asking(callback, plan))
+                watchers.append(self._asking(callback, plan if uses_model else None))
             interrupt = plan.train(epochs, watchers)
-            self._publish(plan)
+            self._publish(plan, users=False)
             try:
                 with naming("user", self.user_ids):
                     problem, backend = plan.training.problem, plan.training.backend
@@ -223,7 +224,6 @@ class ALSModel(MatrixFactorization):
                         backend, problem.unit_user_rows, problem.user_mass
                     )
             except KeyboardInterrupt as another:
-                self.user_factors = np.zeros_like(self.user_factors)
                 interrupt = another
             self.derived.clear()  # what the fold-in has prepared: nobody may ask for it again
         if interrupt is not None:
@@ -231,21 +231,29 @@ class ALSModel(MatrixFactorization):
         return self
 
     def to(self, device: str) -> Self:
-        """Work on a device from here on: "cpu", "cuda", "cuda:0" and so on; return the model.
+        """Work on a device from here on, with the backend that is best there; return the model.
+
+        The device is "cpu", "cuda", "cuda:0" and so on, or "auto": the GPU, if there is one, and
+        else the CPU. What was computed from the factors on another one is freed.
 
         >>> model.to("cuda").fit(user_items).to("cpu")
         """
         check_device("device", device, "auto")
-        self.backend, self.device = "auto", device
+        chosen = best_device() if device == AUTO else device
+        make_backend("auto", int(self.num_threads), device=chosen)  # raises if it is not there
+        with self.changes.partial_fit():
+            self.backend, self.device = "auto", chosen
+            self.derived.clear()
         return self
 
-    def _asking(self, callback: Callback, plan: Plan) -> Watcher:
-        """Return a watcher that publishes the epoch's factors, and calls the callback."""
+    def _asking(self, callback: Callback, shown: Plan | None) -> Watcher:
+        """Return a watcher that publishes the factors, if a plan is `shown`, and calls."""
 
         def ask(record: Epoch) -> object:
-            self._publish(plan)
-            for shown in self.both_factors():
-                shown.flags.writeable = False  # training goes on in these arrays
+            if shown is not None:
+                self._publish(shown)
+                for factors in self.both_factors():
+                    factors.flags.writeable = False  # training goes on in these arrays
             return callback(record.epoch - 1, sum(record.seconds.values()), record.objective)
 
         return ask
@@ -260,13 +268,19 @@ class ALSModel(MatrixFactorization):
         self.user_ids, self.item_ids = interactions.user_ids, interactions.item_ids
         self.item_popularity = popularity_of(interactions, problem.user_count)
 
-    def _publish(self, plan: Plan) -> None:
-        """Make the factors of the training state the model's, with all that is kept per user."""
+    def _publish(self, plan: Plan, *, users: bool = True) -> None:
+        """Make the factors of the training state the model's, with all that is kept per user.
+
+        Without `users`, theirs are zero: they are to be folded in, and need not be fetched.
+        """
         state, fetch, problem = plan.state, plan.training.backend.fetch, plan.training.problem
-        self.user_factors, self.item_factors = (
-            np.ascontiguousarray(fetch(side), dtype=np.float32).view()
-            for side in (state.users, state.items)
-        )
+
+        def fetched(side: Factors) -> Factors32:
+            return np.ascontiguousarray(fetch(side), dtype=np.float32).view()
+
+        self.item_factors = fetched(state.items)
+        zero = np.zeros((self.shape[0], self.item_factors.shape[1]), dtype=np.float32)
+        self.user_factors = fetched(state.users) if users else zero
         self.user_weights, self.group_weights = fetch(state.weights).copy(), plan.group_weights()
         self.user_mass = problem.user_mass.copy()
         counts = problem.user_count
@@ -320,7 +334,8 @@ class ALSModel(MatrixFactorization):
         loss, ridge, _, _ = self.compose()
         weight, items = np.ones(history.num_rows), (history.num_columns, self.num_items)
         matrix = backend.place_matrix(history)
-        return user_rows(matrix, history.row_mass(), weight, loss, ridge, items)
+        rows = user_rows(matrix, history.row_mass(), weight, loss, ridge, items)
+        return rows.map(backend.place_vector)
 
     def _fold_in_items(self, audience: Csr) -> Factors32:
         """The same for items, with the users' weights of the last epoch."""
@@ -342,8 +357,8 @@ class ALSModel(MatrixFactorization):
         self, history: Csr, item: int, user_weights: Any
     ) -> tuple[Vector, explanations.Weights]:
         _, items = self.both_factors()
-        rows, loss = self._user_rows(self._half_steps(), history), self.compose().loss
         twin = make_backend("numpy", 1, {HalfSteps: type(self).__name__})
+        rows, loss = self._user_rows(twin, history), self.compose().loss
         gram = self.derived.get(
             ("G in float64", loss), items, lambda: gramian(loss, twin, twin.place(items))
         )
@@ -359,7 +374,9 @@ class ALSModel(MatrixFactorization):
         loss, ridge, _, _ = self.compose()
         _, items = self.both_factors()
         longest = self.derived.get("longest", items, lambda: float(squared_norms(items).max()))
-        bound = condition_bound(rows, mass, loss.unobserved_weight * self.num_items, longest)
+        bound = condition_bound(
+            backend, rows, mass, loss.unobserved_weight * self.num_items, longest
+        )
         fixed = self._fixed(backend, "items")
         check_users(backend, rows, mass, fixed, factors, bound, ridge.regularization)
         return factors
@@ -396,6 +413,16 @@ class ALSModel(MatrixFactorization):
 
     def _unpack(self, fitted: dict[str, Any], arrays: Arrays) -> None:
         stored.unpack(self, fitted, arrays)
+        try:
+            make_backend(self.backend, int(self.num_threads), device=self.device)
+        except (ImportError, OSError, ValueError) as problem:
+            warn(
+                f"the model works on the CPU: it was saved with backend={self.backend!r}, device="
+                f"{self.device!r}, and here {problem}. Save it after model.to('cpu') to be asked "
+                "no more",
+                ParameterWarning,
+            )
+            self.backend, self.device = "auto", "cpu"
 
 
 def _numbers(record: Epoch) -> str:

@@ -1,7 +1,8 @@
 """Callbacks of `fit`."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -12,6 +13,21 @@ if TYPE_CHECKING:
 
 # callback(epoch, seconds, objective), with epochs counted from 0; True stops the training
 Callback = Callable[[int, float, float], object]
+
+
+@dataclass(frozen=True)
+class Watching:
+    """A callback that does not use the model, whose factors then stay where training is.
+
+    >>> model.fit(user_items, callback=Watching(print))
+    """
+
+    call: Callback
+    uses_model: ClassVar[bool] = False
+
+    def __call__(self, epoch: int, seconds: float, objective: float) -> object:
+        """Call it."""
+        return self.call(epoch, seconds, objective)
 
 
 def stop_requested(answers: Iterable[object]) -> bool:

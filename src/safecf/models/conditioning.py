@@ -15,15 +15,18 @@ ILL_CONDITIONED = 1e5
 WORSE = 1.001
 
 
-def condition_bound(rows: Rows, mass: Vector, unobserved: float, longest: float) -> float:
+def condition_bound(
+    backend: HalfSteps, rows: Rows, mass: Vector, unobserved: float, longest: float
+) -> float:
     """Return the largest (p_r + g_r b n) max_j |y_j|^2 / ridge_r, which bounds cond A_r - 1.
 
     p_r = row_weight_r mass_r is the row's total pair weight, `unobserved` is b n, and `longest` is
     max_j |y_j|^2. With nu = 1 it is max_j |y_j|^2 / lambda, see `Ridge`.
     """
-    weight = rows.row_weight * mass + rows.gram_weight * unobserved
     with np.errstate(all="ignore"):
-        return float(np.max(np.where(mass > 0, weight / rows.ridge, 0), initial=0)) * longest
+        weight = rows.row_weight * backend.place_vector(mass) + rows.gram_weight * unobserved
+        bounds = backend.fetch(weight / rows.ridge)
+        return float(np.max(np.where(mass > 0, bounds, 0), initial=0)) * longest
 
 
 def check_users(
@@ -42,8 +45,9 @@ def check_users(
     if bound <= ILL_CONDITIONED:
         return
     placed = backend.place(factors)
-    found = backend.losses(rows.matrix, rows.row_weight, placed, fixed, rows.ridge)
-    worse = np.count_nonzero(~(found <= WORSE * rows.row_weight * mass / 2))
+    losses = backend.losses(rows.matrix, rows.row_weight, placed, fixed, rows.ridge)
+    found, pair_weight = backend.fetch(losses), backend.fetch(rows.row_weight)
+    worse = np.count_nonzero(~(found <= WORSE * pair_weight * mass / 2))
     if worse:
         enough = (
             f", to {regularization * bound / ILL_CONDITIONED:.1g} or so" if bound < np.inf else ""

@@ -17,7 +17,7 @@ from safecf.models import files
 from safecf.models.changes import Changes
 from safecf.models.derived import Derived
 from safecf.models.json_values import check_kept
-from safecf.models.options import check_options, parameters
+from safecf.models.options import check_device, check_options, parameters
 
 if TYPE_CHECKING:
     from safecf.models.recommender import Recommender
@@ -67,6 +67,21 @@ class Model(ABC):
             if getattr(self, name) == AUTO
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+    def to(self, device: str) -> Self:
+        """Work on a device from here on, if the model can; return the model.
+
+        "auto" is the GPU, if there is one and the model can use it, and else the CPU.
+
+        >>> model = SAFER2().to("auto").fit(user_items)
+        """
+        check_device("device", device, AUTO)
+        if device not in (AUTO, "cpu"):
+            raise ValueError(
+                f"device={device!r}: {type(self).__name__} works on the CPU alone; try "
+                "device='auto'"
+            )
+        return self
 
     @property
     def derived(self) -> Derived:

@@ -270,6 +270,12 @@ class MultVAE(MatrixFactorization):
             "use a model whose scores are, such as SAFER2, IALS or EASE"
         )
 
+    def to(self, device: str) -> Self:
+        """Train on a device from here on; answers are computed on the CPU."""
+        check_device("device", device, "auto")
+        self.device = device
+        return self
+
     def _make_backend(self, needs: dict[type, str], solvers: dict[str, str] | None = None) -> Any:
         check_options({"num_threads": self.num_threads}, type(self))
         return make_backend("auto", self.num_threads, needs, solvers)

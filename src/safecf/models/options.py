@@ -118,7 +118,8 @@ def check_device(name: str, value: object, default: object) -> None:
     """One of "auto", "cpu", "cuda", "cuda:0" and so on; only training sees whether it is there."""
     if not isinstance(value, str) or not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", value):
         raise ValueError(
-            f"unknown {name} {value!r}: known are 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', ..."
+            f"unknown {name} {value!r}: known are 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', "
+            f"...; try {name}='cuda' for a GPU"
         )
 
 

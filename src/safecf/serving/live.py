@@ -98,7 +98,9 @@ def load(
     for role in (MODEL, BASELINE):
         if role in files:
             with timed(role, files[role]):
-                engines[role] = Engine(Recommender.load(files[role]), data)
+                model = Recommender.load(files[role])
+                model = model if settings.device is None else model.to(settings.device)
+                engines[role] = Engine(model, data)
                 engines[role].warm()
     first = engines[MODEL]
     if BASELINE in engines and not set(first.items.ids) & set(engines[BASELINE].items.ids):

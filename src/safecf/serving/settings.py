@@ -52,6 +52,13 @@ class Settings:
         default=None, metadata=_says("What safecf compare --out has written, for the tail curves.")
     )
     data: "Interactions | Callable[[], Interactions] | None" = None
+    device: str | None = field(
+        default=None,
+        metadata=_says(
+            "Where models compute: cpu, cuda, cuda:1 and so on, or auto, the GPU if there is one; "
+            "by default as the model says."
+        ),
+    )
     host: str = field(
         default="127.0.0.1",
         metadata=_says("Address to listen on; 0.0.0.0 is every one of this machine."),

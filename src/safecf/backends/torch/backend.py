@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from safecf.als.optimizers import Moments
 from safecf.als.rows import Rows
 from safecf.als.solvers import Exact, Gradient, RowSolver, SpectralCG
 from safecf.backends.torch import passes
-from safecf.backends.torch.devices import choose_device
+from safecf.backends.torch.devices import choose_device, devices_here
 from safecf.backends.torch.matrices import Bucket, TorchMatrix
 from safecf.backends.torch.passes import NUMBERS, PlainProducts
 from safecf.backends.torch.search import TorchIndex
@@ -75,6 +75,11 @@ class TorchBackend:
         self.num_threads = num_threads  # of no use on a GPU; PyTorch's own on the CPU
         self.device = choose_device(device)
         self.fused = _fused(self.device)
+
+    @classmethod
+    def variants(cls, num_threads: int) -> list[Self]:
+        """Return the backend on every kind of device that is here; tests compare them all."""
+        return [cls(num_threads, device) for device in devices_here()]
 
     def __repr__(self) -> str:
         return f"{self.name}-{self.device}"

@@ -26,7 +26,7 @@ class TorchIndex:
 
     def __init__(self, factors: Tensor) -> None:
         self._factors = factors
-        self._longest = factors.norm(dim=1).nan_to_num(nan=0.0).amax() if len(factors) else 0.0
+        self._lengths = _lengths(factors)
 
     def search(
         self,
@@ -51,13 +51,14 @@ class TorchIndex:
     def _best(self, asked: Tensor, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Return the k best of every row, best first; those that tie by index."""
         more = min(k + SPARE, scores.shape[1])
-        rough, ids = scores.topk(more, dim=1)
-        values, ids = self._ordered(asked, rough, ids)
+        above = (scores + self._doubt(asked)).masked_fill_(scores == -torch.inf, -torch.inf)
+        bounds, ids = above.topk(more, dim=1)
+        values, ids = self._ordered(asked, bounds, ids)
         values, ids = values[:, :k], ids[:, :k]
         if more < scores.shape[1]:
             # what is left out must be worse than the k-th beyond doubt
-            unsure = ~(rough[:, -1] < rough[:, k - 1] - self._doubt(asked))
-            unsure &= rough[:, k - 1] > -torch.inf
+            unsure = ~(bounds[:, -1] < values[:, -1])
+            unsure &= bounds[:, -1] != -torch.inf
             every = torch.arange(scores.shape[1], device=scores.device)[None]
             for (rows,) in _cut(NUMBERS // (8 * scores.shape[1]), unsure.nonzero()[:, 0]):
                 all_rows = every.expand(len(rows), -1)
@@ -93,8 +94,8 @@ class TorchIndex:
     def _places(self, asked: Tensor, scores: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         """Return the places of targets: clear cases by the rough scores, others one by one."""
         own = self._exact(asked, rows, columns)
-        rough, doubt = scores[rows], self._doubt(asked)[rows][:, None]
-        ahead = rough - own[:, None]
+        rough, doubt = scores[rows], self._doubt(asked[rows])
+        ahead = rough - own.clamp(NONE_LEFT, -NONE_LEFT)[:, None]
         before = (ahead > doubt).sum(dim=1)
         target, other = (~(ahead.abs() > doubt) & (rough > -torch.inf)).nonzero(as_tuple=True)
         value, mine = self._exact(asked, rows[target], other), own[target]
@@ -113,9 +114,13 @@ class TorchIndex:
         return torch.cat(found).nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
 
     def _doubt(self, asked: Tensor) -> Tensor:
-        """Return how far the scores of a query may be apart by rounding, however they are added."""
-        lengths: Tensor = asked.norm(dim=1) * self._longest
-        return 4 * (asked.shape[1] + 2) * EPSILON * lengths + TINY
+        """Return how far each score may be off by rounding, however it is added up.
+
+        (d + 2) eps |x| |y|, with some to spare; infinite where a sum may overflow.
+        """
+        product = 2 * _lengths(asked)[:, None] * self._lengths
+        found = product.mul_(2 * (asked.shape[1] + 2) * EPSILON).add_(TINY)
+        return found.nan_to_num_(nan=torch.inf, posinf=torch.inf)
 
     def _scored(
         self, queries: NDArray[np.float32], exclude: Csr | None, exclude_all: Ids | None
@@ -146,6 +151,12 @@ def _entries(matrix: Csr, rows: slice, device: torch.device) -> tuple[Tensor, Te
     numbers = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     columns = matrix.indices[entries].astype(np.int64)
     return torch.as_tensor(numbers).to(device), torch.as_tensor(columns).to(device), entries
+
+
+def _lengths(rows: Tensor) -> Tensor:
+    """|x| of every row; infinite if that is no number. Squares of tiny numbers would vanish."""
+    found: Tensor = rows.double().norm(dim=1).to(rows.dtype)
+    return found.nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def _cut(size: int, *vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:

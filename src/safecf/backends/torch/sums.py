@@ -29,6 +29,12 @@ def _normal_density(t: Tensor) -> Tensor:
     return torch.exp(-(t.clamp(-39, 39) ** 2) / 2) / math.sqrt(2 * math.pi)
 
 
+def _normal_cdf(t: Tensor) -> Tensor:
+    """Exact also where it is tiny, as `torch.special.ndtr` is not."""
+    found: Tensor = torch.special.erfc(-t / math.sqrt(2)) / 2
+    return found
+
+
 def _cut(inside: Formula) -> Formula:
     """E|t + Z| of a kernel on [-1, 1]: as given inside of it, and |t| outside."""
     return lambda t: torch.where(t.abs() <= 1, inside(t.clamp(-1, 1)), t.abs())
@@ -36,9 +42,9 @@ def _cut(inside: Formula) -> Formula:
 
 FORMULAS: dict[str, Formulas] = {
     "gaussian": Formulas(
-        torch.special.ndtr,
+        _normal_cdf,
         _normal_density,
-        lambda t: 2 * _normal_density(t) + t * (2 * torch.special.ndtr(t) - 1),
+        lambda t: 2 * _normal_density(t) + t * (2 * _normal_cdf(t) - 1),
     ),
     "logistic": Formulas(
         torch.sigmoid,

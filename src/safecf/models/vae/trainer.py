@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from safecf.backends import thread_count
+from safecf.backends.torch.devices import choose_device
 from safecf.data.matrices.csr import Csr
 from safecf.errors import DivergenceError
 from safecf.free_memory import check_free
@@ -166,7 +167,7 @@ class Trainer:
 
     def __init__(self, users: Csr, settings: Settings, seed: int) -> None:
         self.users, self.settings = users, settings
-        self.device = find_device(settings.device)
+        self.device = choose_device(settings.device)
         _check_memory(users, settings)
         self.active = np.flatnonzero(np.diff(users.indptr))
         self.inputs = unit_weights(users)
@@ -252,19 +253,6 @@ def _check_memory(users: Csr, settings: Settings) -> None:
         f"training {factors} factors of {items:,} items in batches of {settings.batch_size:,}",
         "lower factors or batch_size",
     )
-
-
-def find_device(name: str) -> torch.device:
-    """Return the device of that name; "auto" is a GPU if there is one."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    device = torch.device(name)
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(
-            f"device={name!r}: torch {torch.__version__} finds {torch.cuda.device_count()} CUDA "
-            "devices; try device='cpu', or install a build of torch for your GPU"
-        )
-    return device
 
 
 @contextmanager
