@@ -62,14 +62,14 @@ class TorchBackend:
 
     def place_matrix(self, matrix: Csr) -> Matrix:
         """Copy the matrix to the device if it fits; else stream it from the host's memory."""
-        budget, device = self.budget, self.device
-        size = sum(each.nbytes for each in (matrix.indptr, matrix.indices))
-        size += 0 if matrix.weights is None else matrix.weights.nbytes
-        if budget.fits(size):
-            return budget.hold("interactions", TorchMatrix.place(matrix, device))
+        return self.budget.hold("interactions", self.budget.run(lambda: self._place(matrix)))
+
+    def _place(self, matrix: Csr) -> Matrix:
+        arrays = matrix.indptr, matrix.indices, matrix.weights
+        if self.budget.fits(sum(each.nbytes for each in arrays if each is not None)):
+            return TorchMatrix.place(matrix, self.device)
         # with weights, both buffers together are as large as one temporary
-        part = budget.numbers // 4
-        return budget.hold("interactions", StreamedMatrix.place(matrix, device, part))
+        return StreamedMatrix.place(matrix, self.device, self.budget.numbers // 4)
 
     def place(self, factors: NDArray[Any]) -> Tensor:
         """Copy the factors to the device, in float32."""

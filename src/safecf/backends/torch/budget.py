@@ -41,15 +41,19 @@ class Budget:
     def __init__(
         self, device: torch.device, numbers: int | None = None, memory: int | None = None
     ) -> None:
-        self.device, self.memory = device, memory
-        if numbers is None:
-            total = self.total()
-            numbers = NUMBERS if total is None else 1 << (total // SHARE).bit_length() - 1
-        self.numbers = numbers
+        self.device, self.memory, self._numbers = device, memory, numbers
         self._held: dict[str, WeakValueDictionary[int, Any]] = {
             "interactions": WeakValueDictionary(),
             "factors": WeakValueDictionary(),
         }
+
+    @property
+    def numbers(self) -> int:
+        """The size of temporaries; a GPU is asked for its own at first use."""
+        if self._numbers is None:
+            total = self.total()
+            self._numbers = NUMBERS if total is None else 1 << (total // SHARE).bit_length() - 1
+        return self._numbers
 
     def hold(self, kind: str, found: Result) -> Result:
         """Remember what is placed, for as long as it is in use; it has `nbytes`."""
@@ -100,7 +104,7 @@ class Budget:
                 pass  # its traceback holds temporaries, until here
             if self.numbers <= FLOOR:
                 raise MemoryError(self._report())
-            self.numbers //= 2
+            self._numbers = self.numbers // 2
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
 
