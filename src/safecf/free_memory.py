@@ -29,7 +29,7 @@ def check_free(needed: int, what: str, remedy: str) -> None:
     free = None if needed < ALWAYS_FREE else available_bytes()
     if free is not None and needed > free:
         raise MemoryError(
-            f"{what} needs {_gigabytes(needed)} of memory, while {_gigabytes(free)} are free; "
+            f"{what} needs {gigabytes(needed)} of memory, while {gigabytes(free)} are free; "
             f"{remedy}"
         )
 
@@ -55,7 +55,12 @@ def training_bytes(
     return both_sides + rotated + kept + vectors + gramians + scratch + places
 
 
-def _gigabytes(size: int) -> str:
+def gigabytes(size: int) -> str:
+    """Return so many bytes in GB, as text.
+
+    >>> gigabytes(14_200_000_000)
+    '14.2 GB'
+    """
     return f"{size / 1e9:,.0f} GB" if size >= 1e11 else f"{size / 1e9:,.1f} GB"
 
 

@@ -43,10 +43,10 @@ class SpectralCG:
     diag(g lambda + ridge) + sum_j p_j y_j^2 is exact on it and misses only the off-diagonal part
     of the row's own pairs. Stops at |b - Ax| <= tolerance |b|.
 
-    The warm start x0, the previous factors, is a direction whose image A x0 = b - residual is known:
-    the minimum along it costs nothing, and all steps are made conjugate to it. That saves half an
-    iteration or more. Where the minimum is at more than `most_stretch` x0, or behind it, x0 is an
-    ordinary start.
+    The warm start x0, the previous factors, is a direction whose image A x0 = b - residual is
+    known: the minimum along it costs nothing, and all steps are made conjugate to it. That saves
+    half an iteration or more. Where the minimum is at more than `most_stretch` x0, or behind it,
+    x0 is an ordinary start.
     """
 
     tolerance: float = 1e-3

@@ -70,10 +70,12 @@ def conjugate_gradients(
     enough = solver.tolerance * np.linalg.norm(b)
     if np.linalg.norm(residual) <= enough:
         return x
-    if isinstance(solver, SpectralCG) and (start_energy := start @ start_image) > 0:
+    start_energy = float(start @ start_image)
+    if isinstance(solver, SpectralCG) and start_energy > 0:
         stretch = b @ start / start_energy
         if 0 < stretch <= solver.most_stretch:
-            x, residual, known = stretch * start, b - stretch * start_image, 1 / start_energy
+            x, residual = stretch * start, b - stretch * start_image
+            known = 1 / start_energy
     scaled = residual / preconditioner
     step = scaled - known * (start_image @ scaled) * start
     energy = residual @ scaled

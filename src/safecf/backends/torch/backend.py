@@ -1,8 +1,8 @@
-"""The PyTorch backend: everything stays on one device."""
+"""The PyTorch backend: everything that fits stays on one device."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Self
@@ -17,11 +17,15 @@ from safecf.als.optimizers import Moments
 from safecf.als.rows import Rows
 from safecf.als.solvers import Exact, Gradient, RowSolver, SpectralCG
 from safecf.backends.torch import passes
+from safecf.backends.torch.blocks import BlockUpdate, Unkept
+from safecf.backends.torch.budget import Budget
 from safecf.backends.torch.devices import choose_device, devices_here
-from safecf.backends.torch.matrices import Bucket, TorchMatrix
-from safecf.backends.torch.passes import NUMBERS, PlainProducts
+from safecf.backends.torch.matrices import Part, TorchMatrix
+from safecf.backends.torch.passes import PlainProducts
+from safecf.backends.torch.reports import TorchReport, squares
 from safecf.backends.torch.search import TorchIndex
-from safecf.backends.torch.solvers import ROW_SOLVERS, cut, entries_of, gather_pairs
+from safecf.backends.torch.solvers import ROW_SOLVERS
+from safecf.backends.torch.streaming import StreamedMatrix
 from safecf.backends.torch.sums import TorchSums
 from safecf.backends.torch.systems import Fixed, Systems, as_tensor
 from safecf.data.matrices.csr import Csr
@@ -30,40 +34,14 @@ from safecf.errors import SolveError
 # As in the backend "cpu": each coordinate is off by up to 2^-8, which averages out.
 BFLOAT16_TOLERANCE = 2**-10
 
-
-@dataclass(frozen=True)
-class TorchReport:
-    """A report by row, |x_new - x_old|^2 and |x_new|^2, on the device; only sums leave it."""
-
-    changes: Tensor
-    norms: Tensor
-
-    def change(self) -> float:
-        """sum_r |x_new - x_old|^2."""
-        return float(self.changes.sum(dtype=torch.float64))
-
-    def penalty(self, ridge: PerRow) -> float:
-        """sum_r ridge_r |x_new|^2."""
-        norms = self.norms.double()
-        return float(as_tensor(ridge, norms) @ norms)
-
-    def largest(self) -> float:
-        """max_r |x_new|^2."""
-        return float(self.norms.max()) if len(self.norms) else 0.0
-
-    def below(self, bound: float, count: PerRow) -> float:
-        """sum_r count_r 1{|x_new|^2 <= bound}."""
-        inside = (self.norms <= bound).double()
-        return float(as_tensor(count, inside) @ inside)
-
-    def __add__(self, other: "TorchReport") -> "TorchReport":
-        return TorchReport(self.changes + other.changes, self.norms + other.norms)
+Matrix = TorchMatrix | StreamedMatrix
 
 
 class TorchBackend:
     """float32 on a device: a GPU if there is one, else the CPU.
 
-    A batch of rows may round differently from one row alone; reruns give the same bits.
+    A batch of rows may round differently from one row alone; reruns give the same bits. Memory is
+    bounded as docs/memory.md says; `budget` is all of the device's by default.
     """
 
     name = "torch"
@@ -71,9 +49,12 @@ class TorchBackend:
     same_bits = False
     has_devices = True
 
-    def __init__(self, num_threads: int = 0, device: str = "auto") -> None:
+    def __init__(
+        self, num_threads: int = 0, device: str = "auto", budget: Budget | None = None
+    ) -> None:
         self.num_threads = num_threads  # of no use on a GPU; PyTorch's own on the CPU
         self.device = choose_device(device)
+        self.budget = budget or Budget(self.device)
         self.fused = _fused(self.device)
 
     @classmethod
@@ -84,13 +65,21 @@ class TorchBackend:
     def __repr__(self) -> str:
         return f"{self.name}-{self.device}"
 
-    def place_matrix(self, matrix: Csr) -> TorchMatrix:
-        """Copy the matrix to the device."""
-        return TorchMatrix.place(matrix, self.device)
+    def place_matrix(self, matrix: Csr) -> Matrix:
+        """Copy the matrix to the device if it fits; else stream it from the host's memory."""
+        return self.budget.hold("interactions", self.budget.run(lambda: self._place(matrix)))
+
+    def _place(self, matrix: Csr) -> Matrix:
+        arrays = matrix.indptr, matrix.indices, matrix.weights
+        if self.budget.fits(sum(each.nbytes for each in arrays if each is not None)):
+            return TorchMatrix.place(matrix, self.device)
+        # with weights, both buffers together are as large as one temporary
+        return StreamedMatrix.place(matrix, self.device, self.budget.numbers // 4)
 
     def place(self, factors: NDArray[Any]) -> Tensor:
         """Copy the factors to the device, in float32."""
-        return torch.tensor(np.ascontiguousarray(factors, dtype=np.float32), device=self.device)
+        values = np.ascontiguousarray(factors, dtype=np.float32)
+        return self._placed(lambda: torch.tensor(values, device=self.device))
 
     def place_vector(self, values: NDArray[Any]) -> Tensor:
         """Copy a vector to the device, as it is."""
@@ -102,11 +91,14 @@ class TorchBackend:
 
     def copy(self, factors: Tensor) -> Tensor:
         """Return a copy on the device."""
-        return factors.clone()
+        return self._placed(factors.clone)
 
     def zeros(self, rows: int, columns: int) -> Tensor:
         """Return zeros on the device."""
-        return torch.zeros(rows, columns, device=self.device)
+        return self._placed(lambda: torch.zeros(rows, columns, device=self.device))
+
+    def _placed(self, make: Callable[[], Tensor]) -> Tensor:
+        return self.budget.hold("factors", self.budget.run(make))
 
     def gram(
         self,
@@ -117,49 +109,72 @@ class TorchBackend:
     ) -> Tensor:
         """F' diag(weight) F, or its columns `block`, a part of the rows at a time."""
         right = factors if block is None else factors[:, block]
-        found = factors.new_zeros(factors.shape[1], right.shape[1])
-        size = max(1, NUMBERS // max(factors.shape[1], 1))
-        weights = None if weight is None else as_tensor(weight, factors)
+        shape, run = (factors.shape[1], right.shape[1]), self.budget.run
+        found = run(lambda: factors.new_zeros(shape))
+        weights = None if weight is None else run(lambda: as_tensor(weight, factors))
+
+        def add(rows: slice) -> None:
+            given = right[rows] if weights is None else weights[rows, None] * right[rows]
+            found.addmm_(factors[rows].T, given)
+
         with _precision(_is_rough(solver)):
-            for first in range(0, len(factors), size):
-                part = slice(first, first + size)
-                given = right[part] if weights is None else weights[part, None] * right[part]
-                found.addmm_(factors[part].T, given)
+            self._by_rows(factors, add)
         return found
 
     def rotate(self, factors: Tensor, others: Tensor, gram: Tensor, solver: RowSolver) -> Tensor:
         """Rotate both sides, in place; return the eigenvalues of G."""
-        values, basis = _eigenbasis(gram)
+        values, basis = self.budget.run(lambda: _eigenbasis(gram))
         with _precision(_is_rough(solver)):
-            for side in (factors, others):
-                for first in range(0, len(side), max(1, NUMBERS // len(basis))):
-                    part = side[first : first + NUMBERS // len(basis)]
-                    part.copy_(part @ basis)
+            self._turn(factors, basis, factors)
+            self._turn(others, basis, others)
         return values
 
     def fix_rotated(self, factors: Tensor, spectrum: PerRow, solver: RowSolver) -> Fixed:
         """The factors, as bfloat16 where that is good enough."""
-        rotated = factors.bfloat16() if _is_rough(solver) else factors
-        return Fixed(rotated, as_tensor(spectrum, factors), None)
+        values = self.budget.run(lambda: as_tensor(spectrum, factors))
+        rotated = self.budget.run(factors.bfloat16) if _is_rough(solver) else factors
+        return Fixed(rotated, values, None)
 
     def fix(self, factors: Tensor, gram: Tensor) -> Fixed:
         """Rotate the factors into the eigenbasis of G."""
-        values, basis = _eigenbasis(gram)
-        return Fixed(factors @ basis, values.to(factors.dtype), basis)
+        values, basis = self.budget.run(lambda: _eigenbasis(gram))
+        rotated = self.budget.run(lambda: torch.empty_like(factors))
+        self._turn(factors, basis, rotated)
+        return Fixed(rotated, self.budget.run(values.float), basis)
+
+    def _turn(self, factors: Tensor, basis: Tensor | None, out: Tensor) -> None:
+        """Multiply factors by a basis, if there is one; `out` may be the factors."""
+        if basis is not None:
+            self._by_rows(factors, lambda rows: out[rows].copy_(factors[rows] @ basis))
+
+    def _by_rows(self, factors: Tensor, work: Callable[[slice], object]) -> None:
+        self.budget.each(range(len(factors) + 1), factors.shape[1], work)
+
+    def _begin(self, rows: Rows, fixed: Fixed, factors: Tensor) -> tuple[Systems, TorchReport]:
+        """Return the systems of a half-step, and a report to be filled in."""
+        return self.budget.run(lambda: (Systems.of(rows, fixed), TorchReport.of(factors)))
+
+    def _by_parts(
+        self, matrix: Matrix, factors: Tensor, work: Callable[[slice, TorchMatrix], None]
+    ) -> None:
+        """Work on so many rows, with their entries, that temporaries as wide as factors fit."""
+        for part in matrix.parts():
+            self._by_rows(factors[part.rows], partial(_within, part, work))
 
     def solve_rows(
         self, rows: Rows, fixed: Fixed, factors: Tensor, solver: RowSolver
     ) -> TorchReport:
         """Solve all rows in the eigenbasis of G."""
-        systems, x = Systems.of(rows, fixed), _rotated(factors, fixed)
+        solve = ROW_SOLVERS[solver.name]
         if self.fused is not None and not isinstance(solver, Exact):
-            report = TorchReport(*self.fused.solve_iteratively(systems, x, solver))
-        else:
-            found = ROW_SOLVERS[solver.name](systems, x, solver)
-            report, x = TorchReport(_squares(found - x), _squares(found)), found
-        _check_solved(rows, report.norms)
-        if x is not factors:
-            factors.copy_(x if fixed.basis is None else x @ fixed.basis.T)
+            solve = self.fused.solve_iteratively
+        systems, report = self._begin(rows, fixed, factors)
+        self._turn(factors, fixed.basis, factors)
+        for some, _, matrix in rows.matrix.parts():
+            part = systems.part(some, matrix)
+            solve(part, factors[some], report.part(some), solver, self.budget)
+        self.budget.run(lambda: report.check_solved(rows))
+        self._turn(factors, None if fixed.basis is None else fixed.basis.T, factors)
         return report
 
     def descend(
@@ -172,55 +187,95 @@ class TorchBackend:
         epoch: int,
     ) -> tuple[Tensor, Moments | None, TorchReport]:
         """X - step_size * direction."""
-        gradient = self.gradients(rows, fixed, factors)
-        direction, moments = solver.optimizer.direction(gradient, moments, epoch)
-        step = -solver.step_size * direction
-        new = factors + step
-        return new, moments, TorchReport(_squares(step), _squares(new))
+        systems, report = self._begin(rows, fixed, factors)
+        new = self.copy(factors)
+        kept: list[Moments] = []  # the new ones, if the optimizer has some
 
-    def gradients(self, rows: Rows, fixed: Fixed, factors: Tensor) -> Tensor:
+        def step(some: slice, matrix: TorchMatrix) -> None:
+            gradient = self._gradients(systems.part(some, matrix), fixed, factors[some])
+            before = moments and moments.map(lambda moment: moment[some])
+            direction, after = solver.optimizer.direction(gradient, before, epoch)
+            if after is not None and not kept:
+                kept.append(after.map(lambda _: torch.empty_like(factors)))
+            for whole, moment in zip(kept[0] if kept else (), after or (), strict=True):
+                whole[some] = moment
+            report.write(new, some, factors[some] - solver.step_size * direction)
+
+        self._by_parts(rows.matrix, factors, step)
+        return new, kept[0] if kept else None, report
+
+    def _gradients(self, systems: Systems, fixed: Fixed, factors: Tensor) -> Tensor:
         """A x - b of all rows."""
-        systems, x = Systems.of(rows, fixed), _rotated(factors, fixed)
-        right, _, image = PlainProducts(systems).first(x)
-        found = image + systems.shared * x - right
+        x = _rotated(factors, fixed)
+        right, _, image = PlainProducts(systems, self.budget.numbers).first(x)
+        found = image.addcmul_(systems.shared(), x).sub_(right)
         return found if fixed.basis is None else found @ fixed.basis.T
 
     def losses(
         self,
-        matrix: TorchMatrix,
+        matrix: Matrix,
         pair_weight: PerRow,
         factors: Tensor,
         fixed: Fixed,
         ridge: PerRow | None = None,
     ) -> Tensor:
         """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx + ridge/2 |x|^2 of all rows."""
-        x = _rotated(factors, fixed)
-        errors = (self.fused or passes).pair_errors(matrix, fixed.rotated, x)
-        return _losses(errors, x * x @ fixed.values, pair_weight, x, ridge)
+        errors, spread, norms = self.budget.run(lambda: factors.new_empty(3, len(factors)))
 
-    def positions(self, matrix: TorchMatrix) -> Tensor:
-        """Sort the entries by column, and by row within each."""
-        return torch.argsort(matrix.indices, stable=True)
+        def measure(rows: slice, part: TorchMatrix) -> None:
+            x = _rotated(factors[rows], fixed)
+            pair_errors = (self.fused or passes).pair_errors
+            errors[rows] = pair_errors(part, fixed.rotated, x, self.budget.numbers)
+            squared = x * x
+            spread[rows] = squared @ fixed.values
+            if ridge is not None:
+                norms[rows] = squared.sum(1)
 
-    def scores(self, matrix: TorchMatrix, factors: Tensor, others: Tensor) -> Tensor:
-        """x_r.y_j for every entry of the matrix."""
-        return passes.pair_scores(matrix, others, factors)
+        self._by_parts(matrix, factors, measure)
+        return self.budget.run(lambda: _losses(errors, spread, norms, pair_weight, ridge))
+
+    def positions(self, matrix: Matrix) -> Tensor | None:
+        """Sort the entries by column, and by row within each; where they would not fit, nothing."""
+        if isinstance(matrix, StreamedMatrix):
+            return None
+        # a sort takes up to 32 bytes per entry
+        small = 8 * matrix.nnz <= self.budget.numbers
+        found = torch.argsort(matrix.indices if small else matrix.indices.cpu(), stable=True)
+        kind = torch.int32 if matrix.nnz < 2**31 else torch.int64
+        return found.to(kind).to(self.device)
+
+    def scores(self, matrix: Matrix, factors: Tensor, others: Tensor) -> Tensor | Unkept:
+        """x_r.y_j for every entry of the matrix; of a streamed one, when they are needed."""
+        if isinstance(matrix, StreamedMatrix):
+            return Unkept(others)
+        return self.budget.run(
+            lambda: passes.pair_scores(matrix, others, factors, self.budget.numbers)
+        )
 
     def scored_losses(
         self,
-        matrix: TorchMatrix,
+        matrix: Matrix,
         pair_weight: PerRow,
-        scores: Tensor,
+        scores: Tensor | Unkept,
         factors: Tensor,
         gram: Tensor,
         ridge: PerRow | None = None,
     ) -> Tensor:
         """a/2 sum_j c_j (1 - s_j)^2 + 1/2 x'Gx + ridge/2 |x|^2 of all rows."""
-        each = (1 - scores) ** 2
-        if matrix.weights is not None:
-            each *= matrix.weights
-        errors = torch.segment_reduce(each, "sum", offsets=matrix.indptr, initial=0)
-        return _losses(errors, (factors @ gram * factors).sum(1), pair_weight, factors, ridge)
+        errors, spread, norms = self.budget.run(lambda: factors.new_empty(3, len(factors)))
+
+        def measure(rows: slice, part: TorchMatrix) -> None:
+            x = factors[rows]
+            spread[rows], norms[rows] = (x @ gram * x).sum(1), squares(x)
+            if isinstance(scores, Unkept):
+                errors[rows] = passes.pair_errors(part, scores.others, x, self.budget.numbers)
+
+        self._by_parts(matrix, factors, measure)
+        if isinstance(matrix, TorchMatrix) and not isinstance(scores, Unkept):
+            errors = self.budget.run(
+                lambda: passes.scored_errors(matrix, scores, self.budget.numbers)
+            )
+        return self.budget.run(lambda: _losses(errors, spread, norms, pair_weight, ridge))
 
     def update_block(
         self,
@@ -229,48 +284,21 @@ class TorchBackend:
         others: Tensor,
         gram: Tensor,
         factors: Tensor,
-        scores: Tensor,
+        scores: Tensor | Unkept,
         positions: Tensor | None = None,
     ) -> TorchReport:
         """Solve the block of every row exactly, rows of similar length together."""
-        x, size = factors[:, block], block.stop - block.start
-        systems = Systems.of(rows, Fixed(others[:, block], gram[block].diagonal(), None))
-        own = systems.gram_weight[:, None] * (factors @ gram) + systems.ridge[:, None] * x
-        step = -x.clone()  # of rows without pairs
-        for bucket in rows.matrix.by_length:
-            for part in cut(bucket, max(1, NUMBERS // max(size * size, bucket.width * size))):
-                self._update_part(systems, part, gram[block], own, step, scores, positions)
-        report = TorchReport(_squares(step), _squares(x + step))
-        _check_solved(rows, report.norms)
-        factors[:, block] += step
+        fixed = Fixed(others[:, block], gram[block].diagonal(), None)
+        systems, report = self._begin(rows, fixed, factors)
+        for some, first, matrix in rows.matrix.parts():
+            x = factors[some]
+            where: tuple[Any, Tensor | None, int] = scores, positions, first
+            if isinstance(scores, Unkept):
+                where = self.scores(matrix, x, others), None, 0
+            part = systems.part(some, matrix)
+            BlockUpdate(part, block, gram, x, *where, report.part(some)).run(self.budget)
+        self.budget.run(lambda: report.check_solved(rows))
         return report
-
-    def _update_part(
-        self,
-        systems: Systems,
-        part: Bucket,
-        gram: Tensor,
-        own: Tensor,
-        step: Tensor,
-        scores: Tensor,
-        positions: Tensor | None,
-    ) -> None:
-        """Find the steps of some rows, and update their scores."""
-        columns, pairs = gather_pairs(systems, part, 0, part.width)
-        entry, there = entries_of(part, 0, part.width)
-        place = entry if positions is None else positions[entry]
-        fixed = systems.fixed[columns]
-        weighted = pairs[:, :, None] * fixed
-        matrix = fixed.mT @ weighted + systems.gram_weight[part.rows][:, None, None] * gram
-        matrix.diagonal(dim1=1, dim2=2).add_(systems.ridge[part.rows][:, None])
-        right = (weighted.mT @ (1 - scores[place])[:, :, None])[:, :, 0] - own[part.rows]
-        lower, failed = torch.linalg.cholesky_ex(matrix)
-        solved = torch.cholesky_solve(right[:, :, None], lower)
-        solved = torch.where((failed == 0)[:, None, None], solved, torch.nan)
-        empty = (pairs == 0).all(dim=1)[:, None]
-        found = torch.where(empty, step[part.rows], solved[:, :, 0])
-        step[part.rows] = found
-        scores[place[there]] += (fixed @ found[:, :, None])[:, :, 0][there]
 
     @property
     def loss_sums(self) -> TorchSums:
@@ -279,7 +307,8 @@ class TorchBackend:
 
     def index(self, factors: NDArray[np.float32]) -> TorchIndex:
         """The factors, to be searched again and again."""
-        return TorchIndex(self.place(factors))
+        placed = self.place(factors)
+        return self.budget.run(lambda: TorchIndex(placed, self.budget))
 
 
 def _fused(device: torch.device) -> Any:
@@ -316,28 +345,21 @@ def _precision(rough: bool) -> Iterator[None]:
         options.allow_tf32 = before
 
 
+def _within(part: Part, work: Callable[[slice, TorchMatrix], None], rows: slice) -> None:
+    """Work on some rows of a part, which are counted from its first one."""
+    first = part.rows.start
+    work(slice(first + rows.start, first + rows.stop), part.matrix.rows(rows))
+
+
 def _rotated(factors: Tensor, fixed: Fixed) -> Tensor:
     return factors if fixed.basis is None else factors @ fixed.basis
 
 
 def _losses(
-    errors: Tensor, spread: Tensor, pair_weight: PerRow, factors: Tensor, ridge: PerRow | None
+    errors: Tensor, spread: Tensor, norms: Tensor, pair_weight: PerRow, ridge: PerRow | None
 ) -> Tensor:
-    """Return the losses, given sum_j c_j (1 - x.y_j)^2 and x'Gx."""
+    """Return the losses, given sum_j c_j (1 - x.y_j)^2, x'Gx and |x|^2."""
     found = as_tensor(pair_weight, errors) / 2 * errors + spread / 2
     if ridge is not None:
-        found = found + as_tensor(ridge, errors) / 2 * _squares(factors)
+        found = found + as_tensor(ridge, errors) / 2 * norms
     return found.double()
-
-
-def _check_solved(rows: Rows, norms: Tensor) -> None:
-    """Raise if a row could not be solved."""
-    solved = norms.isfinite()
-    if not bool(solved.all()):
-        first = int((~solved).to(torch.int8).argmax())
-        raise SolveError.at(rows.first + first, float(rows.ridge[first]))
-
-
-def _squares(rows: Tensor) -> Tensor:
-    """|x_r|^2."""
-    return (rows * rows).sum(dim=1)

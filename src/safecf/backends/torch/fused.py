@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import torch
 import triton
 from torch import Tensor
 
 from safecf.als.solvers import CG, SpectralCG
 from safecf.backends.torch import kernels
+from safecf.backends.torch.budget import Budget
 from safecf.backends.torch.matrices import TorchMatrix
+from safecf.backends.torch.reports import TorchReport
 from safecf.backends.torch.solvers import conjugate_gradients
 from safecf.backends.torch.systems import Systems
 
@@ -39,6 +40,17 @@ class LongRows(NamedTuple):
     rows: Tensor
     tasks: Tensor  # place among the long rows, row, first pair
     offsets: Tensor  # where the tasks of each long row begin
+    edges: list[int]  # `offsets` on the host
+
+    def part(self, rows: slice) -> "LongRows":
+        """Return some of the long rows."""
+        if rows == slice(0, len(self.rows)):
+            return self
+        edges = self.edges[rows.start : rows.stop + 1]
+        tasks = self.tasks[edges[0] : edges[-1]].clone()
+        tasks[:, 0] -= rows.start
+        offsets = self.offsets[rows.start : rows.stop + 1] - edges[0]
+        return LongRows(self.rows[rows], tasks, offsets, [each - edges[0] for each in edges])
 
 
 class Order(NamedTuple):
@@ -51,27 +63,23 @@ class Order(NamedTuple):
 
 def order_of(matrix: TorchMatrix, long: int = LONG, task: int = TASK) -> Order:
     """Plan the work on a matrix."""
-    lengths, device = matrix.lengths, matrix.indptr.device
-    order = np.argsort(-lengths, kind="stable").astype(np.int32)
-    split = int(np.count_nonzero(lengths > long))
-    rows = order[:split].astype(np.int64)
-    counts = -(-lengths[rows] // task)
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    place = np.repeat(np.arange(split), counts)
-    first = (np.arange(offsets[-1]) - offsets[place]) * task
-    tasks = np.stack([place, rows[place], first], axis=1)
-    every = torch.tensor(order, device=device)
-    return Order(
-        every,
-        every[split:],
-        LongRows(*(torch.tensor(each, device=device) for each in (rows, tasks, offsets))),
-    )
+    lengths, order = matrix.indptr.diff().sort(descending=True, stable=True)
+    split = int((lengths > long).sum())
+    rows, counts = order[:split], (lengths[:split] + task - 1) // task
+    offsets = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    edges: list[int] = offsets.tolist()
+    place = torch.arange(split, device=order.device).repeat_interleave(counts)
+    first = (torch.arange(edges[-1], device=order.device) - offsets[place]) * task
+    tasks = torch.stack([place, rows[place], first], dim=1)
+    every = order.int()
+    return Order(every, every[split:], LongRows(rows, tasks, offsets, edges))
 
 
-def pair_errors(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor) -> Tensor:
-    """Return sum_j c_j (1 - y_j.v)^2 of every row."""
+def pair_errors(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor, numbers: int) -> Tensor:
+    """Return sum_j c_j (1 - y_j.v)^2 of every row; there are no temporaries to be cut."""
     d = vectors.shape[1]
-    errors, tile, order = vectors.new_zeros(len(vectors)), Tile.of(d), matrix.planned(order_of).all
+    order = matrix.planned("order", order_of).all
+    errors, tile = vectors.new_zeros(len(vectors)), Tile.of(d)
     kernels.row_losses[(len(order),)](
         order, matrix.indptr, matrix.indices, _confidence(matrix), fixed, vectors, errors,
         d, fixed.stride(0), D=tile.columns, N=4 * tile.rows, WEIGHTED=matrix.weights is not None,
@@ -81,32 +89,30 @@ def pair_errors(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor) -> Tensor:
 
 
 def solve_iteratively(
-    systems: Systems, factors: Tensor, solver: CG | SpectralCG
-) -> tuple[Tensor, Tensor]:
-    """Solve all rows in place; return |x_new - x_old|^2 and |x_new|^2 by row."""
+    systems: Systems, factors: Tensor, report: TorchReport, solver: CG | SpectralCG, budget: Budget
+) -> None:
+    """Solve all rows in place: the long ones first, as the others need no memory."""
     matrix, d = systems.matrix, factors.shape[1]
-    order, tile = matrix.planned(order_of), Tile.of(d)
-    change, norm = factors.new_zeros(2, len(factors))
+    order, tile = budget.run(lambda: matrix.planned("order", order_of)), Tile.of(d)
+
+    def solve_long(some: slice) -> None:
+        long = order.long.part(some)
+        products = LongProducts(systems, long, tile)
+        start, shared = factors[long.rows], systems.shared(long.rows)
+        found = conjugate_gradients(shared, products, start, solver)
+        report.write(factors, long.rows, found)
+
+    budget.each(order.long.edges, d, solve_long)
     if len(order.short):
         kernels.solve_rows[(len(order.short),)](
             order.short, matrix.indptr, matrix.indices, _confidence(matrix),
             systems.row_weight, systems.col_weight, systems.gram_weight, systems.ridge,
-            systems.fixed, systems.values, factors, change, norm,
-            d, systems.fixed.stride(0), solver.max_iterations, solver.tolerance, SpectralCG.most_stretch,
+            systems.fixed, systems.values, factors, report.changes, report.norms,
+            d, systems.fixed.stride(0),
+            solver.max_iterations, solver.tolerance, SpectralCG.most_stretch,
             D=tile.columns, N=tile.rows, WEIGHTED=matrix.weights is not None,
             SCALED=isinstance(solver, SpectralCG), num_warps=tile.warps,
         )  # fmt: skip
-    rows = order.long.rows
-    if len(rows):
-        start = factors[rows]
-        shared = torch.addcmul(
-            systems.ridge[rows, None], systems.gram_weight[rows, None], systems.values
-        )
-        products = LongProducts(systems, order.long, tile)
-        found = conjugate_gradients(shared, products, start, solver)
-        factors[rows] = found
-        change[rows], norm[rows] = ((found - start) ** 2).sum(1), (found**2).sum(1)
-    return change, norm
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,7 @@ class LongProducts:
         return self._run(vectors, first=False)[0]
 
     def _run(self, vectors: Tensor, *, first: bool) -> list[Tensor]:
-        systems, (_, tasks, _), tile = self.systems, self.long, self.tile
+        systems, tasks, tile = self.systems, self.long.tasks, self.tile
         matrix, d = systems.matrix, vectors.shape[1]
         sums = [vectors.new_empty(len(tasks), d) for _ in range(3 if first else 1)]
         kernels.pass_over_pairs[(len(tasks),)](

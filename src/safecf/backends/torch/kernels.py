@@ -14,15 +14,41 @@ import triton.language as tl
 
 @triton.jit
 def _pairs(
-    index, begin, length, row_weight, indices, confidence, col_weight, WEIGHTED: tl.constexpr
+    index,
+    begin,
+    length,
+    row_weight,
+    indices,
+    confidence,
+    col_weight,
+    fixed,
+    fixed_stride,
+    at,
+    here,
+    WEIGHTED: tl.constexpr,
 ):
-    """Return columns j, pair weights p_rj and the mask of a tile of entries."""
+    """Return the pair weights p_rj and the fixed factors y_j of a tile of entries."""
     inside = index < length
     columns = tl.load(indices + begin + index, mask=inside, other=0)
     weight = row_weight * tl.load(col_weight + columns, mask=inside, other=0.0)
     if WEIGHTED:
         weight *= tl.load(confidence + begin + index, mask=inside, other=0.0)
-    return columns, weight, inside
+    factors = tl.load(
+        fixed + columns.to(tl.int64)[:, None] * fixed_stride + at[None, :],
+        mask=inside[:, None] & here[None, :],
+        other=0.0,
+    )
+    return weight, factors.to(tl.float32)
+
+
+@triton.jit
+def _first_direction(b, start, start_image, most_stretch):
+    """Return 1 / x0'Ax0, or 0 where x0 is an ordinary start, and how far to go along it."""
+    energy = tl.sum(start * start_image, 0)
+    some = tl.where(energy > 0, energy, 1.0)
+    stretch = tl.sum(b * start, 0) / some
+    useful = (energy > 0) & (stretch > 0) & (stretch <= most_stretch)
+    return tl.where(useful, 1.0 / some, 0.0), tl.where(useful, stretch, 1.0)
 
 
 @triton.jit
@@ -64,32 +90,26 @@ def solve_rows(
     diagonal = shared
     image = shared * old
     for tile in range(0, length, N):
-        columns, p, inside = _pairs(
-            tile + tl.arange(0, N), begin, length, weight, indices, confidence, col_weight, WEIGHTED
-        )
-        wide = tl.load(
-            fixed + columns.to(tl.int64)[:, None] * fixed_stride + at[None, :],
-            mask=inside[:, None] & here[None, :],
-            other=0.0,
-        ).to(tl.float32)
+        p, wide = _pairs(
+            tile + tl.arange(0, N), begin, length, weight, indices, confidence, col_weight,
+            fixed, fixed_stride, at, here, WEIGHTED,
+        )  # fmt: skip
         b += tl.sum(p[:, None] * wide, 0)
         diagonal += tl.sum(p[:, None] * wide * wide, 0)
         image += tl.sum((p * tl.sum(wide * old[None, :], 1))[:, None] * wide, 0)
-    enough = tolerance * tolerance * tl.sum(b * b, 0)
+    size = tl.sum(b * b, 0)
+    enough = tolerance * tolerance * size
+    start_image = image
+    residual = tl.where(here, b - start_image, 0.0)
+    x = old
     known = 0.0
-    stretch = 1.0
     if SCALED:
-        start_energy = tl.sum(old * image, 0)
-        stretch = tl.sum(b * old, 0) / tl.where(start_energy > 0, start_energy, 1.0)
-        useful = (start_energy > 0) & (stretch > 0) & (stretch <= most_stretch)
-        useful &= tl.sum(tl.where(here, (b - image) * (b - image), 0.0), 0) > enough
-        known = tl.where(useful, 1.0 / start_energy, 0.0)
-        stretch = tl.where(useful, stretch, 1.0)
+        known, stretch = _first_direction(b, old, start_image, most_stretch)
+        stretch = tl.where(tl.sum(residual * residual, 0) > enough, stretch, 1.0)
+        x = stretch * old
+        residual = tl.where(here, b - stretch * start_image, 0.0)
     else:
         diagonal = tl.full([D], 1.0, tl.float32)
-    start_image = tl.where(here, image, 0.0)
-    x = stretch * old
-    residual = tl.where(here, b - stretch * start_image, 0.0)
     scaled = tl.where(here, residual / diagonal, 0.0)
     energy = tl.sum(residual * scaled, 0)
     step = scaled - known * tl.sum(start_image * scaled, 0) * old
@@ -97,21 +117,10 @@ def solve_rows(
     while (iteration < max_iterations) & (tl.sum(residual * residual, 0) > enough):
         image = shared * step
         for tile in range(0, length, N):
-            columns, p, inside = _pairs(
-                tile + tl.arange(0, N),
-                begin,
-                length,
-                weight,
-                indices,
-                confidence,
-                col_weight,
-                WEIGHTED,
-            )
-            wide = tl.load(
-                fixed + columns.to(tl.int64)[:, None] * fixed_stride + at[None, :],
-                mask=inside[:, None] & here[None, :],
-                other=0.0,
-            ).to(tl.float32)
+            p, wide = _pairs(
+                tile + tl.arange(0, N), begin, length, weight, indices, confidence, col_weight,
+                fixed, fixed_stride, at, here, WEIGHTED,
+            )  # fmt: skip
             image += tl.sum((p * tl.sum(wide * step[None, :], 1))[:, None] * wide, 0)
         slope = tl.sum(residual * step, 0)
         curvature = tl.sum(step * image, 0)
@@ -122,14 +131,11 @@ def solve_rows(
         scaled = tl.where(here, residual / diagonal, 0.0)
         previous = energy
         energy = tl.sum(residual * scaled, 0)
-        step = (
-            scaled
-            - known * tl.sum(start_image * scaled, 0) * old
-            + tl.where(previous == 0, 0.0, energy / tl.where(previous == 0, 1.0, previous)) * step
-        )
+        turn = tl.where(previous == 0, 0.0, energy / tl.where(previous == 0, 1.0, previous))
+        step = scaled - known * tl.sum(start_image * scaled, 0) * old + turn * step
         iteration += 1
         iteration = tl.where(useless, max_iterations, iteration)
-    x = tl.where(tl.sum(tl.abs(b), 0) == 0, 0.0, x)
+    x = tl.where(size == 0, 0.0, x)
     tl.store(factors + row * d + at, x, mask=here)
     tl.store(change + row, tl.sum((x - old) * (x - old), 0))
     tl.store(norm + row, tl.sum(x * x, 0))
@@ -174,14 +180,10 @@ def pass_over_pairs(
     b = tl.zeros([D], tl.float32)
     squares = tl.zeros([D], tl.float32)
     for tile in range(0, length, N):
-        columns, p, inside = _pairs(
-            tile + tl.arange(0, N), begin, length, weight, indices, confidence, col_weight, WEIGHTED
-        )
-        wide = tl.load(
-            fixed + columns.to(tl.int64)[:, None] * fixed_stride + at[None, :],
-            mask=inside[:, None] & here[None, :],
-            other=0.0,
-        ).to(tl.float32)
+        p, wide = _pairs(
+            tile + tl.arange(0, N), begin, length, weight, indices, confidence, col_weight,
+            fixed, fixed_stride, at, here, WEIGHTED,
+        )  # fmt: skip
         if FIRST:
             b += tl.sum(p[:, None] * wide, 0)
             squares += tl.sum(p[:, None] * wide * wide, 0)

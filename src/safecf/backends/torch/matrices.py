@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from safecf.caching import cached_property
 from safecf.data.matrices.csr import Csr
 
 Plan = TypeVar("Plan")
@@ -21,6 +20,7 @@ class Chunk(NamedTuple):
     entries: slice
     rows: slice
     offsets: Tensor  # where each of the rows begins and ends among the entries
+    row_of: Tensor  # the row of every entry, counted from the first of `rows`
 
 
 class Bucket(NamedTuple):
@@ -31,6 +31,18 @@ class Bucket(NamedTuple):
     length: Tensor
     width: int  # the longest one
 
+    def part(self, rows: slice) -> "Bucket":
+        """Return some of the rows."""
+        return Bucket(self.rows[rows], self.begin[rows], self.length[rows], self.width)
+
+
+class Part(NamedTuple):
+    """Consecutive rows of a matrix, on the device."""
+
+    rows: slice
+    first: int  # the number of their first entry
+    matrix: "TorchMatrix"
+
 
 @dataclass(frozen=True, eq=False)
 class TorchMatrix:
@@ -39,7 +51,7 @@ class TorchMatrix:
     indptr: Tensor
     indices: Tensor
     weights: Tensor | None
-    host: Csr
+    offsets: NDArray[np.int64]  # `indptr` on the host
     _plans: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -50,7 +62,7 @@ class TorchMatrix:
             torch.tensor(matrix.indptr, dtype=torch.int64, device=device),
             torch.tensor(matrix.indices, dtype=torch.int32, device=device),
             None if weights is None else torch.tensor(weights, dtype=torch.float32, device=device),
-            matrix,
+            matrix.indptr,
         )
 
     @property
@@ -59,46 +71,71 @@ class TorchMatrix:
         return len(self.indices)
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
-        """The number of entries of every row, on the host."""
-        return np.diff(self.host.indptr)
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return len(self.offsets) - 1
 
-    @cached_property
-    def row_of(self) -> Tensor:
-        """The row of every entry."""
-        counts = self.indptr.diff()
-        rows = torch.arange(len(counts), dtype=torch.int32, device=self.indptr.device)
-        return rows.repeat_interleave(counts, output_size=self.nnz)
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes on the device."""
+        weights = 0 if self.weights is None else self.weights.nbytes
+        return self.indptr.nbytes + self.indices.nbytes + weights
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the whole matrix, which is on the device; see `StreamedMatrix`."""
+        yield Part(slice(0, self.num_rows), 0, self)
+
+    def rows(self, rows: slice) -> "TorchMatrix":
+        """Return some consecutive rows, which share the memory of the entries."""
+        if rows == slice(0, self.num_rows):
+            return self
+        return self.planned((rows.start, rows.stop), lambda matrix: matrix._part(rows))
+
+    def _part(self, rows: slice) -> "TorchMatrix":
+        edges = slice(rows.start, rows.stop + 1)
+        begin, end = (int(self.offsets[row]) for row in (rows.start, rows.stop))
+        return TorchMatrix(
+            self.indptr[edges] - begin,
+            self.indices[begin:end],
+            None if self.weights is None else self.weights[begin:end],
+            self.offsets[edges] - begin,
+        )
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Cut the entries into chunks of at most `size`."""
-        indptr = self.host.indptr
         for begin in range(0, self.nnz, size):
             end = min(begin + size, self.nnz)
-            first = int(np.searchsorted(indptr, begin, side="right")) - 1
-            last = int(np.searchsorted(indptr, end, side="left"))
+            first = int(np.searchsorted(self.offsets, begin, side="right")) - 1
+            last = int(np.searchsorted(self.offsets, end, side="left"))
             offsets = (self.indptr[first : last + 1] - begin).clamp(0, end - begin)
-            yield Chunk(slice(begin, end), slice(first, last), offsets)
+            rows = torch.arange(last - first, dtype=torch.int32, device=offsets.device)
+            row_of = rows.repeat_interleave(offsets.diff(), output_size=end - begin)
+            yield Chunk(slice(begin, end), slice(first, last), offsets, row_of)
 
-    def planned(self, plan: Callable[["TorchMatrix"], Plan]) -> Plan:
+    def planned(self, name: Any, plan: Callable[["TorchMatrix"], Plan]) -> Plan:
         """Return a plan of the work on this matrix, made once."""
-        if plan not in self._plans:
-            self._plans[plan] = plan(self)
-        found: Plan = self._plans[plan]
+        if name not in self._plans:
+            self._plans[name] = plan(self)
+        found: Plan = self._plans[name]
         return found
 
-    @cached_property
+    @property
     def by_length(self) -> list[Bucket]:
-        """All rows that have entries, in buckets whose lengths differ by at most a factor of 2."""
-        lengths = self.lengths
-        order = np.argsort(lengths, kind="stable")
-        order = order[lengths[order] > 0]
-        powers = np.ceil(np.log2(lengths[order])).astype(np.int64)
-        found = []
-        for rows in np.split(order, np.flatnonzero(np.diff(powers)) + 1):
-            if rows.size:
-                numbers = torch.as_tensor(rows, device=self.indptr.device)
-                begin = self.indptr[numbers]
-                length = self.indptr[numbers + 1] - begin
-                found.append(Bucket(numbers, begin, length, int(lengths[rows].max())))
-        return found
+        """All rows, in buckets whose lengths differ by at most a factor of 2."""
+        return self.planned("by length", _by_length)
+
+
+def _by_length(matrix: TorchMatrix) -> list[Bucket]:
+    """Sort by length, and cut at lengths of 0, 1, 2, 4, 8 and so on."""
+    length, rows = matrix.indptr.diff().sort(stable=True)
+    begin = matrix.indptr[rows]
+    powers = torch.tensor([0, *(2**power for power in range(63))], device=length.device)
+    edges = torch.searchsorted(length, powers, right=True)
+    widths = length[(edges - 1).clamp(min=0)] if len(length) else edges
+    found, first = [], 0
+    for last, width in zip(edges.tolist(), widths.tolist(), strict=True):
+        if last > first:
+            part = slice(first, last)
+            found.append(Bucket(rows[part], begin[part], length[part], width))
+        first = last
+    return found

@@ -1,6 +1,6 @@
 """Passes over all pairs of a half-step in plain PyTorch, on any device."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,9 +9,6 @@ from torch import Tensor
 
 from safecf.backends.torch.matrices import Chunk, TorchMatrix
 from safecf.backends.torch.systems import Systems
-
-# How many numbers of gathered factors are in memory at a time.
-NUMBERS = 2**26
 
 
 class Products(Protocol):
@@ -28,34 +25,58 @@ class Products(Protocol):
 
 @dataclass(frozen=True)
 class PlainProducts:
-    """Gather, multiply, and add up row by row, a chunk of the pairs at a time."""
+    """Gather, multiply, and add up row by row: `numbers` numbers of the pairs' at a time."""
 
     systems: Systems
+    numbers: int
 
     def first(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Add up all three in one pass."""
         systems = self.systems
         right, squares, image = (torch.zeros_like(vectors) for _ in range(3))
-        for chunk, fixed, scores in _chunks(systems.matrix, systems.fixed, vectors):
-            weighted = systems.pairs(chunk.entries)[:, None] * fixed
+        for chunk, fixed, scores in self._chunks(vectors):
+            weighted = systems.pairs(chunk)[:, None] * fixed
             right[chunk.rows] += _sum_rows(weighted, chunk.offsets)
-            squares[chunk.rows] += _sum_rows(weighted * fixed, chunk.offsets)
-            image[chunk.rows] += _sum_rows(scores[:, None] * weighted, chunk.offsets)
+            squares[chunk.rows] += _sum_rows(fixed.mul_(weighted), chunk.offsets)
+            image[chunk.rows] += _sum_rows(weighted.mul_(scores[:, None]), chunk.offsets)
         return right, squares, image
 
     def image(self, vectors: Tensor) -> Tensor:
         """Add up the images."""
         systems, image = self.systems, torch.zeros_like(vectors)
-        for chunk, fixed, scores in _chunks(systems.matrix, systems.fixed, vectors):
-            weighted = (systems.pairs(chunk.entries) * scores)[:, None] * fixed
+        for chunk, fixed, scores in self._chunks(vectors):
+            weighted = fixed.mul_((systems.pairs(chunk) * scores)[:, None])
             image[chunk.rows] += _sum_rows(weighted, chunk.offsets)
         return image
 
+    def _chunks(self, vectors: Tensor) -> Iterator[tuple[Chunk, Tensor, Tensor]]:
+        return _chunks(self.systems.matrix, self.systems.fixed, vectors, self.numbers)
 
-def pair_errors(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor) -> Tensor:
+
+def pair_errors(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor, numbers: int) -> Tensor:
     """Return sum_j c_j (1 - y_j.v)^2 of every row."""
-    errors = vectors.new_zeros(len(vectors))
-    for chunk, _, scores in _chunks(matrix, fixed, vectors):
+    chunks = _chunks(matrix, fixed, vectors, numbers)
+    return _errors(matrix, ((chunk, scores) for chunk, _, scores in chunks), vectors)
+
+
+def scored_errors(matrix: TorchMatrix, scores: Tensor, numbers: int) -> Tensor:
+    """Return sum_j c_j (1 - s_j)^2 of every row, given the scores of all entries."""
+    chunks = matrix.chunks(max(1, numbers // 2))  # an index has 64 bits
+    return _errors(matrix, ((chunk, scores[chunk.entries]) for chunk in chunks), scores)
+
+
+def pair_scores(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor, numbers: int) -> Tensor:
+    """Return y_j.v of every pair."""
+    found = vectors.new_empty(matrix.nnz)
+    for chunk, _, scores in _chunks(matrix, fixed, vectors, numbers):
+        found[chunk.entries] = scores
+    return found
+
+
+def _errors(matrix: TorchMatrix, scored: Iterable[tuple[Chunk, Tensor]], like: Tensor) -> Tensor:
+    """Return sum_j c_j (1 - s_j)^2 of every row, given chunks of the scores."""
+    errors = like.new_zeros(matrix.num_rows)
+    for chunk, scores in scored:
         each = (1 - scores) ** 2
         if matrix.weights is not None:
             each *= matrix.weights[chunk.entries]
@@ -63,20 +84,14 @@ def pair_errors(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor) -> Tensor:
     return errors
 
 
-def pair_scores(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor) -> Tensor:
-    """Return y_j.v of every pair."""
-    found = [scores for _, _, scores in _chunks(matrix, fixed, vectors)]
-    return torch.cat(found) if found else vectors.new_zeros(0)
-
-
 def _chunks(
-    matrix: TorchMatrix, fixed: Tensor, vectors: Tensor
+    matrix: TorchMatrix, fixed: Tensor, vectors: Tensor, numbers: int
 ) -> Iterator[tuple[Chunk, Tensor, Tensor]]:
     """Yield chunks of the pairs, with the fixed factors and the scores of each."""
-    for chunk in matrix.chunks(max(1, NUMBERS // fixed.shape[1])):
+    for chunk in matrix.chunks(max(1, numbers // fixed.shape[1])):
         gathered = fixed.index_select(0, matrix.indices[chunk.entries]).to(vectors.dtype)
-        own = vectors.index_select(0, matrix.row_of[chunk.entries])
-        yield chunk, gathered, (gathered * own).sum(1)
+        scores = vectors[chunk.rows].index_select(0, chunk.row_of).mul_(gathered).sum(1)
+        yield chunk, gathered, scores
 
 
 def _sum_rows(values: Tensor, offsets: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Search by dot product in PyTorch: scores of some queries at a time, and a selection from them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from safecf.als.capabilities import Ids
-from safecf.backends.torch.passes import NUMBERS
+from safecf.backends.torch.budget import Budget
 from safecf.data.matrices.csr import Csr
 
 NONE_LEFT = -float(np.finfo(np.float32).max)
@@ -24,8 +24,8 @@ class TorchIndex:
     order of their own: a query has the same bits alone and among others, and equal rows tie.
     """
 
-    def __init__(self, factors: Tensor) -> None:
-        self._factors = factors
+    def __init__(self, factors: Tensor, budget: Budget) -> None:
+        self._factors, self._budget = factors, budget
         self._lengths = _lengths(factors)
 
     def search(
@@ -39,13 +39,15 @@ class TorchIndex:
         ids = np.full((len(queries), k), -1, dtype=np.int32)
         best = np.full((len(queries), k), NONE_LEFT, dtype=np.float32)
         width = min(k, len(self._factors))
-        for part, asked, scores in self._scored(queries, exclude, exclude_all):
-            if width == 0:
-                break
+
+        def find(part: slice, asked: Tensor, scores: Tensor) -> None:
             values, found = self._best(asked, scores, width)
             nothing = values == -torch.inf
             ids[part, :width] = found.masked_fill(nothing, -1).to(torch.int32).cpu().numpy()
             best[part, :width] = values.masked_fill(nothing, NONE_LEFT).cpu().numpy()
+
+        if width:
+            self._score(queries, exclude, exclude_all, find)
         return ids, best
 
     def _best(self, asked: Tensor, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -60,7 +62,9 @@ class TorchIndex:
             unsure = ~(bounds[:, -1] < values[:, -1])
             unsure &= bounds[:, -1] != -torch.inf
             every = torch.arange(scores.shape[1], device=scores.device)[None]
-            for (rows,) in _cut(NUMBERS // (8 * scores.shape[1]), unsure.nonzero()[:, 0]):
+            for (rows,) in _cut(
+                self._budget.numbers // (8 * scores.shape[1]), unsure.nonzero()[:, 0]
+            ):
                 all_rows = every.expand(len(rows), -1)
                 whole, order = self._ordered(asked[rows], scores[rows], all_rows)
                 values[rows], ids[rows] = whole[:, :k], order[:, :k]
@@ -84,11 +88,14 @@ class TorchIndex:
     ) -> Ids:
         """Return 1 + the number of rows before each target, counted from scores; see `Index`."""
         ranks = np.zeros(targets.nnz, dtype=np.int32)
-        for part, asked, scores in self._scored(queries, exclude, exclude_all):
+
+        def find(part: slice, asked: Tensor, scores: Tensor) -> None:
             rows, columns, entries = _entries(targets, part, scores.device)
-            size = NUMBERS // max(len(self._factors), 1)
+            size = self._budget.numbers // max(4 * len(self._factors), 1)
             places = [self._places(asked, scores, *some) for some in _cut(size, rows, columns)]
             ranks[entries] = torch.cat(places).to(torch.int32).cpu().numpy()
+
+        self._score(queries, exclude, exclude_all, find)
         return ranks
 
     def _places(self, asked: Tensor, scores: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
@@ -106,7 +113,7 @@ class TorchIndex:
 
     def _exact(self, asked: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         """Return the scores of pairs; -inf where one is no number."""
-        size = NUMBERS // self._factors.shape[1]
+        size = self._budget.numbers // self._factors.shape[1]
         found = [
             dot_products(asked[some], self._factors[others])
             for some, others in _cut(size, rows, columns)
@@ -122,17 +129,20 @@ class TorchIndex:
         found = product.mul_(2 * (asked.shape[1] + 2) * EPSILON).add_(TINY)
         return found.nan_to_num_(nan=torch.inf, posinf=torch.inf)
 
-    def _scored(
-        self, queries: NDArray[np.float32], exclude: Csr | None, exclude_all: Ids | None
-    ) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Yield parts of the queries, and their scores; -inf where a row is left out."""
+    def _score(
+        self,
+        queries: NDArray[np.float32],
+        exclude: Csr | None,
+        exclude_all: Ids | None,
+        find: Callable[[slice, Tensor, Tensor], None],
+    ) -> None:
+        """Call `find` with parts of the queries, and their scores; -inf where a row is left out."""
         factors = self._factors
         everywhere = None
         if exclude_all is not None:
             everywhere = torch.as_tensor(np.array(exclude_all, dtype=np.int64)).to(factors.device)
-        size = max(1, NUMBERS // max(len(factors), 1))
-        for first in range(0, len(queries), size):
-            part = slice(first, min(first + size, len(queries)))
+
+        def score(part: slice) -> None:
             asked = torch.as_tensor(np.array(queries[part], dtype=np.float32)).to(factors.device)
             scores = asked @ factors.T
             scores.nan_to_num_(nan=NONE_LEFT, posinf=-NONE_LEFT, neginf=NONE_LEFT)
@@ -141,7 +151,10 @@ class TorchIndex:
                 scores[rows, columns] = -torch.inf
             if everywhere is not None:
                 scores[:, everywhere] = -torch.inf
-            yield part, asked, scores
+            find(part, asked, scores)
+
+        # the ids of candidates have 64 bits
+        self._budget.each(range(len(queries) + 1), 2 * len(factors), score)
 
 
 def _entries(matrix: Csr, rows: slice, device: torch.device) -> tuple[Tensor, Tensor, slice]:
@@ -155,7 +168,7 @@ def _entries(matrix: Csr, rows: slice, device: torch.device) -> tuple[Tensor, Te
 
 def _lengths(rows: Tensor) -> Tensor:
     """|x| of every row; infinite if that is no number. Squares of tiny numbers would vanish."""
-    found: Tensor = rows.double().norm(dim=1).to(rows.dtype)
+    found: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).to(rows.dtype)
     return found.nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 

@@ -1,4 +1,4 @@
-"""Row solvers in PyTorch: all rows in lockstep, or rows of similar length together."""
+"""Row solvers in PyTorch: rows in lockstep, or rows of similar length together."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,14 +7,25 @@ import torch
 from torch import Tensor
 
 from safecf.als.solvers import CG, Exact, SpectralCG
+from safecf.backends.torch.budget import Budget
 from safecf.backends.torch.matrices import Bucket
-from safecf.backends.torch.passes import NUMBERS, PlainProducts, Products
+from safecf.backends.torch.passes import PlainProducts, Products
+from safecf.backends.torch.reports import TorchReport
 from safecf.backends.torch.systems import Systems
 
 
-def solve_iteratively(systems: Systems, start: Tensor, solver: CG | SpectralCG) -> Tensor:
-    """CG for all rows in lockstep."""
-    return conjugate_gradients(systems.shared, PlainProducts(systems), start, solver)
+def solve_iteratively(
+    systems: Systems, factors: Tensor, report: TorchReport, solver: CG | SpectralCG, budget: Budget
+) -> None:
+    """CG for all rows in lockstep, as many as the budget allows at a time."""
+
+    def solve(rows: slice) -> None:
+        some = systems.part(rows)
+        products = PlainProducts(some, budget.numbers)
+        found = conjugate_gradients(some.shared(), products, factors[rows], solver)
+        report.write(factors, rows, found)
+
+    budget.each(range(len(factors) + 1), factors.shape[1], solve)
 
 
 def conjugate_gradients(
@@ -74,27 +85,39 @@ def first_direction(
     return torch.where(useful, 1 / energy, 0.0), torch.where(useful, stretch, 1.0)
 
 
-def solve_exact(systems: Systems, start: Tensor, solver: Exact) -> Tensor:
+def solve_exact(
+    systems: Systems, factors: Tensor, report: TorchReport, solver: Exact, budget: Budget
+) -> None:
     """Cholesky of I + B'B or, where a row has fewer pairs than factors, of I + BB'; see `Exact`."""
-    found = torch.zeros_like(start)
-    for bucket in systems.matrix.by_length:
-        for part in _parts(bucket, start.shape[1]):
-            found[part.rows] = _solve_bucket(systems, part)
-    return found
+    d = factors.shape[1]
+
+    def solve(bucket: Bucket) -> None:
+        report.write(factors, bucket.rows, _solve_bucket(systems, bucket, budget.numbers))
+
+    for bucket in budget.run(lambda: systems.matrix.by_length):
+        # B of so many pairs, or B'B
+        each_bucket(bucket, d * max(1, min(bucket.width, d)), solve, budget)
 
 
-def _solve_bucket(systems: Systems, bucket: Bucket) -> Tensor:
+def each_bucket(
+    bucket: Bucket, per_row: int, work: Callable[[Bucket], None], budget: Budget
+) -> None:
+    """Work on so many rows of a bucket at a time that temporaries fit."""
+    edges = range(len(bucket.rows) + 1)
+    budget.each(edges, per_row, lambda rows: work(bucket.part(rows)))
+
+
+def _solve_bucket(systems: Systems, bucket: Bucket, numbers: int) -> Tensor:
     """Solve rows of similar length."""
     d = systems.fixed.shape[1]
-    root = systems.shared[bucket.rows].rsqrt()[:, None, :]
+    root = systems.shared(bucket.rows).rsqrt_()[:, None, :]
     if bucket.width < d:
         scaled, weight = _gather(systems, bucket, 0, bucket.width, root)
-        gram = scaled @ scaled.mT
-        solved = _cholesky_solve(gram, weight)
+        solved = _cholesky_solve(scaled @ scaled.mT, weight)
         return (scaled.mT @ solved)[:, :, 0] * root[:, 0]
     gram = root.new_zeros(len(bucket.rows), d, d)
     right = root.new_zeros(len(bucket.rows), d, 1)
-    width = max(1, NUMBERS // (d * len(bucket.rows)))
+    width = max(1, numbers // (d * len(bucket.rows)))
     for first in range(0, bucket.width, width):
         last = min(first + width, bucket.width)
         scaled, weight = _gather(systems, bucket, first, last, root)
@@ -139,27 +162,13 @@ def entries_of(bucket: Bucket, first: int, last: int) -> tuple[Tensor, Tensor]:
     return torch.where(there, bucket.begin[:, None] + place, bucket.begin[:, None]), there
 
 
-def _parts(bucket: Bucket, d: int) -> list[Bucket]:
-    """Cut a bucket so that its systems, or its gathered factors, fit into the memory."""
-    numbers = max(min(bucket.width, d) ** 2, min(bucket.width, NUMBERS // d) * d)
-    return cut(bucket, max(1, NUMBERS // numbers))
-
-
-def cut(bucket: Bucket, size: int) -> list[Bucket]:
-    """Cut a bucket into parts of at most `size` rows."""
-    slices = [slice(first, first + size) for first in range(0, len(bucket.rows), size)]
-    return [
-        Bucket(bucket.rows[part], bucket.begin[part], bucket.length[part], bucket.width)
-        for part in slices
-    ]
-
-
 def _dots(left: Tensor, right: Tensor) -> Tensor:
     """x_r.y_r by row."""
     return (left * right).sum(dim=1)
 
 
-ROW_SOLVERS: dict[str, Callable[[Systems, Tensor, Any], Tensor]] = {
+# In the eigenbasis of G, in place.
+ROW_SOLVERS: dict[str, Callable[[Systems, Tensor, TorchReport, Any, Budget], None]] = {
     "exact": solve_exact,
     "cg": solve_iteratively,
     "spectral-cg": solve_iteratively,

@@ -1,6 +1,6 @@
 """The systems of a half-step as tensors."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from safecf.als.rows import Rows
-from safecf.backends.torch.matrices import TorchMatrix
-from safecf.caching import cached_property
+from safecf.backends.torch.matrices import Chunk, TorchMatrix
 
 
 class Fixed(NamedTuple):
@@ -49,15 +48,24 @@ class Systems:
             like,
         )
 
-    @cached_property
-    def shared(self) -> Tensor:
-        """g_r values + ridge_r, by row."""
-        return torch.addcmul(self.ridge[:, None], self.gram_weight[:, None], self.values)
+    def part(self, rows: slice, matrix: TorchMatrix | None = None) -> "Systems":
+        """Return the systems of some rows, given their part of the matrix if that is streamed."""
+        return replace(
+            self,
+            matrix=self.matrix.rows(rows) if matrix is None else matrix,
+            row_weight=self.row_weight[rows],
+            gram_weight=self.gram_weight[rows],
+            ridge=self.ridge[rows],
+        )
 
-    def pairs(self, entries: slice) -> Tensor:
+    def shared(self, rows: Any = slice(None)) -> Tensor:
+        """g_r values + ridge_r of some rows."""
+        return torch.addcmul(self.ridge[rows, None], self.gram_weight[rows, None], self.values)
+
+    def pairs(self, chunk: Chunk) -> Tensor:
         """p_rj of some entries."""
-        matrix = self.matrix
-        found = self.row_weight.index_select(0, matrix.row_of[entries])
+        matrix, entries = self.matrix, chunk.entries
+        found = self.row_weight[chunk.rows].index_select(0, chunk.row_of)
         found = found * self.col_weight.index_select(0, matrix.indices[entries])
         return found if matrix.weights is None else found * matrix.weights[entries]
 

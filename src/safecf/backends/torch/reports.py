@@ -1,0 +1,67 @@
+"""What a half-step did to its rows, on the device."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from safecf.als.capabilities import PerRow
+from safecf.als.rows import Rows
+from safecf.backends.torch.systems import as_tensor
+from safecf.errors import SolveError
+
+
+@dataclass(frozen=True)
+class TorchReport:
+    """A report by row, |x_new - x_old|^2 and |x_new|^2, on the device; only sums leave it."""
+
+    changes: Tensor
+    norms: Tensor
+
+    @classmethod
+    def of(cls, factors: Tensor) -> "TorchReport":
+        """Return a report on these factors, to be filled in."""
+        return cls(factors.new_zeros(len(factors)), factors.new_zeros(len(factors)))
+
+    def part(self, rows: slice) -> "TorchReport":
+        """Return the report on some rows, which shares its memory."""
+        return TorchReport(self.changes[rows], self.norms[rows])
+
+    def write(self, factors: Tensor, rows: Any, found: Tensor) -> None:
+        """Replace some rows of the factors: all of it, or nothing if memory runs out."""
+        changes, norms = squares(found - factors[rows]), squares(found)
+        factors[rows], self.changes[rows], self.norms[rows] = found, changes, norms
+
+    def check_solved(self, rows: Rows) -> None:
+        """Raise if a row could not be solved."""
+        solved = self.norms.isfinite()
+        if not bool(solved.all()):
+            first = int((~solved).to(torch.int8).argmax())
+            raise SolveError.at(rows.first + first, float(rows.ridge[first]))
+
+    def change(self) -> float:
+        """sum_r |x_new - x_old|^2."""
+        return float(self.changes.sum(dtype=torch.float64))
+
+    def penalty(self, ridge: PerRow) -> float:
+        """sum_r ridge_r |x_new|^2."""
+        norms = self.norms.double()
+        return float(as_tensor(ridge, norms) @ norms)
+
+    def largest(self) -> float:
+        """max_r |x_new|^2."""
+        return float(self.norms.max()) if len(self.norms) else 0.0
+
+    def below(self, bound: float, count: PerRow) -> float:
+        """sum_r count_r 1{|x_new|^2 <= bound}."""
+        inside = (self.norms <= bound).double()
+        return float(as_tensor(count, inside) @ inside)
+
+    def __add__(self, other: "TorchReport") -> "TorchReport":
+        return TorchReport(self.changes + other.changes, self.norms + other.norms)
+
+
+def squares(rows: Tensor) -> Tensor:
+    """|x_r|^2."""
+    return (rows * rows).sum(dim=1)

@@ -1,0 +1,188 @@
+"""The PyTorch backend's memory: temporaries are bounded, verbs survive when it runs out."""
+
+import importlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.problems import LOSSES, matrix_of
+
+torch = pytest.importorskip("torch")
+
+from safecf.backends.torch import budget as budgets  # noqa: E402 - after torch is known
+from safecf.backends.torch.budget import Budget  # noqa: E402
+from safecf.backends.torch.matrices import TorchMatrix  # noqa: E402
+from safecf.backends.torch.streaming import StreamedMatrix  # noqa: E402
+from tests.backends.torch_memory import (  # noqa: E402
+    CPU,
+    VERBS,
+    Allocations,
+    D,
+    Placed,
+    make_backend,
+    make_case,
+    run,
+    run_on,
+)
+
+SMALL = 1024  # numbers of a temporary; the users' factors are 4,800, and the items' 1,280
+USERS, ITEMS = 300 * D * 4, 80 * D * 4  # bytes
+FEW, TINY = {"users": 30, "items": 24}, 192  # for Triton's interpreter, which is slow
+VERB = pytest.mark.parametrize("verb", VERBS)
+PLACE = pytest.mark.parametrize("memory", [None, 0], ids=["resident", "streamed"])
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """Return the module that works by kernels, where rows of more than 12 pairs are long."""
+    pytest.importorskip("triton")
+    module = importlib.import_module("safecf.backends.torch.fused")
+    monkeypatch.setattr(module, "TASK", 5)
+    monkeypatch.setattr(module.order_of, "__defaults__", (12, 5))
+    return module
+
+
+def assert_close(found, expected, verb=None):
+    """Up to rounding, which is to 8 bits if the fixed side is in bfloat16."""
+    close = 2e-3 if verb == "bfloat16" else 2e-5
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=10 * close, atol=close)
+
+
+@VERB
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_streaming_in_small_parts_changes_nothing(verb, loss, weighted):
+    case = make_case(loss, weighted=weighted)
+    expected = run(verb, make_backend(), case)
+    assert_close(run(verb, make_backend(SMALL, memory=0), case), expected, verb)
+
+
+@PLACE
+@pytest.mark.parametrize("verb", ["cg", "spectral-cg"])
+def test_kernels_in_small_parts(kernels, verb, memory):
+    case = make_case(weighted=True, **FEW)
+    expected = run(verb, make_backend(), case)
+    assert_close(run(verb, make_backend(TINY, memory, kernels), case), expected)
+
+
+def test_scores_of_resident_users_and_streamed_items():
+    case, backend = make_case(), make_backend(SMALL)
+    placed = Placed(backend, case)
+    assert isinstance(placed.problem.users, TorchMatrix)
+    items = StreamedMatrix.place(case.problem.interactions.items, CPU, 100)
+    placed.item_rows = replace(placed.item_rows, matrix=items)
+    assert_close(run_on("blocks", backend, placed), run("blocks", make_backend(), case))
+
+
+@pytest.mark.parametrize("lengths", [[0], [0, 0], [3], [9, 0, 1, 4, 9, 2], [1] * 7])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_parts_are_the_matrix(lengths, weighted):
+    matrix = matrix_of(lengths, 12, np.random.default_rng(0), weighted=weighted)
+    placed = StreamedMatrix.place(matrix, CPU, 5)
+    for _ in range(2):
+        indices, weights, row = [], [], 0
+        for rows, first, part in placed.parts():
+            assert (rows.start, first) == (row, len(indices))
+            assert part.nnz <= max(5, *lengths)
+            np.testing.assert_array_equal(part.indptr, part.offsets)
+            np.testing.assert_array_equal(np.diff(part.offsets), lengths[rows])
+            indices.extend(part.indices.tolist())
+            weights.extend([] if part.weights is None else part.weights.tolist())
+            row = rows.stop
+        assert row == len(lengths)
+        assert indices == matrix.indices.tolist()
+        assert weights == ([] if matrix.weights is None else matrix.weights.tolist())
+
+
+@VERB
+@PLACE
+def test_temporaries_are_bounded(verb, memory):
+    """What is larger is the fixed side, the next factors, moments, or the scores."""
+    case, backend = make_case(weighted=True), make_backend(SMALL, memory)
+    placed = Placed(backend, case)
+    watched = Allocations()
+    run_on(verb, backend, placed, watched)
+    wanted = {
+        "bfloat16": [ITEMS, USERS // 2],
+        "blocks": [] if memory == 0 else [4 * case.problem.interactions.nnz],
+        "sgd": [ITEMS, *[USERS] * 2],
+        "adam": [ITEMS, *[USERS] * 6],
+    }
+    large = sorted(size for size in watched.sizes if size > 4 * SMALL)
+    assert large == sorted(wanted.get(verb, [ITEMS]))
+
+
+@pytest.mark.parametrize("verb", ["cg", "bfloat16"])
+def test_temporaries_of_kernels_are_bounded(kernels, verb):
+    case, backend = make_case(weighted=True, **FEW), make_backend(TINY, fused=kernels)
+    placed = Placed(backend, case)
+    run_on(verb, backend, placed)  # plans of the work, whose tasks are tiny here
+    watched = Allocations()
+    run_on(verb, backend, placed, watched)
+    large = [size for size in watched.sizes if size > 4 * TINY]
+    users, items = case.users.nbytes, case.items.nbytes
+    assert large == ([items, users // 2] if verb == "bfloat16" else [items])
+
+
+@VERB
+@PLACE
+def test_work_is_cut_until_it_fits(monkeypatch, verb, memory):
+    monkeypatch.setattr(budgets, "FLOOR", 64)
+    case, backend = make_case(), make_backend(2**20, memory)
+    expected, placed = run(verb, make_backend(), case), Placed(backend, case)
+    most = 6 * USERS  # less than all gathered factors, and than all scores
+    watched = Allocations(most=most)
+    found = run_on(verb, backend, placed, watched)
+    assert_close(found, expected, verb)
+    assert max(watched.sizes) > most
+    assert backend.budget.numbers < 2**20
+
+
+@pytest.mark.parametrize("verb", [each for each in VERBS if each != "search"])
+def test_memory_may_run_out_anywhere(monkeypatch, verb):
+    """A verb that works in place does no row twice, and leaves none out."""
+    monkeypatch.setattr(budgets, "FLOOR", 64)
+    case = make_case()
+    expected, backend = run(verb, make_backend(), case), make_backend(4 * SMALL)
+    watched = Allocations()
+    run_on(verb, backend, Placed(backend, case), watched)
+    for number in np.linspace(1, len(watched.sizes), 7).astype(int):
+        backend = make_backend(4 * SMALL)
+        placed = Placed(backend, case)
+        found = run_on(verb, backend, placed, Allocations(fails_at=number))
+        assert_close(found, expected, verb)
+
+
+def test_the_error_says_what_is_in_memory(monkeypatch):
+    case, backend = make_case(), make_backend(2 * budgets.FLOOR, memory=10**9)
+    placed = Placed(backend, case)
+    message = (
+        r"out of memory on cpu, which has 1.0 GB of it, 1.0 GB free: interactions take 0.0 GB, "
+        r"factors 0.0 GB.*lower factors.*device='cpu'"
+    )
+    with pytest.raises(MemoryError, match=message):
+        run_on("cg", backend, placed, Allocations(most=2000))
+    assert backend.budget.numbers == budgets.FLOOR
+
+
+def test_interactions_that_do_not_fit_are_streamed():
+    matrix = make_case().problem.interactions.users
+    factors, size = np.zeros((100, 8), np.float32), 4 * matrix.nnz + 8 * 301
+    enough = size + 3 * factors.nbytes + 4 * budgets.TEMPORARIES * SMALL
+    for memory, kind in ((enough, TorchMatrix), (enough - 1, StreamedMatrix)):
+        backend = make_backend(SMALL, memory)
+        kept = backend.place(factors)
+        placed = backend.place_matrix(matrix)
+        assert isinstance(placed, kind)
+        assert backend.budget.held("factors") == kept.nbytes
+        assert backend.budget.held("interactions") == placed.nbytes
+        del placed, kept
+        assert backend.budget.held("interactions") == backend.budget.held("factors") == 0
+
+
+def test_a_row_is_never_cut():
+    seen = []
+    Budget(CPU, numbers=10).each([0, 30, 31, 34, 40], 2, seen.append)
+    assert seen == [slice(0, 1), slice(1, 3), slice(3, 4)]
