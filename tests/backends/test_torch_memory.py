@@ -28,7 +28,7 @@ from tests.backends.torch_memory import (  # noqa: E402
 
 SMALL = 1024  # numbers of a temporary; the users' factors are 4,800, and the items' 1,280
 USERS, ITEMS = 300 * D * 4, 80 * D * 4  # bytes
-FEW, TINY = {"users": 40, "items": 24}, 256  # for Triton's interpreter, which is slow
+FEW, TINY = {"users": 80, "items": 40}, 512  # for Triton's interpreter, which is slow
 VERB = pytest.mark.parametrize("verb", VERBS)
 PLACE = pytest.mark.parametrize("memory", [None, 0], ids=["resident", "streamed"])
 
