@@ -32,9 +32,9 @@ def trained(kind=SAFER2, **options):
     return kind(8, **given).fit(DATA, show_progress=False)
 
 
-def agree(one, other):
+def agree(one, other, close=2e-3):
     ours, theirs = (rotation_free(*model.both_factors()) for model in (one, other))
-    np.testing.assert_allclose(ours, theirs, atol=2e-3 * np.abs(theirs).max())
+    np.testing.assert_allclose(ours, theirs, atol=close * np.abs(theirs).max())
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -62,7 +62,7 @@ def test_a_training_goes_on_with_the_same_bits(tmp_path, device):
     np.testing.assert_array_equal(rest.item_factors, whole.item_factors)
     np.testing.assert_array_equal(rest.user_factors, whole.user_factors)
     elsewhere = SAFER2(8, iterations=4, random_state=0).fit(DATA, show_progress=False, resume=kept)
-    agree(elsewhere, whole)
+    agree(elsewhere, whole, close=2e-2)  # rows are solved up to 1e-3
 
 
 def test_what_was_placed_is_placed_once(monkeypatch):

@@ -1,7 +1,10 @@
 """Passes and whole solves by Triton, on CUDA."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -91,7 +94,10 @@ def pair_errors(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor, numbers: in
 def solve_iteratively(
     systems: Systems, factors: Tensor, report: TorchReport, solver: CG | SpectralCG, budget: Budget
 ) -> None:
-    """Solve all rows in place: the long ones first, as the others need no memory."""
+    """Solve all rows in place: the long ones while a kernel is at work on the others.
+
+    The kernel needs no memory: when that runs out, only long rows that are not done are done again.
+    """
     matrix, d = systems.matrix, factors.shape[1]
     order, tile = budget.run(lambda: matrix.planned("order", order_of)), Tile.of(d)
 
@@ -102,8 +108,7 @@ def solve_iteratively(
         found = conjugate_gradients(shared, products, start, solver)
         report.write(factors, long.rows, found)
 
-    budget.each(order.long.edges, d, solve_long)
-    if len(order.short):
+    def solve_short() -> None:
         kernels.solve_rows[(len(order.short),)](
             order.short, matrix.indptr, matrix.indices, _confidence(matrix),
             systems.row_weight, systems.col_weight, systems.gram_weight, systems.ridge,
@@ -113,6 +118,33 @@ def solve_iteratively(
             D=tile.columns, N=tile.rows, WEIGHTED=matrix.weights is not None,
             SCALED=isinstance(solver, SpectralCG), num_warps=tile.warps,
         )  # fmt: skip
+
+    with beside(factors.device) as long_stream:
+        if len(order.short):
+            solve_short()
+        with long_stream:
+            budget.each(order.long.edges, d, solve_long)
+
+
+@contextmanager
+def beside(device: torch.device) -> Iterator[AbstractContextManager[Any]]:
+    """Give a stream for what is done beside the block; the device goes on when both are done."""
+    if device.type != "cuda":
+        yield nullcontext()
+        return
+    current, other = torch.cuda.current_stream(device), _stream(device)
+    other.wait_stream(current)
+    try:
+        yield torch.cuda.stream(other)
+    finally:
+        current.wait_stream(other)
+
+
+@cache
+def _stream(device: torch.device) -> Any:
+    """Return a stream that goes first: what waits for the host on its way should not wait twice."""
+    kind: Any = torch.cuda.Stream
+    return kind(device, priority=-1)
 
 
 @dataclass(frozen=True)

@@ -18,38 +18,38 @@ Formula = Callable[[Tensor], Tensor]
 
 
 class Formulas(NamedTuple):
-    """K(t), k(t) and E|t + Z| of a kernel; see `safecf.als.kernels`."""
+    """K(t), k(t), and E|t + Z| given t and these two; see `safecf.als.kernels`."""
 
     cdf: Formula
     density: Formula
-    smoothed_abs: Formula
+    smoothed_abs: Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def _normal_density(t: Tensor) -> Tensor:
-    return torch.exp(-(t.clamp(-39, 39) ** 2) / 2) / math.sqrt(2 * math.pi)
+    return t.square().mul_(-1 / 2).exp_().mul_(1 / math.sqrt(2 * math.pi))
 
 
 def _normal_cdf(t: Tensor) -> Tensor:
     """Exact also where it is tiny, as `torch.special.ndtr` is not."""
-    found: Tensor = torch.special.erfc(-t / math.sqrt(2)) / 2
+    found: Tensor = torch.special.erfc(t * (-1 / math.sqrt(2))).div_(2)
     return found
 
 
-def _cut(inside: Formula) -> Formula:
+def _cut(inside: Formula) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """E|t + Z| of a kernel on [-1, 1]: as given inside of it, and |t| outside."""
-    return lambda t: torch.where(t.abs() <= 1, inside(t.clamp(-1, 1)), t.abs())
+    return lambda t, cdf, density: torch.where(t.abs() <= 1, inside(t.clamp(-1, 1)), t.abs())
 
 
 FORMULAS: dict[str, Formulas] = {
     "gaussian": Formulas(
         _normal_cdf,
         _normal_density,
-        lambda t: 2 * _normal_density(t) + t * (2 * _normal_cdf(t) - 1),
+        lambda t, cdf, density: torch.addcmul(2 * density, t, 2 * cdf - 1),
     ),
     "logistic": Formulas(
         torch.sigmoid,
         lambda t: torch.sigmoid(t) * torch.sigmoid(-t),
-        lambda t: t.abs() + 2 * torch.log1p(torch.exp(-t.abs())),
+        lambda t, cdf, density: t.abs() + 2 * torch.log1p(torch.exp(-t.abs())),
     ),
     "epanechnikov": Formulas(
         lambda t: (1 + t.clamp(-1, 1)) ** 2 * (2 - t.clamp(-1, 1)) / 4,
@@ -95,11 +95,12 @@ class TorchSums:
         if not _has_formulas(kernel):
             given = losses.cpu().numpy(), None if counts is None else counts.cpu().numpy()
             return NUMPY.sums(*given, smoothing, xi)
-        cdf, density, smoothed_abs = FORMULAS[kernel.name]
-        above = losses - xi
+        formulas, above = FORMULAS[kernel.name], losses - xi
         t = above / bandwidth
-        check = bandwidth / 2 * smoothed_abs(t) + (1 / 2 - tail) * above
-        terms = torch.stack([cdf(t), density(t), check, above.abs()])
+        cdf, density = formulas.cdf(t), formulas.density(t)
+        smoothed_abs = formulas.smoothed_abs(t, cdf, density)
+        check = torch.add((bandwidth / 2) * smoothed_abs, above, alpha=1 / 2 - tail)
+        terms = torch.stack([cdf, density, check, above.abs()])
         return Sums(*(terms.sum(1) if counts is None else terms @ counts).tolist())
 
     def weights(self, losses: Tensor, smoothing: Smoothing, xi: float) -> Tensor:
