@@ -70,8 +70,9 @@ def test_scores_stay_those_of_the_factors(backend, size):
     fresh = backend.scores(placed, *sides)
     np.testing.assert_allclose(scores, backend.fetch(fresh), atol=1e-5)
     shared = 0.02 * backend.gram(sides[1])
+    scored = backend.scored_losses(placed, problem.pair_weight, fresh, sides[0], shared)
     np.testing.assert_allclose(
-        backend.scored_losses(placed, problem.pair_weight, fresh, sides[0], shared),
+        backend.fetch(scored),
         losses(backend, users, problem.pair_weight, x, backend.fix(sides[1], shared)),
         rtol=1e-4,
     )
