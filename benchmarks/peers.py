@@ -259,6 +259,7 @@ class Implicit(Peer):
         for matrix in self.matrices:
             matrix.data = matrix.data * confidence
             matrix.indptr = matrix.indptr.astype(np.int32)
+            matrix.indices = matrix.indices.copy()  # it does not take read-only ones
         self.x, self.y = (side * self.scale for side in start(problem, factors))
 
     def epoch(self) -> None:
