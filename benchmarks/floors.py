@@ -20,8 +20,8 @@ COPY = 2**28  # bytes
 GATHERED = 2**28  # bytes
 ONE = (1.0, 1.0)
 EIGEN = 20 / 3  # flops by d^3 of two eigendecompositions
-# Bytes that one call gathers: they stay in a cache, and threads seldom wait for the interpreter.
-CHUNK = 2**19
+CHUNK = 2**17  # bytes that one call copies, so that they stay in the second-level cache
+BAG = 64  # rows that are summed up
 
 
 @dataclass(frozen=True)
@@ -52,23 +52,41 @@ class Limits:
         return cls(threads, 2 * GEMM**3 / product, 2 * COPY / copied)
 
 
-def gather(rows: int, factors: int, threads: int, itemsize: int = 2) -> float:
-    """Bytes/s of reading random rows of a matrix, each by numpy's `take` into a small buffer.
+Gather = Callable[[NDArray[Any], NDArray[np.int64], int], Callable[[], Any]]
 
-    Rows are uniformly random and `take` has a cost of its own, so that a kernel that reads popular
-    rows from a cache, or prefetches, may be faster: this is a lower bound of what is possible.
+
+def gather(rows: int, factors: int, threads: int, itemsize: int, by: Gather) -> float:
+    """Bytes/s of reading random rows of a matrix.
+
+    All rows are equally likely: a kernel that finds popular ones in a cache may be faster.
     """
     matrix = np.ones((rows, factors), dtype={2: np.float16, 4: np.float32}[itemsize])
-    chunk = max(1, CHUNK // (itemsize * factors))
-    count = max(1, GATHERED // (itemsize * factors * threads * chunk))
-    ids = np.random.default_rng(0).integers(rows, size=(threads, count, chunk))
-    buffers = np.empty((threads, chunk, factors), dtype=matrix.dtype)
+    count = max(BAG, GATHERED // (itemsize * factors) // BAG * BAG)
+    ids = np.random.default_rng(0).integers(rows, size=count)
+    return count * factors * itemsize / best(by(matrix, ids, threads))
+
+
+def bags(matrix: NDArray[Any], ids: NDArray[np.int64], threads: int) -> Callable[[], Any]:
+    """Sum rows up by PyTorch's `embedding_bag`, whose threads do not wait for each other."""
+    import torch  # noqa: PLC0415 - may be missing
+
+    torch.set_num_threads(threads)
+    rows, own = torch.from_numpy(matrix), torch.from_numpy(ids.reshape(-1, BAG))
+    return lambda: torch.nn.functional.embedding_bag(own, rows, mode="sum")
+
+
+def takes(matrix: NDArray[Any], ids: NDArray[np.int64], threads: int) -> Callable[[], Any]:
+    """Copy rows by numpy's `take` into a small buffer of each thread."""
+    chunk = max(1, CHUNK // matrix[0].nbytes)
+    buffers = np.empty((threads, chunk, matrix.shape[1]), dtype=matrix.dtype)
 
     def read(part: int) -> None:
-        for some in ids[part]:
-            np.take(matrix, some, axis=0, out=buffers[part], mode="clip")
+        own = ids[part::threads]
+        for first in range(0, len(own), chunk):
+            some = own[first : first + chunk]
+            np.take(matrix, some, axis=0, out=buffers[part, : len(some)], mode="clip")
 
-    return ids.size * factors * itemsize / best(lambda: in_threads(read, threads))
+    return lambda: in_threads(read, threads)
 
 
 def best(step: Callable[[], Any], repeats: int = 5) -> float:
@@ -172,6 +190,7 @@ def epoch_floor(
     solver: Solver,
     limits: Limits,
     steps: tuple[float, float] | None = None,
+    by: Gather = takes,
 ) -> dict[str, Any]:
     """Return the floor in seconds by part, with the work and the gather speeds it is made from.
 
@@ -181,7 +200,7 @@ def epoch_floor(
     work = epoch_work(sides[0], sides[1], factors, solver, steps or ONE)
     least = epoch_work(sides[0], sides[1], factors, solver, ONE)
     of_items, of_users = (
-        gather(side.size, factors, limits.threads, work.itemsize) for side in sides[::-1]
+        gather(side.size, factors, limits.threads, work.itemsize, by) for side in sides[::-1]
     )
     return {
         "seconds": work.seconds(limits, (of_items, of_users)),

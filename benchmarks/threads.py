@@ -10,7 +10,7 @@ import threadpoolctl
 
 from benchmarks import report
 from benchmarks.epochs import STEPS, timed
-from benchmarks.floors import Limits, epoch_floor
+from benchmarks.floors import Limits, bags, epoch_floor, takes
 from benchmarks.matrices import SHAPES, long_tailed
 from benchmarks.memory import expected_bytes, fits
 from benchmarks.peers import Flat, Implicit, safer2
@@ -78,7 +78,9 @@ def _case(case: Case, interactions: Interactions, d: int, limits: Limits) -> dic
         for step in STEPS
     }
     del rival
-    floor = epoch_floor(interactions, d, SpectralCG(), limits)
+    floor = epoch_floor(
+        interactions, d, SpectralCG(), limits, by=bags if find_spec("torch") else takes
+    )
     name = f"{case.shape}, d = {d}, {limits.threads} threads"
     progress(f"{name}: {min(seconds):.3f} s, floor {floor['seconds']['total']:.3f} s")
     return found | {"seconds": seconds, "parts": parts, "floor": floor}
@@ -122,9 +124,10 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
         "SAFER2 with spectral CG (0.001), the training parts of both shapes; medians of up to "
         f"{max(case.epochs for case in CASES)} epochs after the first {BEFORE}, in seconds. The "
         "speed-up is that over the fewest threads of the same case. The floor is that of one step "
-        "of CG per row, at the limits measured with as many threads: on CPUs with AMX, our "
-        "products are faster than the float32 GEMM that it counts them by, and popular rows come "
-        "from a cache, which the measured gathers do not. The steps are those of an epoch, as "
+        "of CG per row, at the limits measured with as many threads: gathers by PyTorch's "
+        "`embedding_bag`, if it is there, as the threads of `take` wait for each other. On CPUs "
+        "with AMX, our products are faster than the float32 GEMM that the floor counts them by, "
+        "and popular rows come from a cache. The steps are those of an epoch, as "
         "above.",
         *figure,
         report.table([*header, *STEPS], rows),

@@ -132,7 +132,7 @@ def test_residual_norms_are_those_of_the_change():
 
 def test_training_settles():
     training = training_of(Loss(0.02), SmoothedCVaR(0.3, GAUSSIAN, 0.3), SpectralCG(1e-6))
-    _, history = run(training, 60)
+    _, history = run(training, 150)
     first, last = history[0], history[-1]
     assert last.residual_users < 1e-3 * first.residual_users
     assert last.residual_items < 1e-3 * first.residual_items

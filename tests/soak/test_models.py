@@ -66,7 +66,7 @@ def test_weights_of_items_that_say_nothing_are_told(weight, what):
 
 
 def test_useless_models_are_told(recwarn):
-    model, data = determinism.random_problem(1)
+    model, data = determinism.random_problem(7)
     assert determinism.is_fitted(model, data)
     settings.check(model, data, warned=False)
     found = model.item_factors

@@ -199,6 +199,7 @@ def test_interactions_are_split_with_their_ids():
     assert set(found.best_model.item_ids) <= set(table["item"])
 
 
+@pytest.mark.filterwarnings("ignore:nothing was learned")
 def test_settings_that_cannot_be_trained_are_failed_trials(split):
     space = {"ridge_exponent": Uniform(0.5, 10), "unobserved_weight": LogUniform(1e-2, 1e15)}
     found = tune(IALS(4, iterations=3), split, trials=8, space=space, show_progress=False)

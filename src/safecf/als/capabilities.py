@@ -65,7 +65,10 @@ class RowReport(Protocol):
 
 @dataclass(frozen=True)
 class HostReport:
-    """A report by row, |x_new - x_old|^2 and |x_new|^2, for backends that keep it in NumPy."""
+    """A report by row, |x_new - x_old|^2 and |x_new|^2, for backends that keep it in NumPy.
+
+    Sums are not left to BLAS, whose threads go on spinning beside the next kernel.
+    """
 
     changes: Vector
     norms: Vector
@@ -76,7 +79,7 @@ class HostReport:
 
     def penalty(self, ridge: Vector) -> float:
         """sum_r ridge_r |x_new|^2."""
-        return float(ridge @ self.norms)
+        return float(np.sum(ridge * self.norms))
 
     def largest(self) -> float:
         """max_r |x_new|^2."""
@@ -84,7 +87,7 @@ class HostReport:
 
     def below(self, bound: float, count: Vector) -> float:
         """sum_r count_r 1{|x_new|^2 <= bound}."""
-        return float(count @ (self.norms <= bound))
+        return float(np.sum(count * (self.norms <= bound)))
 
     def __add__(self, other: "HostReport") -> "HostReport":
         return HostReport(self.changes + other.changes, self.norms + other.norms)

@@ -37,7 +37,7 @@ def tail_mean(scores: ArrayLike, level: float, counts: ArrayLike | None = None) 
         order = np.argsort(values)
         budget, ordered = level * known.sum(), known[order]
         share = np.clip(budget - (np.cumsum(ordered) - ordered), 0.0, ordered)
-        return float(share @ values[order] / budget)
+        return float(np.sum(share * values[order]) / budget)
     budget = level * values.size
     whole = int(budget)
     values = np.partition(values, min(whole, values.size - 1))
