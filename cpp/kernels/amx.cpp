@@ -17,7 +17,7 @@ using safecf::Operand;
 using safecf::Write;
 
 constexpr int64_t kSide = 32, kTileRows = 16, kTileWords = 256, kBlockWords = 4 * kTileWords;
-constexpr int64_t kChunk = 256;  // of coordinates, whose products are added up in tiles
+constexpr int64_t kChunk = 512;  // of coordinates, whose products are added up in tiles
 constexpr int64_t kTall = 192;  // rows of A that are multiplied with a panel while it is in a cache
 constexpr int kTileBytes = 64;  // per row of a tile
 
