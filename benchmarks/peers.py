@@ -255,11 +255,11 @@ class Implicit(Peer):
         self.ridge = flat.regularization * stretch / flat.unobserved
         interactions = problem.interactions
         confidence = np.float32(1 + 1 / flat.unobserved)
-        self.matrices = [side.to_scipy() for side in (interactions.users, interactions.items)]
+        sides = interactions.users, interactions.items
+        self.matrices = [side.to_scipy().copy() for side in sides]  # it takes no read-only arrays
         for matrix in self.matrices:
             matrix.data = matrix.data * confidence
             matrix.indptr = matrix.indptr.astype(np.int32)
-            matrix.indices = matrix.indices.copy()  # it does not take read-only ones
         self.x, self.y = (side * self.scale for side in start(problem, factors))
 
     def epoch(self) -> None:
@@ -293,7 +293,7 @@ class Irspack(Peer):
         options = options.set_solver_type(getattr(core.SolverType, solver))
         options = options.set_ialspp_subspace_dimension(block).set_ialspp_iteration(1)
         self.options = options.build()
-        matrix = problem.interactions.users.to_scipy()
+        matrix = problem.interactions.users.to_scipy().copy()  # it takes no read-only arrays
         self.trainer: Any = core.IALSTrainer(model.build(), matrix)
         self.trainer.user, self.trainer.item = start(problem, factors)
 
