@@ -3,7 +3,7 @@
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
-from benchmarks import epochs, growth, precision, quality, threads, topk
+from benchmarks import eigen, epochs, growth, precision, quality, threads, topk
 from benchmarks.parts import Part, Parts
 from benchmarks.records import Options
 
@@ -13,6 +13,7 @@ PARTS = {
     ),
     "msd": Part("One epoch, MSD shape", partial(epochs.measure, shape="msd"), epochs.section),
     "threads": Part("Threads", threads.measure, threads.section),
+    "eigen": Part("Eigenvectors", eigen.measure, eigen.section),
     "growth": Part("Growth", growth.measure, growth.section),
     "topk": Part("Top-k", topk.measure, topk.section),
     "quality": Part("Time to quality", quality.measure, quality.section),
@@ -38,8 +39,8 @@ def main(
 ) -> None:
     """Measure all parts or the named ones, keep the results, and write the page from them.
 
-    --part may be repeated: ml-20m, msd, threads, growth, topk, quality, precision, or page to
-    measure nothing. With --scale below 1 everything is smaller, and stays under build/. --threads
+    --part may be repeated: ml-20m, msd, threads, eigen, growth, topk, quality, precision, or page
+    to measure nothing. With --scale below 1 everything is smaller, and stays under build/. --threads
     are those of all parts but threads; --repeats are timed and alternate.
     """
     CPU.run(part, Options(scale, threads, repeats), versions)
