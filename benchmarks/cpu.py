@@ -40,7 +40,7 @@ def main(
     """Measure all parts or the named ones, keep the results, and write the page from them.
 
     --part may be repeated: ml-20m, msd, threads, eigen, growth, topk, quality, precision, or page
-    to measure nothing. With --scale below 1 everything is smaller, and stays under build/. --threads
-    are those of all parts but threads; --repeats are timed and alternate.
+    to measure nothing. With --scale below 1 everything is smaller, and stays under build/.
+    --threads are those of all parts but threads and eigen; --repeats are timed and alternate.
     """
     CPU.run(part, Options(scale, threads, repeats), versions)
