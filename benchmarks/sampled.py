@@ -92,7 +92,7 @@ def _steps(system: Vector, right: Vector, x: Vector, solver: Iterative) -> int:
     if isinstance(solver, SpectralCG) and np.linalg.norm(residual) > enough:
         diagonal = np.diag(system)
         stretch = right @ start / (start @ image) if start.any() else 0.0
-        if 0 < stretch <= solver.most_stretch:
+        if 0 < abs(stretch) <= solver.most_stretch:
             x, residual, known = stretch * start, right - stretch * image, 1 / (start @ image)
     along = known * image
     scaled = residual / diagonal

@@ -50,11 +50,13 @@ inline bool conjugate_gradients(const safecf::RowSystem& a, const safecf::Solver
       store(start_image, i, load(b, i) - load(residual, i));
     }
     const float start_energy = dot(start, start_image);
-    const float stretch = start_energy > floor ? dot(b, start) / start_energy : 0.0f;
-    if (stretch > 0.0f && stretch <= kMostStretch) {
+    const float stretch = dot(b, start) / start_energy;
+    if (start_energy > floor && stretch >= -kMostStretch && stretch <= kMostStretch) {
       per_energy = 1.0f / start_energy;
-      axpy(stretch - 1.0f, start, x);
-      axpy(1.0f - stretch, start_image, residual);
+      for (int64_t i = 0; i < width; i += kLanes) {
+        store(x, i, stretch * load(start, i));
+        store(residual, i, load(b, i) - stretch * load(start_image, i));
+      }
     }
   }
   // r'M^-1 r and x0'AM^-1 r / x0'Ax0

@@ -64,6 +64,21 @@ def test_solvers_agree(native, solver, loss, risk, factors, weighted):
         assert found.below(bound, count) == wanted.below(bound, count)
 
 
+@pytest.mark.parametrize("scale", [0, 1e-38, 1e-20, 1e-17, 1e-3, -1, 1e3])
+@pytest.mark.parametrize("factors", [1, 16])
+def test_spectral_cg_ends_at_the_solution_from_any_start(native, factors, scale):
+    """The start is its first direction, however short, long or wrong it is."""
+    rng = np.random.default_rng(factors)
+    for rows, fixed, shared, start in half_steps("normalised", "cvar", factors, True, rng):
+        exact, _ = solve(TWIN, rows, fix(TWIN, fixed, shared), start, Exact())
+        for backend in (native, TWIN):
+            side = fix(backend, fixed, shared)
+            found, _ = solve(backend, rows, side, scale * start, SpectralCG(1e-6))
+            np.testing.assert_allclose(found, exact, rtol=0, atol=1e-4 * np.abs(exact).max())
+            again, _ = solve(backend, rows, side, exact, SpectralCG(1e-5))
+            np.testing.assert_allclose(again, exact, rtol=0, atol=1e-4 * np.abs(exact).max())
+
+
 @pytest.mark.parametrize("solver", [CG(500, 1e-4), SpectralCG(1e-3), SpectralCG(1e-5)], ids=str)
 @pytest.mark.parametrize("risk", ["mean", "cvar"])
 @pytest.mark.parametrize("loss", LOSSES)

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import safecf
-from safecf import EASE, IALS, SAFER2, SAFER2PP, ParameterWarning
+from safecf import EASE, IALS, SAFER2, SAFER2PP, CVaRMF, ParameterWarning
 from safecf.als.solvers import CG, Exact, SpectralCG
 from safecf.backends import best_device, find_backend, make_backend
 from safecf.models.callbacks import Watching
@@ -21,6 +21,7 @@ torch = pytest.importorskip(
     "torch", reason="torch is not installed: no test of its backend is run, here or elsewhere"
 )
 
+TorchBackend = find_backend("torch")
 DATA = sp.csr_matrix(np.random.default_rng(0).random((40, 30)) < 0.3, dtype=np.float32)
 NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no GPU here")
@@ -63,6 +64,45 @@ def test_a_training_goes_on_with_the_same_bits(tmp_path, device):
     np.testing.assert_array_equal(rest.user_factors, whole.user_factors)
     elsewhere = SAFER2(8, iterations=4, random_state=0).fit(DATA, show_progress=False, resume=kept)
     agree(elsewhere, whole, close=2e-2)  # rows are solved up to 1e-3
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", [IALS, SAFER2])
+@pytest.mark.filterwarnings("ignore::safecf.errors.ConvergenceWarning")
+def test_factors_that_vanish_under_large_ridges_are_no_error(kind, device):
+    for ridge in (1.0, 10.0, 50.0, 100.0):
+        model = trained(kind, iterations=12, regularization=ridge, device=device, backend="torch")
+        assert np.isfinite(model.item_factors).all()
+
+
+@pytest.fixture
+def default_dtype():
+    """Make new tensors float64, as users may have it."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("kind", [IALS, SAFER2PP, CVaRMF])
+def test_the_default_type_of_tensors_does_not_matter(default_dtype, kind):
+    agree(trained(kind, backend="torch", device="cpu"), trained(kind), close=2e-2)
+
+
+@GPU
+def test_products_are_what_they_have_to_be_whatever_the_process_has_set():
+    """TF32 is for spectral CG alone, and what was set comes back."""
+    left, right = torch.rand(2, 300, 300, device="cuda")
+    exact = left.double() @ right.double()
+    budget = TorchBackend(device="cuda").budget
+    errors = []
+    for setting in ("highest", "high"):
+        torch.set_float32_matmul_precision(setting)
+        for tf32 in (False, True):
+            found = budget.run(lambda: left @ right, tf32=tf32)
+            errors.append(float((found - exact).abs().max() / exact.max()))
+        assert torch.get_float32_matmul_precision() == setting
+    torch.set_float32_matmul_precision("highest")
+    assert max(errors[0], errors[2]) < 1e-5 < min(errors[1], errors[3])
 
 
 def test_what_was_placed_is_placed_once(monkeypatch):

@@ -44,15 +44,16 @@ def problem(lengths, columns, factors, weighted, dtype):
 
 
 @pytest.mark.parametrize(
-    ("solver", "factors", "weighted", "dtype"),
+    ("solver", "factors", "weighted", "dtype", "scale"),
     [
-        (SpectralCG(1e-6), 5, False, torch.float32),
-        (SpectralCG(1e-6), 8, True, torch.bfloat16),
-        (CG(60, 1e-6), 3, True, torch.float32),
-        (SpectralCG(1e-6, 2), 5, False, torch.bfloat16),
+        (SpectralCG(1e-6), 5, False, torch.float32, 1),
+        (SpectralCG(1e-6), 5, False, torch.float32, 1e-20),
+        (SpectralCG(1e-6), 8, True, torch.bfloat16, -1),
+        (CG(60, 1e-6), 3, True, torch.float32, 1),
+        (SpectralCG(1e-6, 2), 5, False, torch.bfloat16, 1),
     ],
 )
-def test_kernels_are_plain_pytorch(fused, solver, factors, weighted, dtype):
+def test_kernels_are_plain_pytorch(fused, solver, factors, weighted, dtype, scale):
     """Rows without pairs, short ones, and long ones of whole and of broken tasks."""
     from safecf.backends.torch.systems import Fixed  # noqa: PLC0415 - after torch is known
 
@@ -61,7 +62,7 @@ def test_kernels_are_plain_pytorch(fused, solver, factors, weighted, dtype):
     found = []
     for backend in backends(fused):
         rows = Rows(backend.place_matrix(matrix), *vectors)
-        x = backend.place(start)
+        x = backend.place(np.float32(scale) * start)
         report = backend.solve_rows(rows, side, x, solver)
         losses = backend.losses(rows.matrix, vectors[0], x, side)
         found.append([x, report.changes, report.norms, losses])

@@ -45,8 +45,8 @@ class SpectralCG:
 
     The warm start x0, the previous factors, is a direction whose image A x0 = b - residual is
     known: the minimum along it costs nothing, and all steps are made conjugate to it. That saves
-    half an iteration or more. Where the minimum is at more than `most_stretch` x0, or behind it,
-    x0 is an ordinary start.
+    half an iteration or more. Where the minimum is beyond `most_stretch` x0 on either side, x0 is
+    an ordinary start.
     """
 
     tolerance: float = 1e-3

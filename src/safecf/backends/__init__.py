@@ -59,10 +59,13 @@ def make_backend(
 
 
 def best_device() -> str:
-    """Return "cuda" if PyTorch is installed and finds a GPU, else "cpu"."""
+    """Return "cuda" if PyTorch is installed, works, and finds a GPU, else "cpu"."""
     if find_spec("torch") is None:
         return "cpu"
-    found: str = import_module("safecf.backends.torch.devices").devices_here()[-1]
+    try:
+        found: str = import_module("safecf.backends.torch.devices").devices_here()[-1]
+    except (ImportError, OSError):  # a library of PyTorch's is missing: `safecf doctor` tells
+        return "cpu"
     return found
 
 

@@ -116,7 +116,7 @@ def check_random_state(name: str, value: object, default: object) -> None:
 
 def check_device(name: str, value: object, default: object) -> None:
     """One of "auto", "cpu", "cuda", "cuda:0" and so on; only training sees whether it is there."""
-    if not isinstance(value, str) or not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", value):
+    if not isinstance(value, str) or not re.fullmatch(r"auto|cpu|cuda(:(0|[1-9]\d{0,2}))?", value):
         raise ValueError(
             f"unknown {name} {value!r}: known are 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', "
             f"...; try {name}='cuda' for a GPU"

@@ -71,9 +71,9 @@ def conjugate_gradients(
     if np.linalg.norm(residual) <= enough:
         return x
     start_energy = float(start @ start_image)
-    if isinstance(solver, SpectralCG) and start_energy > 0:
+    if isinstance(solver, SpectralCG) and start_energy > np.finfo(np.float64).tiny:
         stretch = b @ start / start_energy
-        if 0 < stretch <= solver.most_stretch:
+        if abs(stretch) <= solver.most_stretch:
             x, residual = stretch * start, b - stretch * start_image
             known = 1 / start_energy
     scaled = residual / preconditioner

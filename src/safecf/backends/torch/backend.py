@@ -1,7 +1,6 @@
 """The PyTorch backend: everything that fits stays on one device."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,7 +28,7 @@ from safecf.backends.torch.streaming import StreamedMatrix
 from safecf.backends.torch.sums import TorchSums
 from safecf.backends.torch.systems import Fixed, Systems, as_tensor
 from safecf.data.matrices.csr import Csr
-from safecf.errors import SolveError
+from safecf.errors import SolveError, warn
 
 # As in the backend "cpu": each coordinate is off by up to 2^-8, which averages out.
 BFLOAT16_TOLERANCE = 2**-10
@@ -95,7 +94,9 @@ class TorchBackend:
 
     def zeros(self, rows: int, columns: int) -> Tensor:
         """Return zeros on the device."""
-        return self._placed(lambda: torch.zeros(rows, columns, device=self.device))
+        return self._placed(
+            lambda: torch.zeros(rows, columns, dtype=torch.float32, device=self.device)
+        )
 
     def _placed(self, make: Callable[[], Tensor]) -> Tensor:
         return self.budget.hold("factors", self.budget.run(make))
@@ -117,16 +118,14 @@ class TorchBackend:
             given = right[rows] if weights is None else weights[rows, None] * right[rows]
             found.addmm_(factors[rows].T, given)
 
-        with _precision(_is_rough(solver)):
-            self._by_rows(factors, add)
+        self._by_rows(factors, add, tf32=_is_rough(solver))
         return found
 
     def rotate(self, factors: Tensor, others: Tensor, gram: Tensor, solver: RowSolver) -> Tensor:
         """Rotate both sides, in place; return the eigenvalues of G."""
         values, basis = self.budget.run(lambda: _eigenbasis(gram))
-        with _precision(_is_rough(solver)):
-            self._turn(factors, basis, factors)
-            self._turn(others, basis, others)
+        for side in (factors, others):
+            self._turn(side, basis, side, tf32=_is_rough(solver))
         return values
 
     def fix_rotated(self, factors: Tensor, spectrum: PerRow, solver: RowSolver) -> Fixed:
@@ -142,13 +141,17 @@ class TorchBackend:
         self._turn(factors, basis, rotated)
         return Fixed(rotated, self.budget.run(values.float), basis)
 
-    def _turn(self, factors: Tensor, basis: Tensor | None, out: Tensor) -> None:
+    def _turn(
+        self, factors: Tensor, basis: Tensor | None, out: Tensor, *, tf32: bool = False
+    ) -> None:
         """Multiply factors by a basis, if there is one; `out` may be the factors."""
         if basis is not None:
-            self._by_rows(factors, lambda rows: out[rows].copy_(factors[rows] @ basis))
+            self._by_rows(factors, lambda rows: out[rows].copy_(factors[rows] @ basis), tf32=tf32)
 
-    def _by_rows(self, factors: Tensor, work: Callable[[slice], object]) -> None:
-        self.budget.each(range(len(factors) + 1), factors.shape[1], work)
+    def _by_rows(
+        self, factors: Tensor, work: Callable[[slice], object], *, tf32: bool = False
+    ) -> None:
+        self.budget.each(range(len(factors) + 1), factors.shape[1], work, tf32=tf32)
 
     def _begin(self, rows: Rows, fixed: Fixed, factors: Tensor) -> tuple[Systems, TorchReport]:
         """Return the systems of a half-step, and a report to be filled in."""
@@ -313,9 +316,13 @@ class TorchBackend:
 
 def _fused(device: torch.device) -> Any:
     """Return the module that works by Triton, where there is one for this device."""
-    if device.type == "cuda" and find_spec("triton") is not None:
+    if device.type != "cuda" or find_spec("triton") is None:
+        return None
+    try:
         return import_module("safecf.backends.torch.fused")
-    return None
+    except Exception as problem:  # whatever a broken installation raises
+        warn(f"Triton cannot be imported ({problem}): plain PyTorch works, slower", UserWarning)
+        return None
 
 
 def _eigenbasis(gram: Tensor) -> tuple[Tensor, Tensor]:
@@ -332,17 +339,6 @@ def _eigenbasis(gram: Tensor) -> tuple[Tensor, Tensor]:
 def _is_rough(solver: RowSolver | None) -> bool:
     """Whether the solver's tolerance hides what 8 bits of the fixed side's factors leave out."""
     return isinstance(solver, SpectralCG) and solver.tolerance >= BFLOAT16_TOLERANCE
-
-
-@contextmanager
-def _precision(rough: bool) -> Iterator[None]:
-    """Multiply in TF32 while the context lasts, if `rough`, else in float32."""
-    options = torch.backends.cuda.matmul
-    before, options.allow_tf32 = options.allow_tf32, rough
-    try:
-        yield
-    finally:
-        options.allow_tf32 = before
 
 
 def _within(part: Part, work: Callable[[slice, TorchMatrix], None], rows: slice) -> None:

@@ -1,7 +1,9 @@
 """The memory of a device: how large temporaries may be, and what is done when it runs out."""
 
+import threading
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
@@ -92,14 +94,15 @@ class Budget:
         free = self.free()
         return free is None or size <= free - 2 * self.held("factors") - self.working_space()
 
-    def run(self, work: Callable[[], Result]) -> Result:
+    def run(self, work: Callable[[], Result], *, tf32: bool = False) -> Result:
         """Return what the work does; if memory runs out, free caches, halve it, and start again.
 
-        Work that fails has to leave everything as it was.
+        Work that fails has to leave everything as it was. Products are in float32, or in TF32.
         """
         while True:
             try:
-                return work()
+                with at_work(self.device, tf32=tf32):
+                    return work()
             except torch.cuda.OutOfMemoryError:
                 pass  # its traceback holds temporaries, until here
             if self.numbers <= FLOOR:
@@ -108,7 +111,9 @@ class Budget:
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
 
-    def each(self, edges: Edges, per: int, work: Callable[[slice], object]) -> None:
+    def each(
+        self, edges: Edges, per: int, work: Callable[[slice], object], *, tf32: bool = False
+    ) -> None:
         """Call `work` for all rows, of which it gets so many at a time that a temporary fits.
 
         `edges`[r] is where row r begins, and a temporary has `per` numbers for each unit of it.
@@ -121,7 +126,7 @@ class Budget:
         """
         first = 0
         while first < len(edges) - 1:
-            first = self.run(partial(self._next, edges, per, first, work))
+            first = self.run(partial(self._next, edges, per, first, work), tf32=tf32)
 
     def _next(self, edges: Edges, per: int, first: int, work: Callable[[slice], object]) -> int:
         last = cut(edges, first, self.numbers // max(1, per))
@@ -140,6 +145,32 @@ class Budget:
             f"factors again, and {gigabytes(self.working_space())} as working space, which cannot "
             "be cut any smaller; lower factors, end what else uses the device, or try device='cpu'"
         )
+
+
+@contextmanager
+def at_work(device: torch.device, *, tf32: bool = False) -> Iterator[None]:
+    """Launch kernels on a device, with products in float32 or TF32 whatever the process has set.
+
+    That setting is the process's own: one thread works at a time.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    products: Any = torch.backends.cuda.matmul
+    name: str = "allow_tf32"
+    values: tuple[Any, Any] = (False, True)
+    if hasattr(products, "fp32_precision"):
+        name, values = "fp32_precision", ("ieee", "tf32")
+    with _one_at_a_time, torch.cuda.device(device):
+        before = getattr(products, name)
+        setattr(products, name, values[tf32])
+        try:
+            yield
+        finally:
+            setattr(products, name, before)
+
+
+_one_at_a_time = threading.RLock()
 
 
 def cut(edges: Edges, first: int, size: int) -> int:

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from safecf.als.solvers import CG, SpectralCG
 from safecf.backends.torch import kernels
-from safecf.backends.torch.budget import Budget
+from safecf.backends.torch.budget import Budget, at_work
 from safecf.backends.torch.matrices import TorchMatrix
 from safecf.backends.torch.reports import TorchReport
-from safecf.backends.torch.solvers import conjugate_gradients
+from safecf.backends.torch.solvers import SMALLEST, conjugate_gradients
 from safecf.backends.torch.systems import Systems
 
 # A row with more pairs is solved in lockstep with the other long ones, in tasks of so many pairs.
@@ -114,12 +114,12 @@ def solve_iteratively(
             systems.row_weight, systems.col_weight, systems.gram_weight, systems.ridge,
             systems.fixed, systems.values, factors, report.changes, report.norms,
             d, systems.fixed.stride(0),
-            solver.max_iterations, solver.tolerance, SpectralCG.most_stretch,
+            solver.max_iterations, solver.tolerance, SpectralCG.most_stretch, SMALLEST,
             D=tile.columns, N=tile.rows, WEIGHTED=matrix.weights is not None,
             SCALED=isinstance(solver, SpectralCG), num_warps=tile.warps,
         )  # fmt: skip
 
-    with beside(factors.device) as long_stream:
+    with at_work(factors.device), beside(factors.device) as long_stream:
         if len(order.short):
             solve_short()
         with long_stream:

@@ -42,13 +42,13 @@ def _pairs(
 
 
 @triton.jit
-def _first_direction(b, start, start_image, most_stretch):
+def _first_direction(b, start, start_image, most_stretch, smallest):
     """Return 1 / x0'Ax0, or 0 where x0 is an ordinary start, and how far to go along it."""
     energy = tl.sum(start * start_image, 0)
-    some = tl.where(energy > 0, energy, 1.0)
-    stretch = tl.sum(b * start, 0) / some
-    useful = (energy > 0) & (stretch > 0) & (stretch <= most_stretch)
-    return tl.where(useful, 1.0 / some, 0.0), tl.where(useful, stretch, 1.0)
+    divisor = tl.where(energy > smallest, energy, 1.0)
+    stretch = tl.sum(b * start, 0) / divisor
+    useful = (energy > smallest) & (tl.abs(stretch) <= most_stretch)
+    return tl.where(useful, 1.0 / divisor, 0.0), tl.where(useful, stretch, 1.0)
 
 
 @triton.jit
@@ -71,6 +71,7 @@ def solve_rows(
     max_iterations,
     tolerance,
     most_stretch,
+    smallest,
     D: tl.constexpr,
     N: tl.constexpr,
     WEIGHTED: tl.constexpr,
@@ -98,13 +99,13 @@ def solve_rows(
         diagonal += tl.sum(p[:, None] * wide * wide, 0)
         image += tl.sum((p * tl.sum(wide * old[None, :], 1))[:, None] * wide, 0)
     size = tl.sum(b * b, 0)
-    enough = tolerance * tolerance * size
+    enough = tl.maximum(tolerance * tolerance * size, smallest)
     start_image = image
     residual = tl.where(here, b - start_image, 0.0)
     x = old
     known = 0.0
     if SCALED:
-        known, stretch = _first_direction(b, old, start_image, most_stretch)
+        known, stretch = _first_direction(b, old, start_image, most_stretch, smallest)
         stretch = tl.where(tl.sum(residual * residual, 0) > enough, stretch, 1.0)
         x = stretch * old
         residual = tl.where(here, b - stretch * start_image, 0.0)
@@ -124,7 +125,7 @@ def solve_rows(
             image += tl.sum((p * tl.sum(wide * step[None, :], 1))[:, None] * wide, 0)
         slope = tl.sum(residual * step, 0)
         curvature = tl.sum(step * image, 0)
-        useless = (slope <= 0) | (curvature == 0)  # nothing but rounding is left
+        useless = (slope <= smallest) | (curvature == 0)  # nothing but rounding is left
         move = tl.where(useless, 0.0, slope / tl.where(useless, 1.0, curvature))
         x += move * step
         residual -= move * image

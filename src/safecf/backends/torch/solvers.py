@@ -13,6 +13,9 @@ from safecf.backends.torch.passes import PlainProducts, Products
 from safecf.backends.torch.reports import TorchReport
 from safecf.backends.torch.systems import Systems
 
+# Below, squares and energies are no longer normal numbers.
+SMALLEST = 1e-34
+
 
 def solve_iteratively(
     systems: Systems, factors: Tensor, report: TorchReport, solver: CG | SpectralCG, budget: Budget
@@ -38,14 +41,14 @@ def conjugate_gradients(
     right, squares, start_image = products.first(start)
     start_image.addcmul_(shared, start)
     x, residual, known = start.clone(), right - start_image, None
-    enough = (solver.tolerance * right.norm(dim=1)) ** 2
+    enough = ((solver.tolerance * right.norm(dim=1)) ** 2).clamp_(min=SMALLEST)
     going = _dots(residual, residual) > enough
     if isinstance(solver, SpectralCG):
         diagonal = squares.add_(shared)
         known, stretch = first_direction(right, start, start_image, solver)
-        more = torch.where(going, stretch - 1, 0.0)[:, None]
-        x.addcmul_(more, start)
-        residual.addcmul_(more, start_image, value=-1)
+        stretch = torch.where(going, stretch, 1.0)[:, None]
+        x.mul_(stretch)
+        torch.addcmul(right, stretch, start_image, value=-1, out=residual)
     else:
         diagonal = torch.ones_like(right)
 
@@ -64,7 +67,7 @@ def conjugate_gradients(
             break
         image = products.image(step).addcmul_(shared, step)
         slope, curvature = _dots(residual, step), _dots(step, image)
-        going &= (slope > 0) & (curvature != 0)  # else nothing but rounding is left
+        going &= (slope > SMALLEST) & (curvature != 0)  # else nothing but rounding is left
         length = torch.where(going, slope / curvature, 0.0)[:, None]
         x.addcmul_(length, step)
         residual.addcmul_(length, image, value=-1)
@@ -81,7 +84,7 @@ def first_direction(
     """Return 1 / x0'Ax0, or 0 where x0 is an ordinary start, and how far to go along it."""
     energy = _dots(start, start_image)
     stretch = _dots(right, start) / energy
-    useful = (energy > 0) & (stretch > 0) & (stretch <= solver.most_stretch)
+    useful = (energy > SMALLEST) & (stretch.abs() <= solver.most_stretch)
     return torch.where(useful, 1 / energy, 0.0), torch.where(useful, stretch, 1.0)
 
 
