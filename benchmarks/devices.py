@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.floors import EIGEN, ONE, Work, best, epoch_work, reads_bfloat16
+from benchmarks.floors import EIGEN, ONE, Work, best, epoch_work
 from benchmarks.records import Options
 from safecf.als.solvers import Solver, Subspace
 from safecf.backends import make_backend
@@ -131,7 +131,7 @@ def device_floor(
     blocks = isinstance(solver, Subspace)
     flops = work.products if blocks else work.products - EIGEN * factors**3
     found = {
-        "products": flops / (limits.tf32 if reads_bfloat16(solver) else limits.float32),
+        "products": flops / (limits.tf32 if solver.is_rough else limits.float32),
         "eigh": 0.0 if blocks else 2 * eigh,
     }
     for side, passes, gathered in zip(("users", "items"), work.passes, work.gathered, strict=True):

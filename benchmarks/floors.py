@@ -11,7 +11,6 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from safecf.als.solvers import CG, Exact, Solver, Subspace
-from safecf.backends.cpu.native import ROW_SOLVERS
 from safecf.data.matrices.interactions import Interactions
 
 Lengths = NDArray[np.int64]
@@ -156,7 +155,7 @@ def epoch_work(
     d, rows = factors, users.size + items.size
     entries = float(users.sum())
     sides = (users.astype(np.float64), items.astype(np.float64))
-    size = 2 if reads_bfloat16(solver) else 4
+    size = 2 if solver.is_rough else 4
     if isinstance(solver, Subspace):
         block = min(solver.block_size, d)
         products = rows * (3 * d**2 + 2 * d * block) + 10 / 3 * d * block**2
@@ -169,12 +168,6 @@ def epoch_work(
             setup = 4 if isinstance(solver, CG) else 6
             passes = [(setup + 4 * count) * entries * d for count in steps]
     return Work(float(products), (passes[0], passes[1]), (size * entries * d,) * 2, size)
-
-
-def reads_bfloat16(solver: Solver) -> bool:
-    """Whether the solver's tolerance hides what bfloat16 leaves out of the fixed side."""
-    known = ROW_SOLVERS.get(solver.name)
-    return known is not None and known.is_rough(solver)
 
 
 def _systems(lengths: NDArray[np.float64], d: int) -> float:

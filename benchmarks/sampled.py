@@ -1,6 +1,6 @@
 """How well a rival solves its rows, and how many CG steps they need: a sample, in float64."""
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,7 @@ from benchmarks.peers import Floats, HalfStep, Rival
 from safecf.als.loss import Vector
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, SpectralCG
+from safecf.backends.numpy.twin import System, conjugate_gradients
 
 Iterative = CG | SpectralCG
 BATCH = 2**14
@@ -59,7 +60,7 @@ def _side(
     solver: Iterative | None,
 ) -> Checked:
     """Solve the chosen rows exactly: ( g G + sum_j p_j y_j y_j' + ridge I ) x = sum_j p_j y_j."""
-    basis = np.linalg.eigh(gram)[1]
+    spectrum, basis = np.linalg.eigh(gram)
     away = size = 0.0
     steps, lengths = [], []
     for row, old, new in zip(chosen, step.before[chosen], step.after[chosen], strict=True):
@@ -73,38 +74,31 @@ def _side(
         away += float(np.sum((new - exact) ** 2))
         size += float(np.sum(exact**2))
         if solver is not None:
-            rotated = basis.T @ system @ basis
-            steps.append(_steps(rotated, basis.T @ right, basis.T @ old, solver))
+            own = System(
+                np.diag(spectrum), rows.gram_weight[row], rows.ridge[row], gathered @ basis, weight
+            )
+            diagonal = np.diag(basis.T @ system @ basis)
+            if isinstance(solver, CG):
+                diagonal = np.ones_like(diagonal)
+            steps.append(_steps(own, diagonal, basis.T @ old, solver))
             lengths.append(columns.size)
     mean = None if solver is None else float(np.average(steps, weights=lengths))
     return Checked(float(np.sqrt(away / size)), mean)
 
 
-def _steps(system: Vector, right: Vector, x: Vector, solver: Iterative) -> int:
-    """Count the steps until |b - Ax| <= tolerance |b|.
+class _Counted(System):
+    """A row's system that counts its products."""
 
-    Spectral CG divides by A's diagonal, and takes the start for a first direction.
-    """
-    diagonal, start, known = np.ones(right.size), x, 0.0
-    image = system @ start
-    residual = right - image
-    enough = solver.tolerance * np.linalg.norm(right)
-    if isinstance(solver, SpectralCG) and np.linalg.norm(residual) > enough:
-        diagonal = np.diag(system)
-        stretch = right @ start / (start @ image) if start.any() else 0.0
-        if 0 < abs(stretch) <= solver.most_stretch:
-            x, residual, known = stretch * start, right - stretch * image, 1 / (start @ image)
-    along = known * image
-    scaled = residual / diagonal
-    direction = scaled - along @ scaled * start
-    slope = residual @ scaled
-    for step in range(solver.max_iterations):
-        if np.linalg.norm(residual) <= enough:
-            return step
-        image = system @ direction
-        length = slope / (direction @ image)
-        x, residual = x + length * direction, residual - length * image
-        scaled = residual / diagonal
-        slope, before = residual @ scaled, slope
-        direction = scaled - along @ scaled * start + slope / before * direction
-    return solver.max_iterations
+    counts: ClassVar[list[int]] = [0]
+
+    def multiply(self, x: Vector) -> Vector:
+        """A x."""
+        self.counts[0] += 1
+        return super().multiply(x)
+
+
+def _steps(system: System, diagonal: Vector, start: Vector, solver: Iterative) -> int:
+    """Count the steps of the float64 twin's CG: one product each, after one at the start."""
+    _Counted.counts[0] = 0
+    conjugate_gradients(_Counted(*system), start, diagonal, solver)
+    return _Counted.counts[0] - 1

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import safecf
 from safecf import SAFER2, Interactions
+from safecf.als.solvers import SOLVERS, Exact
 from safecf.models import MODELS
 
 FILES = Path(__file__).parent / "v0_1"
@@ -49,11 +50,12 @@ def test_groups_and_history_are_there():
     assert model.history[-1].seconds["quantile"] > 0
 
 
-def test_a_checkpoint_is_gone_on_from():
+def test_a_checkpoint_is_gone_on_from(monkeypatch):
+    """With exact rows: those that stop at a tolerance leave 2 % of a score open on this data."""
+    monkeypatch.setitem(SOLVERS, "auto", lambda tolerance: Exact())
     model = SAFER2(3, bandwidth=0.3, random_state=0, iterations=4, ridge_in_risk=False)
     model.regularization = model.unobserved_weight = 0.004  # the defaults of version 0.1
     model.fit(named(data()), show_progress=False, resume=FILES / "checkpoint")
     assert [record.epoch for record in model.history] == [1, 2, 3, 4]
     scores = model.user_factors @ model.item_factors.T
-    # rows are solved up to the same tolerance, but not to the same bits
-    np.testing.assert_allclose(scores, EXPECTED["checkpoint"]["scores"], atol=0.03)
+    np.testing.assert_allclose(scores, EXPECTED["checkpoint"]["scores"], atol=2e-4)

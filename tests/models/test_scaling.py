@@ -118,8 +118,10 @@ def test_numbers_stay_what_they_are(kind):
 
 @pytest.mark.parametrize("kind", [SAFER2, SAFER2CG, SAFER2PP])
 def test_the_bandwidth_follows_the_spread_of_the_losses(kind):
-    matrix = interactions()
-    model = fitted(kind(**OPTIONS), matrix)
+    matrix, options = interactions(), dict(OPTIONS)
+    if kind is SAFER2:
+        options["tolerance"] = 1e-6  # else the losses of training are those of items in bfloat16
+    model = fitted(kind(**options), matrix)
     users = safecf.Interactions.from_csr(matrix).users
     seen = []
 
@@ -128,8 +130,7 @@ def test_the_bandwidth_follows_the_spread_of_the_losses(kind):
         seen.append(RELATIVE_BANDWIDTH * losses.std())
 
     model.fit(matrix, show_progress=False, callback=look)
-    # the losses of training are those of items in bfloat16
-    assert [record.bandwidth for record in model.history] == pytest.approx(seen, rel=4e-3)
+    assert [record.bandwidth for record in model.history] == pytest.approx(seen, rel=1e-3)
     assert model.resolved["bandwidth"] == model.history[-1].bandwidth
     assert "bandwidth" not in fitted(kind(bandwidth=0.1, **OPTIONS), matrix).resolved
 

@@ -140,6 +140,7 @@ class Training:
                     with clock("quantile"):
                         kept = sweep.kept_weights(state, weights)
                         measured = {
+                            # a mean over the users that count, as that of their losses
                             "mean_weight": problem.population(weights, sums).mean_loss,
                             "residual_weights": math.sqrt(((kept - state.weights) ** 2).sum()),
                             **self._measures(users, xi, solved),

@@ -6,6 +6,10 @@ from typing import ClassVar
 
 from safecf.als.optimizers import Optimizer
 
+# From this tolerance on, 8 bits of the fixed side's factors will do: each coordinate is off by up
+# to 2^-8, which averages out to about 1e-3 in a residual.
+ROUGH = 2**-10
+
 
 @dataclass(frozen=True)
 class Exact:
@@ -20,6 +24,7 @@ class Exact:
 
     name: ClassVar[str] = "exact"
     sweep: ClassVar[str] = "alternating"
+    is_rough: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class CG:
     tolerance: float = 1e-4
     name: ClassVar[str] = "cg"
     sweep: ClassVar[str] = "alternating"
+    is_rough: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,11 @@ class SpectralCG:
     sweep: ClassVar[str] = "alternating"
     most_stretch: ClassVar[float] = 8.0
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether a backend may read the fixed side as bfloat16, and rotate by rough products."""
+        return self.tolerance >= ROUGH
+
 
 @dataclass(frozen=True)
 class Subspace:
@@ -72,6 +83,7 @@ class Subspace:
     block_size: int
     name: ClassVar[str] = "subspace"
     sweep: ClassVar[str] = "cyclic"
+    is_rough: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,7 @@ class Gradient:
     optimizer: Optimizer
     name: ClassVar[str] = "gradient"
     sweep: ClassVar[str] = "simultaneous"
+    is_rough: ClassVar[bool] = False
 
 
 RowSolver = Exact | CG | SpectralCG

@@ -418,8 +418,8 @@ class ALSModel(MatrixFactorization):
         except (ImportError, OSError, ValueError) as problem:
             warn(
                 f"the model works on the CPU: it was saved with backend={self.backend!r}, device="
-                f"{self.device!r}, and here {problem}. Save it after model.to('cpu') to be asked "
-                "no more",
+                f"{self.device!r}: {problem}. To load it without this warning, save it "
+                "after model.to('cpu')",
                 ParameterWarning,
             )
             self.backend, self.device = "auto", "cpu"

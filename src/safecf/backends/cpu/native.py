@@ -24,9 +24,6 @@ Positions = NDArray[np.uint32]
 
 PAD = CACHE_LINE // 4
 BFLOAT16_PAD = 32
-# Spectral CG reads the fixed side as bfloat16 from this tolerance on: each coordinate is off by up
-# to 2^-8, which averages out to about 1e-3 in a residual.
-BFLOAT16_TOLERANCE = 2**-10
 
 
 class Fixed(NamedTuple):
@@ -40,23 +37,11 @@ class Fixed(NamedTuple):
     basis: Floats | None
 
 
-class NativeSolver(NamedTuple):
-    """The options of a native row solver, and whether its tolerance hides what bfloat16 leaves out.
-
-    It then reads the fixed side as bfloat16, and sides are rotated by rough products.
-    """
-
-    options: Callable[[Any], tuple[int, float]]  # the most iterations, and the tolerance
-    is_rough: Callable[[Any], bool] = lambda solver: False
-
-
-ROW_SOLVERS: dict[str, NativeSolver] = {
-    "exact": NativeSolver(lambda solver: (0, 0.0)),
-    "cg": NativeSolver(lambda solver: (solver.max_iterations, solver.tolerance)),
-    "spectral-cg": NativeSolver(
-        lambda solver: (solver.max_iterations, solver.tolerance),
-        lambda solver: solver.tolerance >= BFLOAT16_TOLERANCE,
-    ),
+# The options of the native row solvers: the most iterations, and the tolerance.
+ROW_SOLVERS: dict[str, Callable[[Any], tuple[int, float]]] = {
+    "exact": lambda solver: (0, 0.0),
+    "cg": lambda solver: (solver.max_iterations, solver.tolerance),
+    "spectral-cg": lambda solver: (solver.max_iterations, solver.tolerance),
 }
 
 
@@ -92,7 +77,8 @@ class CpuBackend(HostGradients, HostBackend):
         weights = None if weight is None else as_floats(weight)
         if block is None or (block.start, block.stop) == (0, d):
             gram = np.empty((d, d), dtype=np.float32)
-            _core.gram(factors, weights, gram, self.execution, _is_rough(solver))
+            rough = solver is not None and solver.is_rough
+            _core.gram(factors, weights, gram, self.execution, rough)
         else:
             gram = np.empty((d, block.stop - block.start), dtype=np.float32)
             _core.gram_block(factors, weights, block.start, gram, self.execution)
@@ -103,12 +89,12 @@ class CpuBackend(HostGradients, HostBackend):
         values, basis = eigenbasis(gram, self.execution)
         rotation = as_floats(basis)
         for side in (factors, others):
-            _core.rotate(side, 0, rotation, side, self.execution, _is_rough(solver))
+            _core.rotate(side, 0, rotation, side, self.execution, solver.is_rough)
         return values
 
     def fix_rotated(self, factors: Factors, spectrum: Vector, solver: RowSolver) -> Fixed:
         """The factors, rows padded to whole cache lines; as bfloat16 where that is good enough."""
-        rows = self._bfloat16(factors) if _is_rough(solver) else _padded(factors)
+        rows = self._bfloat16(factors) if solver.is_rough else _padded(factors)
         return Fixed(rows, as_floats(spectrum), None)
 
     def fix(self, factors: Factors, gram: Factors) -> Fixed:
@@ -138,7 +124,7 @@ class CpuBackend(HostGradients, HostBackend):
             factors,
             _core.Report(change, norm),
             solver.name,
-            *ROW_SOLVERS[solver.name].options(solver),
+            *ROW_SOLVERS[solver.name](solver),
             self.execution,
         )
         return _reported(rows, failed, change, norm)
@@ -246,10 +232,6 @@ class CpuBackend(HostGradients, HostBackend):
     def index(self, factors: Factors) -> CpuIndex:
         """The factors, to be searched again and again."""
         return CpuIndex(factors, self.execution)
-
-
-def _is_rough(solver: RowSolver | None) -> bool:
-    return solver is not None and ROW_SOLVERS[solver.name].is_rough(solver)
 
 
 def _rows(rows: Rows) -> _core.Rows:

@@ -14,7 +14,7 @@ from torch import Tensor
 from safecf.als.capabilities import PerRow
 from safecf.als.optimizers import Moments
 from safecf.als.rows import Rows
-from safecf.als.solvers import Exact, Gradient, RowSolver, SpectralCG
+from safecf.als.solvers import Exact, Gradient, RowSolver
 from safecf.backends.torch import passes
 from safecf.backends.torch.blocks import BlockUpdate, Unkept
 from safecf.backends.torch.budget import Budget
@@ -29,9 +29,6 @@ from safecf.backends.torch.sums import TorchSums
 from safecf.backends.torch.systems import Fixed, Systems, as_tensor
 from safecf.data.matrices.csr import Csr
 from safecf.errors import SolveError, warn
-
-# As in the backend "cpu": each coordinate is off by up to 2^-8, which averages out.
-BFLOAT16_TOLERANCE = 2**-10
 
 Matrix = TorchMatrix | StreamedMatrix
 
@@ -118,20 +115,20 @@ class TorchBackend:
             given = right[rows] if weights is None else weights[rows, None] * right[rows]
             found.addmm_(factors[rows].T, given)
 
-        self._by_rows(factors, add, tf32=_is_rough(solver))
+        self._by_rows(factors, add, tf32=solver is not None and solver.is_rough)
         return found
 
     def rotate(self, factors: Tensor, others: Tensor, gram: Tensor, solver: RowSolver) -> Tensor:
         """Rotate both sides, in place; return the eigenvalues of G."""
         values, basis = self.budget.run(lambda: _eigenbasis(gram))
         for side in (factors, others):
-            self._turn(side, basis, side, tf32=_is_rough(solver))
+            self._turn(side, basis, side, tf32=solver.is_rough)
         return values
 
     def fix_rotated(self, factors: Tensor, spectrum: PerRow, solver: RowSolver) -> Fixed:
         """The factors, as bfloat16 where that is good enough."""
         values = self.budget.run(lambda: as_tensor(spectrum, factors))
-        rotated = self.budget.run(factors.bfloat16) if _is_rough(solver) else factors
+        rotated = self.budget.run(factors.bfloat16) if solver.is_rough else factors
         return Fixed(rotated, values, None)
 
     def fix(self, factors: Tensor, gram: Tensor) -> Fixed:
@@ -334,11 +331,6 @@ def _eigenbasis(gram: Tensor) -> tuple[Tensor, Tensor]:
         raise SolveError.of_gramian()
     values, basis = torch.linalg.eigh(gram.double())
     return values.maximum(-values[0]), basis.to(gram.dtype)
-
-
-def _is_rough(solver: RowSolver | None) -> bool:
-    """Whether the solver's tolerance hides what 8 bits of the fixed side's factors leave out."""
-    return isinstance(solver, SpectralCG) and solver.tolerance >= BFLOAT16_TOLERANCE
 
 
 def _within(part: Part, work: Callable[[slice, TorchMatrix], None], rows: slice) -> None:

@@ -22,6 +22,7 @@ FLOOR = 2**16
 TEMPORARIES = 16
 
 Result = TypeVar("Result")
+_one_at_a_time = threading.RLock()
 
 
 class Edges(Protocol):
@@ -168,9 +169,6 @@ def at_work(device: torch.device, *, tf32: bool = False) -> Iterator[None]:
             yield
         finally:
             setattr(products, name, before)
-
-
-_one_at_a_time = threading.RLock()
 
 
 def cut(edges: Edges, first: int, size: int) -> int:
