@@ -264,14 +264,6 @@ def test_the_ridges_are_the_papers():
     )
 
 
-def test_the_initial_factors_have_the_papers_standard_deviation():
-    matrix = matrix_of([2] * 4000, 50, np.random.default_rng(0))
-    problem = Problem(Interactions(matrix, matrix.transpose()), Loss(0.1, 0.0), Ridge(0.1), 1.0)
-    state = Training(problem, Mean(), Exact(), CpuBackend(), seed=0).start(64, 0.1)
-    assert state.users.std() == pytest.approx(0.1 / np.sqrt(64), rel=0.01)
-    assert state.items.std() == pytest.approx(0.1 / np.sqrt(64), rel=0.05)
-
-
 def test_an_epoch_that_fails_leaves_the_items_of_the_last_one():
     class Failing(NumpyBackend):
         calls = 0
