@@ -1,10 +1,16 @@
 """Where training starts from."""
 
 import numpy as np
+import pytest
 
-from safecf.als.loop import DRAWN, normals
-from safecf.als.loss import Loss
+from safecf.als.loop import DRAWN, Training, normals
+from safecf.als.loss import Loss, Ridge
 from safecf.als.risk import Mean
+from safecf.als.rows import Problem
+from safecf.als.solvers import Exact
+from safecf.backends.cpu import CpuBackend
+from safecf.data.matrices.interactions import Interactions
+from tests.problems import matrix_of
 
 
 def test_the_initial_factors_have_the_papers_standard_deviation():
