@@ -39,8 +39,9 @@ def test_a_part_has_the_solutions_of_the_whole(native, solver, cuts):
             sums.append(found[1])
         assert_same(native, np.concatenate(factors), whole)
         merged = merge(sums)
-        assert merged.change == pytest.approx(report.change(), rel=1e-6)
-        assert merged.penalty == pytest.approx(report.penalty(rows.ridge), rel=1e-6)
+        close = 1e-6 if native.same_bits else 1e-5  # long rows are added up in any order on a GPU
+        assert merged.change == pytest.approx(report.change(), rel=close)
+        assert merged.penalty == pytest.approx(report.penalty(rows.ridge), rel=close)
         assert_same(native, merged.largest, report.largest())
         expected = gram(native, whole, weight)
         np.testing.assert_allclose(merged.gram, expected, atol=1e-5 * np.abs(expected).max())

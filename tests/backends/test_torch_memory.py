@@ -37,6 +37,8 @@ PLACE = pytest.mark.parametrize("memory", [None, 0], ids=["resident", "streamed"
 def kernels(monkeypatch):
     """Return the module that works by kernels, where rows of more than 12 pairs are long."""
     pytest.importorskip("triton")
+    if torch.cuda.is_available():
+        pytest.skip("Triton's interpreter is for machines without a GPU")
     module = importlib.import_module("safecf.backends.torch.fused")
     monkeypatch.setattr(module, "TASK", 5)
     monkeypatch.setattr(module.order_of, "__defaults__", (12, 5))
