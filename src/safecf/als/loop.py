@@ -104,13 +104,13 @@ class Training:
         they were before it, to which `state.users` need not belong. One that diverges ends
         training with a warning, or, if there is no earlier one to stay with, with an error.
         """
-        problem, clock = self.problem, _Clock()
+        problem, clock = self.problem, Clock()
         sums = self.backend.loss_sums
         sweep = make_sweep(problem, self.backend, self.solver)
         remedy = self._lower_pull()
         if self.risk.bandwidth is not None:
             remedy += ", set ridge_in_risk=True, or raise bandwidth or quantile_sample"
-        collapse = _Collapse(self.risk.tail, remedy, warned=not sweep.forgets)
+        collapse = Collapse(self.risk.tail, remedy, warned=not sweep.forgets)
         unmoved = 0.0 if state.epoch else 1.0
 
         def population() -> Population:
@@ -207,8 +207,12 @@ class Training:
         }
 
 
-def normals(rows: int, columns: int, seed: tuple[int, int]) -> NDArray[np.float32]:
-    """Draw from N(0, 1), on all cores: every DRAWN rows have a generator of their own.
+def normals(
+    rows: int, columns: int, seed: tuple[int, int], first: int = 0
+) -> NDArray[np.float32]:
+    """Draw rows `first` and following from N(0, 1), on all cores.
+
+    Every DRAWN rows have a generator of their own, so that a part has the bits of the whole.
 
     >>> normals(2, 3, (0, 0)).shape
     (2, 3)
@@ -216,13 +220,18 @@ def normals(rows: int, columns: int, seed: tuple[int, int]) -> NDArray[np.float3
     found = np.empty((rows, columns), dtype=np.float32)
     number, side = seed
 
-    def draw(first: int) -> None:
+    def draw(chunk: int) -> None:
         # the epochs' generators have two numbers, which is as if the third one were 0
-        rng = np.random.default_rng([number, side, 1 + first // DRAWN])
-        rng.standard_normal(out=found[first : first + DRAWN], dtype=np.float32)
+        rng = np.random.default_rng([number, side, 1 + chunk])
+        start, stop = chunk * DRAWN - first, (chunk + 1) * DRAWN - first
+        skipped = max(0, -start)
+        here = found[start + skipped : stop]
+        if skipped:
+            rng.standard_normal((skipped, columns), dtype=np.float32)
+        rng.standard_normal(out=here, dtype=np.float32)
 
     with ThreadPoolExecutor() as pool:
-        for _ in pool.map(draw, range(0, rows, DRAWN)):
+        for _ in pool.map(draw, range(first // DRAWN, -(-(first + rows) // DRAWN))):
             pass
     return found
 
@@ -252,7 +261,7 @@ def _end_diverging(epochs: int, problem: DivergenceError) -> None:
 
 
 @dataclass
-class _Collapse:
+class Collapse:
     """Warns, once, of factors that vanish: too much regularization, or too small a bandwidth.
 
     With the latter, users of weight zero get factors of zero, come back as the worst losses, and
@@ -283,7 +292,7 @@ class _Collapse:
         )
 
 
-class _Clock:
+class Clock:
     """Seconds by step, started anew by `lap`."""
 
     def __init__(self) -> None:

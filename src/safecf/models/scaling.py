@@ -1,7 +1,7 @@
 """Self-scaling options: what "auto" means on given data; docs/defaults.md has the evidence."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,52 +22,93 @@ SCARCITY = 8.0
 RELATIVE_BANDWIDTH = 1.5
 
 
-def unobserved_weight(loss: Loss, problem: Problem) -> float:
-    """Return b = 15 evenness mean(a_u m_u) / |V|, over the users that count."""
-    mass = loss.pair_weight(problem.user_mass) * problem.user_mass
-    mean = float(problem.counts @ mass) / problem.num_users
-    return UNOBSERVED * evenness(problem) * mean / problem.num_items
+class DataSums(NamedTuple):
+    """Sums over the users that count; those of parts of the users add up.
 
-
-def evenness(problem: Problem) -> float:
-    """Return sum_u (sum_i c_ui)^2 / sum_i c_ui^2 / sum_u n_u: 1 if confidences are equal.
-
-    That is the share of the interactions that carry the confidences. Where a few of each user's
-    have most of them, the others would count less than unobserved pairs.
+    `users`: |U|, `pairs`: sum n_u, `squares`: sum n_u^2, `mass`: sum a_u m_u, and `carrying`:
+    sum (sum_i c_ui)^2 / sum_i c_ui^2, the interactions that carry the confidences.
     """
+
+    users: float
+    pairs: float
+    squares: float
+    mass: float
+    carrying: float
+
+    @classmethod
+    def of(
+        cls,
+        loss: Loss,
+        length: Vector,
+        mass: Vector,
+        squares: Vector,
+        counts: Vector | None = None,
+    ) -> "DataSums":
+        """Return the sums, given n_u, m_u and sum_i c_ui^2 of every user, and their counts."""
+        counts = np.ones(len(mass)) if counts is None else counts
+        length = length.astype(np.float64)
+        some = squares > 0
+        carrying = np.where(some, mass**2 / np.where(some, squares, 1), 0)
+        terms = np.ones(len(mass)), length, length**2, loss.pair_weight(mass) * mass, carrying
+        return cls(*(float(counts @ each) for each in terms))
+
+    def unobserved_weight(self, num_items: float) -> float:
+        """b = 15 evenness mean(a_u m_u) / |V|."""
+        return UNOBSERVED * self.evenness * (self.mass / self.users) / num_items
+
+    @property
+    def evenness(self) -> float:
+        """sum_u (sum_i c_ui)^2 / sum_i c_ui^2 / sum_u n_u: 1 if confidences are equal.
+
+        That is the share of the interactions that carry the confidences. Where a few of each
+        user's have most of them, the others would count less than unobserved pairs.
+        """
+        return self.carrying / self.pairs
+
+    @property
+    def regularization(self) -> float:
+        """lambda = 8 / (N |U|^(1/3)), but from 0.005 to 0.02; N = sum_u n_u^2 / sum_u n_u.
+
+        n_u is the number of the user's interactions, and N its mean over interactions.
+        """
+        typical = self.squares / self.pairs
+        return float(np.clip(SCARCITY / (typical * self.users ** (1 / 3)), *REGULARIZATION))
+
+
+def data_sums(problem: Problem) -> DataSums:
+    """Return the sums over a problem's users."""
     users = problem.interactions.users
-    if users.weights is None:
-        return 1.0
-    squared: Any = np.square(users.weights, dtype=np.float64)  # beyond float32, if they are large
-    squares = replace(users, weights=squared).row_mass()
-    carrying = np.where(squares > 0, problem.user_mass**2 / np.where(squares > 0, squares, 1), 0)
-    return float((problem.counts @ carrying) / (problem.counts @ np.diff(users.indptr)))
-
-
-def regularization(problem: Problem) -> float:
-    """Return lambda = 8 / (N |U|^(1/3)), but from 0.005 to 0.02; N = sum_u n_u^2 / sum_u n_u.
-
-    n_u is the number of the user's interactions, and N its mean over interactions.
-    """
-    length = np.diff(problem.interactions.users.indptr).astype(np.float64)
-    typical = (problem.counts @ length**2) / (problem.counts @ length)
-    return float(np.clip(SCARCITY / (typical * problem.num_users ** (1 / 3)), *REGULARIZATION))
+    length, mass = np.diff(users.indptr), problem.user_mass
+    squares = mass  # where all confidences are 1
+    if users.weights is not None:
+        squared: Any = np.square(users.weights, dtype=np.float64)  # beyond float32, if large
+        squares = replace(users, weights=squared).row_mass()
+    return DataSums.of(problem.loss, length, mass, squares, problem.counts)
 
 
 def resolve(
     model: "ALSModel", interactions: "Interactions", user_count: Vector | None
 ) -> dict[str, float]:
     """Return the values of the "auto" options that depend on the data alone."""
-    names = [
-        name for name in ("regularization", "unobserved_weight") if getattr(model, name) == AUTO
-    ]
+    names = auto_options(model)
     if not names:
         return {}
     some = model.settled(dict.fromkeys(names, 1.0))  # neither matters here
     loss = some.make_loss()
     problem = Problem(interactions, loss, some.make_ridge(), tail=1.0, user_count=user_count)
+    return scaled_options(names, data_sums(problem), problem.num_items)
+
+
+def scaled_options(names: list[str], sums: DataSums, num_items: float) -> dict[str, float]:
+    """Return the values of options by name, given sums over the data."""
     found = {
-        "regularization": lambda: regularization(problem),
-        "unobserved_weight": lambda: unobserved_weight(loss, problem),
+        "regularization": lambda: sums.regularization,
+        "unobserved_weight": lambda: sums.unobserved_weight(num_items),
     }
     return {name: found[name]() for name in names}
+
+
+def auto_options(model: "ALSModel") -> list[str]:
+    """Return which options are to be scaled to the data."""
+    names = ("regularization", "unobserved_weight")
+    return [name for name in names if getattr(model, name) == AUTO]

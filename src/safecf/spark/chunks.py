@@ -1,0 +1,112 @@
+"""Arrays in Arrow rows: what travels between executors, and between them and the driver.
+
+A row holds up to a few megabytes of one array. `block` says which block of users or items the
+array is for, `source` which block it comes from, `part` which piece of the array it is.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+COLUMNS = "block int, source int, name string, part int, data binary"
+SCHEMA = pa.schema(
+    [
+        ("block", pa.int32()),
+        ("source", pa.int32()),
+        ("name", pa.string()),
+        ("part", pa.int32()),
+        ("data", pa.binary()),
+    ]
+)
+# Bytes of one row: small beside a task's memory, large beside what a row costs.
+PIECE = 4 * 2**20
+
+# What every array holds; rows of factors follow each other.
+TYPES: dict[str, Any] = {
+    # interactions of a block, by row
+    "indptr": np.int64,
+    "indices": np.int32,
+    "confidence": np.float32,
+    "degree": np.int64,
+    "mass": np.float64,
+    # which rows of this block another one needs, and which of its rows are hot here
+    "send": np.int32,
+    "hot": np.int32,
+    "hot_indptr": np.int64,
+    "hot_indices": np.int32,
+    "hot_confidence": np.float32,
+    # the state of a block
+    "factors": np.float32,
+    "losses": np.float64,
+    "weights": np.float64,
+    # a message: rows of the fixed side, and normal equations of hot rows
+    "rows": np.float32,
+    "words": np.uint32,
+    "col_weight": np.float64,
+    "pair_weight": np.float64,
+    "hot_gram": np.float32,
+    "hot_right": np.float32,
+    "hot_mass": np.float64,
+    # results for the driver
+    "sums": np.float64,
+    "gram": np.float32,
+    "sample": np.float64,
+}
+
+Array = NDArray[Any]
+
+
+def pack(arrays: Iterable[tuple[int, int, str, Array]]) -> Iterator[pa.RecordBatch]:
+    """Cut arrays, given as (block, source, name, array), into rows."""
+    for block, source, name, array in arrays:
+        # a view of the array's own bytes
+        data = memoryview(np.ascontiguousarray(array, dtype=TYPES[name]).reshape(-1).view(np.uint8))
+        pieces = range(0, max(1, len(data)), PIECE)
+        for part, first in enumerate(pieces):
+            row = (block, source, name, part, data[first : first + PIECE])
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([each], kind.type) for each, kind in zip(row, SCHEMA, strict=True)],
+                schema=SCHEMA,
+            )
+
+
+class Arrays:
+    """The arrays of some rows, by name and source.
+
+    >>> table = pa.Table.from_batches(pack([(0, 3, "weights", np.ones(2))]))
+    >>> Arrays(table).of("weights", 3)
+    array([1., 1.])
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self._pieces: dict[tuple[str, int], list[tuple[int, Any]]] = {}
+        columns = [table.column(name).to_pylist() for name in ("source", "name", "part")]
+        for source, name, part, data in zip(*columns, table.column("data"), strict=True):
+            self._pieces.setdefault((name, source), []).append((part, data))
+
+    def sources(self, name: str) -> list[int]:
+        """Return where arrays of this name come from, in order."""
+        return sorted(source for each, source in self._pieces if each == name)
+
+    def of(self, name: str, source: int = 0) -> Array:
+        """Return an array, which may be written to; empty if there is none."""
+        pieces = sorted(self._pieces.get((name, source), []), key=lambda piece: piece[0])
+        buffers = [data.as_buffer() for _, data in pieces]
+        found = np.empty(sum(buffer.size for buffer in buffers), dtype=np.uint8)
+        first = 0
+        for buffer in buffers:
+            found[first : first + buffer.size] = np.frombuffer(buffer, dtype=np.uint8)
+            first += buffer.size
+        return found.view(TYPES[name])
+
+    def optional(self, name: str, source: int = 0) -> Array | None:
+        """Return an array, or None."""
+        return self.of(name, source) if (name, source) in self._pieces else None
+
+
+def named(block: int, source: int, arrays: Mapping[str, Array | None]) -> Iterator[Any]:
+    """Return entries for `pack` of those arrays that there are."""
+    return ((block, source, name, each) for name, each in arrays.items() if each is not None)

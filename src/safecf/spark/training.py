@@ -1,0 +1,467 @@
+"""Training on Spark: the driver's loop over epochs, and what it keeps."""
+
+import logging
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    StructField,
+    StructType,
+)
+from pyspark.storagelevel import StorageLevel
+
+from safecf.als.loop import Clock, Collapse, Epoch
+from safecf.als.population import Population
+from safecf.als.risk import Mean, Risk
+from safecf.als.solvers import RowSolver, Solver
+from safecf.als.sweeps import row_solvers_for
+from safecf.errors import SolveError
+from safecf.models.als import ALSModel
+from safecf.models.history import pack_history, unpack_history
+from safecf.models.options import check_options, draw_seed
+from safecf.models.scaling import auto_options, scaled_options
+from safecf.models.training import FOLD_IN
+from safecf.spark.blocks import Batches, Layout, lay_out
+from safecf.spark.chunks import Arrays
+from safecf.spark.engine import (
+    ITEMS,
+    USERS,
+    Engine,
+    Result,
+    plain_plans,
+    read_json,
+    write_json,
+)
+from safecf.spark.tasks import Eigenbasis, Setting, StepSums, Weighing
+
+# Bytes of factors in float32 that the driver holds and sends with the tasks, if it may choose.
+HELD = 64 * 2**20
+
+log = logging.getLogger(__name__)
+
+
+def memory_and_disk() -> StorageLevel:
+    """Return where frames are kept unless told otherwise."""
+    return StorageLevel.MEMORY_AND_DISK
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the work is cut and kept; `broadcast` is "auto", "always" or "never"."""
+
+    user_blocks: int = 10
+    item_blocks: int = 10
+    broadcast: str = "auto"
+    storage_level: StorageLevel = field(default_factory=memory_and_disk)
+    final_storage_level: StorageLevel = field(default_factory=memory_and_disk)
+    checkpoint_interval: int = 10
+    checkpoint_dir: str | None = None
+    quantile_sample: float = 1.0
+
+    def holds(self, factors: int, rows: int) -> bool:
+        """Whether the driver holds the factors of a side of so many rows."""
+        if self.broadcast == "auto":
+            return rows * factors * 4 <= HELD
+        return self.broadcast == "always"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training has found.
+
+    `users` has id, features, weight (w_u of the last epoch) and mass (m_u), `items` id, features
+    and share, that of the users who have the item. `fitted` is for JSON.
+    """
+
+    users: DataFrame
+    items: DataFrame
+    fitted: dict[str, Any]
+
+
+def train(local: ALSModel, ratings: DataFrame, options: Options) -> Trained:
+    """Train the model that `local` describes on ratings with user, item and confidence."""
+    check_options(local.get_params(), type(local))
+    solver = local.make_solver()
+    if not row_solvers_for(solver):
+        raise ValueError(f"{type(local).__name__} has no Spark version: try SAFER2")
+    spark = ratings.sparkSession
+    names = auto_options(local)
+    loss = local.settled(dict.fromkeys(names, 1.0)).make_loss()
+    layout = lay_out(
+        ratings,
+        (options.user_blocks, options.item_blocks),
+        loss,
+        local.factors,
+        partial(options.holds, local.factors),
+        options.storage_level,
+    )
+    resolved = scaled_options(names, layout.sums, layout.items.size)
+    run = _Run(spark, local, options, layout, resolved)
+    with plain_plans(spark), _plain_errors():
+        try:
+            return run.train()
+        finally:
+            run.engine.stop()
+
+
+class _Pending(NamedTuple):
+    """An epoch whose losses are not known yet."""
+
+    xi: float
+    weight: float  # sum_u w_u
+    moved: float  # sum_u (w_u - old)^2
+    users: StepSums
+    items: StepSums
+    seconds: dict[str, float]
+
+
+class _Run:
+    """One training."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        local: ALSModel,
+        options: Options,
+        layout: Layout,
+        resolved: dict[str, float],
+    ) -> None:
+        self.spark, self.local, self.options, self.layout = spark, local, options, layout
+        self.resolved = resolved
+        loss, ridge, risk, solver = local.settled(resolved).parts()
+        if hasattr(risk, "sample"):
+            risk = replace(risk, sample=1.0)  # the sample is that of the blocks' first users
+        self.risk: Risk = risk
+        self.solver: RowSolver = _row_solver(solver)
+        self.history: list[Epoch] = []
+        self.pending: _Pending | None = None
+        self.weighing: Weighing | None = None
+        self.epoch = 0
+        self.clock = Clock()
+        self.interval = options.checkpoint_interval
+        if not (layout.users.held or layout.items.held):
+            # each state follows from both earlier ones: plans would double in every half-step
+            self.interval = 1
+            if options.checkpoint_dir is None:
+                raise ValueError(
+                    "the factors of both sides are spread over the executors, which needs a "
+                    "folder to write them to after every epoch: set checkpointDir, or let the "
+                    'driver hold the smaller side by broadcast="auto" and a lower rank'
+                )
+        self.identity = {
+            "model": type(local).__name__,
+            "options": {name: repr(value) for name, value in local.get_params().items()},
+            "blocks": [options.user_blocks, options.item_blocks],
+            "held": [layout.users.held, layout.items.held],
+            "sizes": [layout.users.size, layout.items.size],
+            "sums": list(layout.sums),
+        }
+        self.earlier = self._find_checkpoint()
+        seed = self.earlier["seed"] if self.earlier else draw_seed(local.random_state)
+        setting = Setting(
+            factors=local.factors,
+            loss=loss,
+            ridge=ridge,
+            risk=risk,
+            num_users=layout.users.size,
+            num_items=layout.items.size,
+            offsets=(layout.users.offsets, layout.items.offsets),
+            seed=seed,
+            init_std=local.init_std,
+        )
+        self.setting = setting
+        self.engine = Engine(spark, setting, layout, options.storage_level)
+        self.share = self.engine.sample_share(options.quantile_sample)
+        remedy = "lower regularization or unobserved_weight, set ridge_in_risk=True"
+        self.collapse = Collapse(risk.tail, remedy, warned=ridge.in_risk)
+
+    def train(self) -> Trained:
+        """Run the epochs that are left, and fold the users in."""
+        engine, setting = self.engine, self.setting
+        gram = self._resume() if self.earlier else engine.start()
+        # whether the users' half-step needs no losses: at weights that are known beforehand
+        known = setting.ridge.in_risk or isinstance(self.risk, Mean)
+        weight = 1.0 if setting.ridge.in_risk else self.risk.tail
+        while self.epoch < self.local.iterations:
+            with self.clock("users"):
+                basis = engine.eigenbasis(gram, self.solver)
+                found = self._users(basis, self.solver if known else None, weight=weight)
+            users = self._measured(found)
+            with self.clock("quantile"):
+                weighing = self._weigh(users)
+            if not known:
+                with self.clock("users"):
+                    found = engine.step(USERS, basis, self.solver, now=weighing)
+            with self.clock("quantile"):
+                weighted, weight_sum, moved = self._weighted_gram(weighing, found)
+            with self.clock("items"):
+                basis = engine.eigenbasis(weighted, self.solver)
+                items = engine.step(ITEMS, basis, self.solver, weighing=weighing)
+            assert items.gram is not None
+            gram = items.gram
+            engine.settle(weighing)
+            self.weighing, self.epoch = weighing, self.epoch + 1
+            self.pending = _Pending(
+                weighing.xi, weight_sum, moved, found.sums, items.sums, self.clock.lap()
+            )
+            self._checkpoint(gram)
+        basis = engine.eigenbasis(gram, FOLD_IN)
+        self._measured(self._users(basis, FOLD_IN, weight=1.0, zero=True))
+        return self._trained()
+
+    def _users(self, basis: Eigenbasis, solver: RowSolver | None, **options: Any) -> Result:
+        """Measure the users' losses, and solve for them if a solver is given."""
+        return self.engine.step(
+            USERS, basis, solver, before=self.weighing, measure=True, share=self.share, **options
+        )
+
+    def _measured(self, found: Result) -> Population:
+        """Complete the record of the last epoch; return the losses."""
+        users = self.engine.population(found, self.options.quantile_sample)
+        if self.pending is None:
+            return users
+        xi, weight, moved, of_users, of_items, seconds = self.pending
+        self.pending = None
+        ridge = of_items.penalty
+        if not self.setting.ridge.in_risk:
+            ridge += of_users.penalty
+        risk, tail, count = self.risk.scaled(users), self.risk.tail, self.layout.users.size
+        mean_loss = found.sums.loss / count
+        total = mean_loss if isinstance(self.risk, Mean) else None
+        if total is None:
+            total = risk.total(users, xi) / (tail * users.size)
+        record = Epoch(
+            epoch=self.epoch,
+            objective=total + ridge / 2 / (tail * count),
+            mean_loss=mean_loss,
+            var=users.value_at_risk(tail),
+            cvar=users.tail_mean(tail),
+            xi=xi,
+            mean_weight=weight / count,
+            residual_users=math.sqrt(of_users.change),
+            residual_items=math.sqrt(of_items.change),
+            residual_weights=math.sqrt(moved),
+            seconds=seconds,
+            bandwidth=risk.bandwidth,
+        )
+        record.check_finite()
+        self.collapse.watch(record, of_users.vanished / count)
+        self.history.append(record)
+        log.info(
+            "epoch %d: objective %.5g, CVaR %.5g, %.2f s",
+            record.epoch,
+            record.objective,
+            record.cvar,
+            sum(seconds.values()),
+        )
+        return users
+
+    def _weigh(self, users: Population) -> Weighing:
+        """Solve for xi, given the losses."""
+        risk = self.risk.scaled(users if self.epoch else None)
+        start = risk.start(users) if self.weighing is None else self.weighing.xi
+        xi = risk.quantile(users, start, None)
+        step = risk.step(users) if self.setting.ridge.in_risk else 1.0
+        return Weighing(risk, xi, step)
+
+    def _weighted_gram(
+        self, weighing: Weighing, found: Result
+    ) -> tuple[NDArray[np.float64], float, float]:
+        """Return X' diag(w) X, sum w_u and sum (w_u - old)^2."""
+        if isinstance(self.risk, Mean) and found.gram is not None:
+            return self.risk.tail * found.gram, self.risk.tail * self.layout.users.size, 0.0
+        return self.engine.weigh(weighing)
+
+    # Checkpoints: two folders in turn, so that one is whole at any time.
+
+    def _folders(self) -> list[str]:
+        root = self.options.checkpoint_dir
+        return [] if root is None else [f"{root.rstrip('/')}/{slot}" for slot in ("even", "odd")]
+
+    def _checkpoint(self, gram: NDArray[np.float64]) -> None:
+        """Write what is needed to go on from here, and read it back: lineage ends there."""
+        interval = self.interval
+        if interval < 1 or self.epoch % interval or not self._folders():
+            return
+        folder = self._folders()[self.epoch // interval % 2]
+        weighing, pending = self.weighing, self.pending
+        assert weighing is not None
+        assert pending is not None
+        write_json(self.spark, f"{folder}/done", None)
+        for side, name in enumerate(("users", "items")):
+            saved = self.engine.saved(side)
+            saved.write.mode("overwrite").parquet(f"{folder}/{name}")
+            if self.engine.factors[side] is None:
+                self.engine.restore(side, self.spark.read.parquet(f"{folder}/{name}"))
+        record = {
+            "identity": self.identity,
+            "seed": self.setting.seed,
+            "epoch": self.epoch,
+            "history": pack_history(self.history),
+            "pending": [*pending[:3], list(pending.users), list(pending.items), pending.seconds],
+            "weighing": [weighing.xi, weighing.step, weighing.risk.bandwidth],
+            "gram": gram.tolist(),
+        }
+        write_json(self.spark, f"{folder}/done", record)
+
+    def _find_checkpoint(self) -> dict[str, Any] | None:
+        """Return the newest record of this very training, if there is one."""
+        best = None
+        for folder in self._folders():
+            try:
+                record = read_json(self.spark, f"{folder}/done")
+            except (AnalysisException, IndexError, ValueError):
+                continue
+            if record is None:
+                continue
+            if record["identity"] != self.identity:
+                raise ValueError(
+                    f"checkpointDir={self.options.checkpoint_dir!r} has a checkpoint of another "
+                    "training: other options, data or blocks; name another folder, or empty it"
+                )
+            if best is None or record["epoch"] > best["epoch"]:
+                best = {**record, "folder": folder}
+        return best
+
+    def _resume(self) -> NDArray[np.float64]:
+        """Go on from the checkpoint; return Y'Y."""
+        record = self.earlier
+        assert record is not None
+        self.epoch, self.history = record["epoch"], unpack_history(record, Epoch)
+        xi, weight, moved, users, items, seconds = record["pending"]
+        self.pending = _Pending(xi, weight, moved, StepSums(*users), StepSums(*items), seconds)
+        xi, step, bandwidth = record["weighing"]
+        risk = self.risk
+        if bandwidth is not None:
+            risk = replace(risk, bandwidth=bandwidth, relative=False)  # type: ignore[call-arg,type-var]
+        self.weighing = Weighing(risk, xi, step)
+        self.engine.hold_users()
+        for side, name in enumerate(("users", "items")):
+            self.engine.restore(side, self.spark.read.parquet(f"{record['folder']}/{name}"))
+        log.info("going on after epoch %d, from %s", self.epoch, record["folder"])
+        return np.array(record["gram"])
+
+    def _trained(self) -> Trained:
+        """Return frames of the factors, which outlive the training's own."""
+        count = self.layout.users.size
+        frames = [
+            _frame(self.engine, side, ("weight", "mass") if side == USERS else ("share",), count)
+            for side in (USERS, ITEMS)
+        ]
+        for frame in frames:
+            frame.persist(self.options.final_storage_level)
+            frame.count()
+        resolved = dict(self.resolved)
+        bandwidth = self.history[-1].bandwidth
+        if getattr(self.local, "bandwidth", None) == "auto" and bandwidth is not None:
+            resolved["bandwidth"] = bandwidth
+        fitted = {
+            "seed": self.setting.seed,
+            "num_users": count,
+            "num_items": self.layout.items.size,
+            "resolved": resolved,
+            "history": pack_history(self.history),
+        }
+        return Trained(frames[0], frames[1], fitted)
+
+
+def _row_solver(solver: Solver) -> RowSolver:
+    return solver  # type: ignore[return-value]
+
+
+def _frame(engine: Engine, side: int, names: tuple[str, ...], count: int) -> DataFrame:
+    """Return ids and factors of a side, with more columns."""
+    layout = engine.sides[side]
+    kind = layout.index.schema["id"]
+    columns = [
+        StructField("features", ArrayType(FloatType(), containsNull=False)),
+        *(StructField(name, DoubleType()) for name in names),
+    ]
+    factors = engine.factors[side]
+    if factors is not None:
+        if side == USERS:
+            assert engine.users is not None
+            more = [engine.users.weights, engine.users.mass]
+        else:
+            more = [engine.fetched(ITEMS, "degree") / count]
+        attach = partial(_attach, layout.offsets, factors, more)
+        return layout.index.mapInArrow(attach, StructType([kind, *columns]))
+    place = [StructField(name, IntegerType()) for name in ("block", "position")]
+    state = engine.states[side]
+    assert state is not None
+    spread = state.mapInArrow(
+        partial(_explode, engine.setting.factors, names, count), StructType([*place, *columns])
+    )
+    return layout.index.join(spread, ["block", "position"]).select("id", "features", *names)
+
+
+def _attach(
+    offsets: NDArray[Any], factors: NDArray[Any], more: list[NDArray[Any]], batches: Batches
+) -> Batches:
+    """Give ids, with block and position, their factors."""
+    for batch in batches:
+        block, position = (batch.column(name).to_numpy() for name in ("block", "position"))
+        rows = offsets[block] + position
+        yield _batch([batch.column("id")], factors[rows], [each[rows] for each in more])
+
+
+def _explode(factors: int, names: tuple[str, ...], count: int, batches: Batches) -> Batches:
+    """Return the rows of a block's state."""
+    table = pa.Table.from_batches(batches)
+    if not table.num_rows:
+        return
+    for block in sorted(set(table.column("block").to_pylist())):
+        state = Arrays(table.filter(pa.compute.equal(table.column("block"), block)))
+        rows = state.of("factors").reshape(-1, factors)
+        columns = {
+            "weight": lambda: state.of("weights"),  # noqa: B023 - used at once
+            "mass": lambda: state.of("mass"),  # noqa: B023
+            "share": lambda: state.of("degree") / count,  # noqa: B023
+        }
+        more = [columns[name]() for name in names]
+        for first in range(0, len(rows), ROWS):
+            part = slice(first, first + ROWS)
+            position = np.arange(first, min(first + ROWS, len(rows)), dtype=np.int32)
+            place = [pa.array(np.full(len(position), block, dtype=np.int32)), pa.array(position)]
+            yield _batch(place, rows[part], [each[part] for each in more])
+
+
+ROWS = 4096  # of a batch
+
+
+def _batch(
+    before: list[pa.Array], factors: NDArray[Any], more: list[NDArray[Any]]
+) -> pa.RecordBatch:
+    count, d = factors.shape
+    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * d)
+    features = pa.ListArray.from_arrays(
+        offsets, pa.array(np.ascontiguousarray(factors, dtype=np.float32).reshape(-1))
+    )
+    columns = [*before, features, *(pa.array(each.astype(np.float64)) for each in more)]
+    return pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Raise what a task has raised, without the executor's traceback."""
+    try:
+        yield
+    except PythonException as problem:
+        found = re.search(r"safecf\.errors\.SolveError: (.*)", str(problem))
+        if found is None:
+            raise
+        raise SolveError(found.group(1)) from None
