@@ -4,7 +4,7 @@ import numpy as np
 
 from safecf import Interactions
 from safecf.models import stored
-from safecf.spark.models import tables_of
+from safecf.spark.local import tables_of
 from safecf.spark.training import Trained
 
 

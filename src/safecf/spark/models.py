@@ -9,41 +9,20 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from safecf.als.loop import Epoch
-from safecf.data.matrices.ids import to_arrow
-from safecf.models import catalogue, stored
+from safecf.checks import check_integer
+from safecf.models import catalogue
 from safecf.models.als import ALSModel
 from safecf.models.history import unpack_history
-from safecf.models.popularity import resized
-from safecf.spark.arrays import lists, matrix
+from safecf.models.json_values import plain, revived
+from safecf.spark.arrays import matrix
 from safecf.spark.columns import check_comparable, known_column
+from safecf.spark.local import fitted_of, local_of, tables_of
 from safecf.spark.params import ModelArguments, ModelParams
 from safecf.spark.persistence import Stored
+from safecf.spark.recommending import best
 
 # Columns that a dataset is joined with for a while.
 USER, ITEM, X, Y = "__safecf_user", "__safecf_item", "__safecf_x", "__safecf_y"
-
-
-def tables_of(local: ALSModel, spark: SparkSession) -> tuple[DataFrame, DataFrame]:
-    """Return users and items of a fitted local model as DataFrames."""
-    _, arrays = stored.pack(local)
-    counts = arrays["user_counts"]
-    user_ids = np.arange(len(counts)) if local.user_ids is None else local.user_ids
-    users = {
-        "id": to_arrow(user_ids),
-        "features": lists(arrays["user_factors"]),
-        "weight": arrays["user_weights"],
-        "mass": arrays["user_mass"],
-    }
-    if (counts != 1).any():
-        users["count"] = counts
-    factors = arrays["item_factors"]
-    item_ids = np.arange(len(factors)) if local.item_ids is None else local.item_ids
-    items = {
-        "id": to_arrow(item_ids),
-        "features": lists(factors),
-        "share": resized(local.item_popularity, len(factors)).astype(np.float64),
-    }
-    return spark.createDataFrame(pa.table(users)), spark.createDataFrame(pa.table(items))
 
 
 class FactorModel(Model, ModelParams, Stored):
@@ -58,7 +37,8 @@ class FactorModel(Model, ModelParams, Stored):
 
     def __init__(self, users: DataFrame, items: DataFrame, fitted: dict[str, Any]) -> None:
         super().__init__()
-        self.users, self.items, self.fitted = users, items, fitted
+        self.users, self.items = users, items
+        self.fitted = revived(plain(fitted))
 
     @classmethod
     def _of(
@@ -133,6 +113,67 @@ class FactorModel(Model, ModelParams, Stored):
             return pa.array(found, pa.float32())
 
         return F.arrow_udf(products, "float")(x, y)
+
+    def recommendForAllUsers(self, numItems: int) -> DataFrame:
+        """Return the best items of every user: userCol, recommendations of (itemCol, rating).
+
+        Scores are x_u . y_i, and ties rank by the items' ids.
+        """
+        return self._best(self.users, "user", numItems)
+
+    def recommendForAllItems(self, numUsers: int) -> DataFrame:
+        """Return the best users of every item: itemCol, recommendations of (userCol, rating)."""
+        return self._best(self.items, "item", numUsers)
+
+    def recommendForUserSubset(self, dataset: DataFrame, numItems: int) -> DataFrame:
+        """Return the best items of the users in `dataset`'s userCol, once each if known."""
+        return self._best(self._among(self.users, dataset, "userCol"), "user", numItems)
+
+    def recommendForItemSubset(self, dataset: DataFrame, numUsers: int) -> DataFrame:
+        """Return the best users of the items in `dataset`'s itemCol, once each if known."""
+        return self._best(self._among(self.items, dataset, "itemCol"), "item", numUsers)
+
+    def recommendForFactors(self, userFactors: DataFrame, numItems: int) -> DataFrame:
+        """Return the best items of users that are given by id and features, as `foldIn` does.
+
+        >>> model.recommendForFactors(model.foldIn(ratings_of_new_users), 10)
+        """
+        return self._best(userFactors, "user", numItems)
+
+    def _best(self, queries: DataFrame, side: str, k: int) -> DataFrame:
+        names, others = (self.getUserCol(), self.getItemCol()), self.items
+        count = "numItems"
+        if side == "item":
+            names, others, count = names[::-1], self.users, "numUsers"
+        check_integer(count, k, 1, 10)
+        return best(queries, others, int(k), self.getBlockSize(), self.rank, names)
+
+    def _among(self, table: DataFrame, dataset: DataFrame, param: str) -> DataFrame:
+        """Return the rows of a table whose ids are in the dataset."""
+        name = self.getOrDefault(param)
+        wanted = dataset.select(known_column(dataset, param, name).alias(USER)).distinct()
+        check_comparable(table, dataset, param, name)
+        return table.join(wanted, table["id"] == wanted[USER], "left_semi")
+
+    @classmethod
+    def from_local(cls, model: ALSModel, spark: SparkSession) -> Self:
+        """Return a fitted local model as one of Spark; rows without ids get their numbers.
+
+        >>> SAFER2Model.from_local(safecf.load("model.safetensors"), spark)
+        """
+        if type(model) is not cls.local:
+            kind = type(model).__name__
+            raise TypeError(f"this is a {kind}, not a {cls.local.__name__}; try {kind}Model")
+        return cls(*tables_of(model, spark), fitted_of(model))
+
+    def to_local(self) -> ALSModel:
+        """Return the fitted local model, with all factors in the memory of this process.
+
+        Its rows are in the order of the ids, which have to be integers or strings.
+
+        >>> model.to_local().save("model.safetensors")
+        """
+        return local_of(self.local, self.users, self.items, self.fitted)
 
     def _tables(self) -> dict[str, DataFrame]:
         return {"users": self.users, "items": self.items}
