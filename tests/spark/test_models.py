@@ -5,8 +5,6 @@ import pytest
 
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
-from pyspark.ml import Pipeline, PipelineModel
-from pyspark.ml.feature import SQLTransformer
 
 import safecf
 from safecf.spark import ERMMF, IALS, SAFER2, IALSModel, SAFER2Model, training

@@ -11,6 +11,16 @@ except ModuleNotFoundError as problem:
     if (problem.name or "").split(".")[0] != "pyspark":
         raise
     raise ImportError("safecf.spark needs pyspark; try pip install 'safecf[spark]'") from problem
+from safecf.spark.evaluator import TailEvaluator, with_unobserved
 from safecf.spark.models import ERMMFModel, IALSModel, SAFER2Model
 
-__all__ = ["ERMMF", "IALS", "SAFER2", "ERMMFModel", "IALSModel", "SAFER2Model"]
+__all__ = [
+    "ERMMF",
+    "IALS",
+    "SAFER2",
+    "ERMMFModel",
+    "IALSModel",
+    "SAFER2Model",
+    "TailEvaluator",
+    "with_unobserved",
+]

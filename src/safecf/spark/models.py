@@ -4,6 +4,8 @@ from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.ml import Model
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,7 +17,8 @@ from safecf.models.als import ALSModel
 from safecf.models.history import unpack_history
 from safecf.models.json_values import plain, revived
 from safecf.spark.arrays import matrix
-from safecf.spark.columns import check_comparable, known_column
+from safecf.spark.columns import check_comparable, interactions, known_column
+from safecf.spark.folding import Fold, gram_of
 from safecf.spark.local import fitted_of, local_of, tables_of
 from safecf.spark.params import ModelArguments, ModelParams
 from safecf.spark.persistence import Stored
@@ -39,6 +42,7 @@ class FactorModel(Model, ModelParams, Stored):
         super().__init__()
         self.users, self.items = users, items
         self.fitted = revived(plain(fitted))
+        self._gram: NDArray[np.float64] | None = None  # Y'Y, once it was needed
 
     @classmethod
     def _of(
@@ -104,7 +108,7 @@ class FactorModel(Model, ModelParams, Stored):
         width = self.rank
 
         def products(x: pa.Array, y: pa.Array) -> pa.Array:
-            known = pa.compute.and_(x.is_valid(), y.is_valid())
+            known = pc.and_(x.is_valid(), y.is_valid())
             rows = matrix(x.filter(known), width), matrix(y.filter(known), width)
             found = np.full(len(x), np.nan)
             found[known.to_numpy(zero_copy_only=False)] = np.einsum(
@@ -154,6 +158,26 @@ class FactorModel(Model, ModelParams, Stored):
         wanted = dataset.select(known_column(dataset, param, name).alias(USER)).distinct()
         check_comparable(table, dataset, param, name)
         return table.join(wanted, table["id"] == wanted[USER], "left_semi")
+
+    def foldIn(self, dataset: DataFrame) -> DataFrame:
+        """Return id and features of the dataset's users, known or new, from these rows alone.
+
+        x_u = argmin loss_u + ridge_u/2 |x_u|^2, exactly, as `fold_in` of the local model. Rows of
+        items that the model does not know, and rows of rating 0, are ignored; users who have no
+        others get no row. `recommendForFactors` takes the result. Nothing is stored.
+
+        >>> model.foldIn(ratings_of_new_users).show()
+        """
+        ratings = interactions(
+            dataset, self.getUserCol(), self.getItemCol(), self.getRatingCol(), self.getAlpha()
+        )
+        check_comparable(self.items, dataset, "itemCol", self.getItemCol())
+        if self._gram is None:
+            self._gram = gram_of(self.items, self.rank)
+        unfitted = self.local(**self.fitted["options"])
+        loss, ridge, _, _ = unfitted.settled(self.resolved).parts()
+        fold = Fold(loss, ridge, self._gram, int(self.fitted["num_items"]), self.rank)
+        return fold(ratings, self.items)
 
     @classmethod
     def from_local(cls, model: ALSModel, spark: SparkSession) -> Self:

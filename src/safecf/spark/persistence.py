@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame
 
 from safecf.errors import FileFormatError
 from safecf.models.json_values import plain, revived
+from safecf.spark.params import number_or_auto
 
 
 class Stored(MLWritable, MLReadable[Any]):
@@ -107,9 +108,8 @@ def _params(instance: Any, path: str, values: dict[str, Any]) -> dict[str, Any]:
             f"{path}: {type(instance).__name__} has no Param {unknown[0]!r}; try a newer version "
             "of safecf"
         )
+    numbers = TypeConverters.toFloat, number_or_auto
     return {
-        name: value
-        if instance.getParam(name).typeConverter is TypeConverters.toString
-        else revived(value)
+        name: revived(value) if instance.getParam(name).typeConverter in numbers else value
         for name, value in values.items()
     }
