@@ -11,7 +11,10 @@ import pytest
 
 MASTERS = {"classic": "local[2]", "connect": "local[2]", "cluster": "local-cluster[2,1,1024]"}
 OPTIONS = {
-    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",  # tiny data: compiling takes longer than running
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",

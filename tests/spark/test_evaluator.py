@@ -153,6 +153,9 @@ def test_primes():
     assert [evaluator._prime_from(low) for low in (0, 3, 4, 9, 14, 25)] == [3, 3, 5, 11, 17, 29]
 
 
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # the pool of threads of CrossValidator
 def test_cross_validation(spark, monkeypatch):
     monkeypatch.setattr(training, "train", train)
     ratings = spark.createDataFrame(sample(), "user long, item int, rating float")
