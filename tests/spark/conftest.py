@@ -1,0 +1,34 @@
+"""Fixtures of Spark sessions; a test file uses one kind of them."""
+
+import shutil
+
+import pytest
+
+from tests.spark.sessions import Sessions
+
+
+@pytest.fixture(scope="session")
+def sessions():
+    """Return what starts and ends sessions."""
+    found = Sessions()
+    yield found
+    found.stop()
+    shutil.rmtree(found.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def spark(sessions):
+    """Return a session in this process, with two threads."""
+    return sessions.get("classic")
+
+
+@pytest.fixture(scope="module")
+def connect(sessions):
+    """Return a session of a Spark Connect server."""
+    return sessions.get("connect")
+
+
+@pytest.fixture(scope="module")
+def cluster(sessions):
+    """Return a session with two executors of their own."""
+    return sessions.get("cluster")
