@@ -99,6 +99,8 @@ def test_the_default_type_of_tensors_does_not_matter(default_dtype, kind):
 @GPU
 def test_products_are_what_they_have_to_be_whatever_the_process_has_set():
     """TF32 is for spectral CG alone, and what was set comes back."""
+    from safecf.backends.torch.budget import at_work  # noqa: PLC0415 - after torch is known
+
     left, right = torch.rand(2, 300, 300, device="cuda")
     exact = left.double() @ right.double()
     budget = TorchBackend(device="cuda").budget
@@ -106,7 +108,8 @@ def test_products_are_what_they_have_to_be_whatever_the_process_has_set():
     for setting in ("highest", "high"):
         torch.set_float32_matmul_precision(setting)
         for tf32 in (False, True):
-            found = budget.run(lambda: left @ right, tf32=tf32)
+            with at_work(budget.device, tf32=tf32):
+                found = budget.run(lambda: left @ right)  # inside of it, nothing is set again
             errors.append(float((found - exact).abs().max() / exact.max()))
         assert torch.get_float32_matmul_precision() == setting
     torch.set_float32_matmul_precision("highest")

@@ -23,6 +23,7 @@ TEMPORARIES = 16
 
 Result = TypeVar("Result")
 _one_at_a_time = threading.RLock()
+_thread = threading.local()  # `entered`: the device that this thread is at work on
 
 
 class Edges(Protocol):
@@ -95,14 +96,14 @@ class Budget:
         free = self.free()
         return free is None or size <= free - 2 * self.held("factors") - self.working_space()
 
-    def run(self, work: Callable[[], Result], *, tf32: bool = False) -> Result:
+    def run(self, work: Callable[[], Result]) -> Result:
         """Return what the work does; if memory runs out, free caches, halve it, and start again.
 
-        Work that fails has to leave everything as it was. Products are in float32, or in TF32.
+        Work that fails has to leave everything as it was.
         """
         while True:
             try:
-                with at_work(self.device, tf32=tf32):
+                with at_work(self.device):
                     return work()
             except torch.cuda.OutOfMemoryError:
                 pass  # its traceback holds temporaries, until here
@@ -112,9 +113,7 @@ class Budget:
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
 
-    def each(
-        self, edges: Edges, per: int, work: Callable[[slice], object], *, tf32: bool = False
-    ) -> None:
+    def each(self, edges: Edges, per: int, work: Callable[[slice], object]) -> None:
         """Call `work` for all rows, of which it gets so many at a time that a temporary fits.
 
         `edges`[r] is where row r begins, and a temporary has `per` numbers for each unit of it.
@@ -127,7 +126,7 @@ class Budget:
         """
         first = 0
         while first < len(edges) - 1:
-            first = self.run(partial(self._next, edges, per, first, work), tf32=tf32)
+            first = self.run(partial(self._next, edges, per, first, work))
 
     def _next(self, edges: Edges, per: int, first: int, work: Callable[[slice], object]) -> int:
         last = cut(edges, first, self.numbers // max(1, per))
@@ -152,9 +151,10 @@ class Budget:
 def at_work(device: torch.device, *, tf32: bool = False) -> Iterator[None]:
     """Launch kernels on a device, with products in float32 or TF32 whatever the process has set.
 
-    That setting is the process's own: one thread works at a time.
+    That setting is the process's own: one thread works at a time. Inside of another block for the
+    same device nothing happens, so that the outermost one decides on TF32.
     """
-    if device.type != "cuda":
+    if device.type != "cuda" or getattr(_thread, "entered", None) == device:
         yield
         return
     products: Any = torch.backends.cuda.matmul
@@ -163,11 +163,13 @@ def at_work(device: torch.device, *, tf32: bool = False) -> Iterator[None]:
     if hasattr(products, "fp32_precision"):
         name, values = "fp32_precision", ("ieee", "tf32")
     with _one_at_a_time, torch.cuda.device(device):
-        before = getattr(products, name)
+        outside, before = getattr(_thread, "entered", None), getattr(products, name)
         setattr(products, name, values[tf32])
+        _thread.entered = device
         try:
             yield
         finally:
+            _thread.entered = outside
             setattr(products, name, before)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -11,12 +10,12 @@ import triton
 from torch import Tensor
 
 from safecf.als.solvers import CG, SpectralCG
-from safecf.backends.torch import kernels
-from safecf.backends.torch.budget import Budget, at_work
+from safecf.backends.torch import kernels, long_kernels
+from safecf.backends.torch.budget import Budget
 from safecf.backends.torch.matrices import TorchMatrix
 from safecf.backends.torch.reports import TorchReport
-from safecf.backends.torch.solvers import SMALLEST, conjugate_gradients
-from safecf.backends.torch.systems import Systems
+from safecf.backends.torch.solvers import SMALLEST
+from safecf.backends.torch.systems import Fixed, Systems
 
 # A row with more pairs is solved in lockstep with the other long ones, in tasks of so many pairs.
 LONG = 1024
@@ -78,17 +77,25 @@ def order_of(matrix: TorchMatrix, long: int = LONG, task: int = TASK) -> Order:
     return Order(every, every[split:], LongRows(rows, tasks, offsets, edges))
 
 
-def pair_errors(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor, numbers: int) -> Tensor:
-    """Return sum_j c_j (1 - y_j.v)^2 of every row; there are no temporaries to be cut."""
-    d = vectors.shape[1]
-    order = matrix.planned("order", order_of).all
-    errors, tile = vectors.new_zeros(len(vectors)), Tile.of(d)
+def write_losses(
+    losses: Tensor,
+    matrix: TorchMatrix,
+    pair_weight: Tensor,
+    factors: Tensor,
+    fixed: Fixed,
+    ridge: Tensor | None,
+    numbers: int,
+) -> None:
+    """Write the losses of all rows, as `passes` does; there are no temporaries to be cut."""
+    d, order = factors.shape[1], matrix.planned("order", order_of).all
+    tile = Tile.of(d)
     kernels.row_losses[(len(order),)](
-        order, matrix.indptr, matrix.indices, _confidence(matrix), fixed, vectors, errors,
-        d, fixed.stride(0), D=tile.columns, N=4 * tile.rows, WEIGHTED=matrix.weights is not None,
+        order, matrix.indptr, matrix.indices, _confidence(matrix), pair_weight,
+        pair_weight if ridge is None else ridge, fixed.rotated, fixed.values, factors, losses,
+        d, fixed.rotated.stride(0), D=tile.columns, N=4 * tile.rows,
+        WEIGHTED=matrix.weights is not None, PENALISED=ridge is not None,
         num_warps=2 * tile.warps,
     )  # fmt: skip
-    return errors
 
 
 def solve_iteratively(
@@ -100,26 +107,53 @@ def solve_iteratively(
     """
     matrix, d = systems.matrix, factors.shape[1]
     order, tile = budget.run(lambda: matrix.planned("order", order_of)), Tile.of(d)
-
-    def solve_long(some: slice) -> None:
-        long = order.long.part(some)
-        products = LongProducts(systems, long, tile)
-        start, shared = factors[long.rows], systems.shared(long.rows)
-        found = conjugate_gradients(shared, products, start, solver)
-        report.write(factors, long.rows, found)
+    pairs = (
+        matrix.indptr, matrix.indices, _confidence(matrix),
+        systems.row_weight, systems.col_weight, systems.fixed,
+    )  # fmt: skip
+    own = systems.gram_weight, systems.ridge, systems.values
+    out = factors, report.changes, report.norms
+    precision = solver.tolerance, SpectralCG.most_stretch, SMALLEST
+    sizes: dict[str, Any] = {"D": tile.columns, "N": tile.rows, "num_warps": tile.warps}
+    weighted, scaled = matrix.weights is not None, isinstance(solver, SpectralCG)
+    stride = systems.fixed.stride(0)
 
     def solve_short() -> None:
         kernels.solve_rows[(len(order.short),)](
-            order.short, matrix.indptr, matrix.indices, _confidence(matrix),
-            systems.row_weight, systems.col_weight, systems.gram_weight, systems.ridge,
-            systems.fixed, systems.values, factors, report.changes, report.norms,
-            d, systems.fixed.stride(0),
-            solver.max_iterations, solver.tolerance, SpectralCG.most_stretch, SMALLEST,
-            D=tile.columns, N=tile.rows, WEIGHTED=matrix.weights is not None,
-            SCALED=isinstance(solver, SpectralCG), num_warps=tile.warps,
+            order.short, *pairs, *own, *out, d, stride, solver.max_iterations, *precision,
+            WEIGHTED=weighted, SCALED=scaled, **sizes,
         )  # fmt: skip
 
-    with at_work(factors.device), beside(factors.device) as long_stream:
+    def solve_long(some: slice) -> None:
+        """Take all memory at the start: what comes then changes the factors, and cannot fail."""
+        long = order.long.part(some)
+        count, tasks = len(long.rows), len(long.tasks)
+        sums = [factors.new_empty(tasks, d) for _ in range(3)]
+        start, start_image, preconditioner, residuals, steps = (
+            factors.new_empty(count, d) for _ in range(5)
+        )
+        numbers, going = factors.new_empty(count, 3), long.rows.new_empty(count)
+        kept = start, start_image, preconditioner, residuals, steps, numbers, going
+
+        def add_up(vectors: Tensor, *, first: bool) -> None:
+            long_kernels.pass_over_pairs[(tasks,)](
+                long.tasks, *pairs, going, vectors, *sums, d, stride,
+                T=TASK, WEIGHTED=weighted, FIRST=first, **sizes,
+            )  # fmt: skip
+
+        add_up(factors, first=True)
+        long_kernels.begin_rows[(count,)](
+            long.rows, long.offsets, *sums, *own, *out, *kept, d, *precision, SCALED=scaled, **sizes
+        )
+        for _ in range(solver.max_iterations):
+            if not going.cpu().numpy().any():
+                break
+            add_up(steps, first=False)
+            long_kernels.advance_rows[(count,)](
+                long.rows, long.offsets, sums[0], *own, *out, *kept, d, SMALLEST, **sizes
+            )
+
+    with beside(factors.device) as long_stream:
         if len(order.short):
             solve_short()
         with long_stream:
@@ -145,44 +179,6 @@ def _stream(device: torch.device) -> Any:
     """Return a stream that goes first: what waits for the host on its way should not wait twice."""
     kind: Any = torch.cuda.Stream
     return kind(device, priority=-1)
-
-
-@dataclass(frozen=True)
-class LongProducts:
-    """Products with the pairs of long rows: a program per task, then a sum over those of a row."""
-
-    systems: Systems
-    long: LongRows
-    tile: Tile
-
-    def first(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Add up all three in one pass."""
-        image, right, squares = self._run(vectors, first=True)
-        return right, squares, image
-
-    def image(self, vectors: Tensor) -> Tensor:
-        """Add up the images."""
-        return self._run(vectors, first=False)[0]
-
-    def _run(self, vectors: Tensor, *, first: bool) -> list[Tensor]:
-        systems, tasks, tile = self.systems, self.long.tasks, self.tile
-        matrix, d = systems.matrix, vectors.shape[1]
-        sums = [vectors.new_empty(len(tasks), d) for _ in range(3 if first else 1)]
-        kernels.pass_over_pairs[(len(tasks),)](
-            tasks, matrix.indptr, matrix.indices, _confidence(matrix),
-            systems.row_weight, systems.col_weight, systems.fixed, vectors.contiguous(),
-            sums[0], sums[-2] if first else sums[0], sums[-1], d, systems.fixed.stride(0),
-            D=tile.columns, N=tile.rows, T=TASK, WEIGHTED=matrix.weights is not None, FIRST=first,
-            num_warps=tile.warps,
-        )  # fmt: skip
-        return [self._added(each) for each in sums]
-
-    def _added(self, sums: Tensor) -> Tensor:
-        rows, d, width = len(self.long.rows), sums.shape[1], min(self.tile.columns, 128)
-        found = sums.new_empty(rows, d)
-        grid = (rows, triton.cdiv(d, width))
-        kernels.sum_tasks[grid](self.long.offsets, sums, found, d, D=width, num_warps=1)
-        return found
 
 
 def _confidence(matrix: TorchMatrix) -> Tensor:

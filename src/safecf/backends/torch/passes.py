@@ -2,36 +2,26 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from safecf.backends.torch.matrices import Chunk, TorchMatrix
-from safecf.backends.torch.systems import Systems
-
-
-class Products(Protocol):
-    """Products with the pairs of rows; each reads the fixed factors y_j of all rows once."""
-
-    def first(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return sum_j p y_j, sum_j p y_j^2 and sum_j p (y_j.v) y_j of every row."""
-        ...
-
-    def image(self, vectors: Tensor) -> Tensor:
-        """Return sum_j p (y_j.v) y_j of every row."""
-        ...
+from safecf.backends.torch.systems import Fixed, Systems
 
 
 @dataclass(frozen=True)
-class PlainProducts:
-    """Gather, multiply, and add up row by row: `numbers` numbers of the pairs' at a time."""
+class Products:
+    """Products with the pairs of rows; each reads the fixed factors y_j of all rows once.
+
+    They gather, multiply, and add up row by row: `numbers` numbers of the pairs' at a time.
+    """
 
     systems: Systems
     numbers: int
 
     def first(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Add up all three in one pass."""
+        """Return sum_j p y_j, sum_j p y_j^2 and sum_j p (y_j.v) y_j of every row."""
         systems = self.systems
         right, squares, image = (torch.zeros_like(vectors) for _ in range(3))
         for chunk, fixed, scores in self._chunks(vectors):
@@ -42,7 +32,7 @@ class PlainProducts:
         return right, squares, image
 
     def image(self, vectors: Tensor) -> Tensor:
-        """Add up the images."""
+        """Return sum_j p (y_j.v) y_j of every row."""
         systems, image = self.systems, torch.zeros_like(vectors)
         for chunk, fixed, scores in self._chunks(vectors):
             weighted = fixed.mul_((systems.pairs(chunk) * scores)[:, None])
@@ -51,6 +41,30 @@ class PlainProducts:
 
     def _chunks(self, vectors: Tensor) -> Iterator[tuple[Chunk, Tensor, Tensor]]:
         return _chunks(self.systems.matrix, self.systems.fixed, vectors, self.numbers)
+
+
+def write_losses(
+    losses: Tensor,
+    matrix: TorchMatrix,
+    pair_weight: Tensor,
+    factors: Tensor,
+    fixed: Fixed,
+    ridge: Tensor | None,
+    numbers: int,
+) -> None:
+    """Write a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 sum_k values_k x_k^2 + ridge/2 |x|^2 of all rows."""
+    errors = pair_errors(matrix, fixed.rotated, factors, numbers)
+    squared = factors * factors
+    spread, norms = squared @ fixed.values, squared.sum(1)
+    losses.copy_(losses_of(errors, spread, norms, pair_weight, ridge))
+
+
+def losses_of(
+    errors: Tensor, spread: Tensor, norms: Tensor, pair_weight: Tensor, ridge: Tensor | None
+) -> Tensor:
+    """Return the losses, given sum_j c_j (1 - x.y_j)^2, x'Gx and |x|^2."""
+    found = pair_weight / 2 * errors + spread / 2
+    return found if ridge is None else found + ridge / 2 * norms
 
 
 def pair_errors(matrix: TorchMatrix, fixed: Tensor, vectors: Tensor, numbers: int) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 from safecf.als.solvers import CG, Exact, SpectralCG
 from safecf.backends.torch.budget import Budget
 from safecf.backends.torch.matrices import Bucket
-from safecf.backends.torch.passes import PlainProducts, Products
+from safecf.backends.torch.passes import Products
 from safecf.backends.torch.reports import TorchReport
 from safecf.backends.torch.systems import Systems
 
@@ -24,7 +24,7 @@ def solve_iteratively(
 
     def solve(rows: slice) -> None:
         some = systems.part(rows)
-        products = PlainProducts(some, budget.numbers)
+        products = Products(some, budget.numbers)
         found = conjugate_gradients(some.shared(), products, factors[rows], solver)
         report.write(factors, rows, found)
 

@@ -35,17 +35,17 @@ class Systems:
     values: Tensor
 
     @classmethod
-    def of(cls, rows: Rows, fixed: Fixed) -> "Systems":
-        """Return the systems of the rows, in the eigenbasis of G."""
-        like = fixed.values
+    def of(cls, rows: Rows, fixed: Fixed, *, rounded: bool = True) -> "Systems":
+        """Return the systems of the rows, in the eigenbasis of G.
+
+        Vectors are rounded to the type of the factors, or left as they are for kernels.
+        """
+        vectors = rows.row_weight, rows.col_weight, rows.gram_weight, rows.ridge
+        row_weight, col_weight, gram_weight, ridge = (
+            as_tensor(each, fixed.values, rounded=rounded) for each in vectors
+        )
         return cls(
-            rows.matrix,
-            as_tensor(rows.row_weight, like),
-            as_tensor(rows.col_weight, like),
-            as_tensor(rows.gram_weight, like),
-            as_tensor(rows.ridge, like),
-            fixed.rotated,
-            like,
+            rows.matrix, row_weight, col_weight, gram_weight, ridge, fixed.rotated, fixed.values
         )
 
     def part(self, rows: slice, matrix: TorchMatrix | None = None) -> "Systems":
@@ -70,8 +70,8 @@ class Systems:
         return found if matrix.weights is None else found * matrix.weights[entries]
 
 
-def as_tensor(values: Any, like: Tensor) -> Tensor:
-    """Return a vector, from NumPy or from a device, as a tensor like another one."""
+def as_tensor(values: Any, like: Tensor, *, rounded: bool = True) -> Tensor:
+    """Return a vector, from NumPy or from a device, where another one is, and of its type."""
     if isinstance(values, np.ndarray) and not values.flags.writeable:
         values = values.copy()
-    return torch.as_tensor(values, dtype=like.dtype, device=like.device)
+    return torch.as_tensor(values, dtype=like.dtype if rounded else None, device=like.device)
