@@ -94,7 +94,9 @@ def test_tail_of_everybody_and_whole_users(predictions, rows):
     judge = TailEvaluator()
     assert judge.evaluate(predictions, {judge.tail: 1.0}) == pytest.approx(np.mean(values))
     share = 3 / len(values)
-    assert judge.evaluate(predictions, {judge.tail: share}) == pytest.approx(tail_mean(values, share))
+    assert judge.evaluate(predictions, {judge.tail: share}) == pytest.approx(
+        tail_mean(values, share)
+    )
 
 
 def test_wrong_use(spark, predictions, tmp_path):

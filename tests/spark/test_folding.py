@@ -12,7 +12,15 @@ import safecf
 from safecf.spark import ERMMFModel, IALSModel, SAFER2Model, folding
 from tests.spark.local_training import sample
 
-NEW = [(5, 7, 2.0), (5, 14, 1.0), (9, 999, 1.0), (7, 0, 4.0), (7, 7, 1.5), (7, 14, 0.0), (7, 28, 2.0)]
+NEW = [
+    (5, 7, 2.0),
+    (5, 14, 1.0),
+    (9, 999, 1.0),
+    (7, 0, 4.0),
+    (7, 7, 1.5),
+    (7, 14, 0.0),
+    (7, 28, 2.0),
+]
 
 
 def local_model(kind, **options):

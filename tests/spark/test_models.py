@@ -70,7 +70,9 @@ def test_params_come_from_the_estimator(spark, ratings, locally):
 
 def test_transform(spark, model, local):
     pairs = [(100, 7), (101, 14), (139, 0), (5, 7), (100, 8), (5, 8), (None, 7)]
-    data = spark.createDataFrame([(*pair, "x") for pair in pairs], "user long, item long, `a.b` string")
+    data = spark.createDataFrame(
+        [(*pair, "x") for pair in pairs], "user long, item long, `a.b` string"
+    )
     found = model.transform(data)
     assert found.dtypes == [*data.dtypes, ("prediction", "float")]
     rows = {(row.user, row.item): row.prediction for row in found.collect()}
@@ -105,7 +107,9 @@ def test_texts_as_ids(spark, locally):
     pairs = [(row.user, row.item) for row in found]
     assert len(found) == data.count()
     np.testing.assert_allclose(
-        [row.prediction for row in found], scores(model.to_local(), *zip(*pairs, strict=True)), rtol=1e-4
+        [row.prediction for row in found],
+        scores(model.to_local(), *zip(*pairs, strict=True)),
+        rtol=1e-4,
     )
 
 
@@ -117,7 +121,11 @@ def same(one, other):
     assert one.user_ids.tolist() == other.user_ids.tolist()
     assert one.item_ids.tolist() == other.item_ids.tolist()
     assert one.history == other.history
-    assert (one.seed, one.num_users, one.num_items) == (other.seed, other.num_users, other.num_items)
+    assert (one.seed, one.num_users, one.num_items) == (
+        other.seed,
+        other.num_users,
+        other.num_items,
+    )
 
 
 @pytest.mark.parametrize("ids", ["numbers", "texts"])

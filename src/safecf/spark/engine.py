@@ -1,10 +1,11 @@
 """The cluster of a training: where factors are, and the jobs that change them."""
 
 import json
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from safecf.spark.tasks import (
     Weigh,
     Weighing,
     merged_sums,
+    solve_group,
 )
 
 # Losses that the driver takes to solve for xi; of more, it asks for sums, once for each xi.
@@ -76,6 +78,7 @@ class Engine:
     factors: list[Factors | None] = field(default_factory=lambda: [None, None])
     states: list[DataFrame | None] = field(default_factory=lambda: [None, None])
     users: HeldUsers | None = None
+    _cached: list[tuple[str, DataFrame] | None] = field(default_factory=lambda: [None, None])
 
     @property
     def sides(self) -> tuple[Any, Any]:
@@ -89,7 +92,7 @@ class Engine:
                 self.factors[number] = self.setting.start(number, 0, side.size)
             else:
                 drawn = side.interactions.mapInArrow(by_block(Start(self.setting, number)), COLUMNS)
-                self.states[number] = drawn.persist(self.level)
+                self._keep(number, drawn.persist(self.level))
         self.hold_users()
         return self.gram_of_items()
 
@@ -168,7 +171,7 @@ class Engine:
         found = (
             own.interactions.groupBy("block")
             .cogroup(sent.groupBy("block"))
-            .applyInArrow(lambda rows, messages: step.group(rows, messages), COLUMNS)
+            .applyInArrow(partial(solve_group, step), COLUMNS)
         )
         return self._take(side, step, found)
 
@@ -190,10 +193,23 @@ class Engine:
         return _added(blocks)._replace(sample=sample)
 
     def _keep(self, side: int, state: DataFrame) -> None:
-        """Replace the state of a side, which is cached."""
-        before, self.states[side] = self.states[side], state
-        if before is not None:
-            before.unpersist()
+        """Replace the state of a side, which is cached.
+
+        It is known by a name from here on: a client of Spark Connect would send its whole history
+        with every job.
+        """
+        self._forget(side)
+        name = f"safecf_{uuid.uuid4().hex}"
+        state.createOrReplaceTempView(name)
+        self.states[side] = self.spark.table(name)
+        self._cached[side] = (name, state)
+
+    def _forget(self, side: int) -> None:
+        cached, self._cached[side] = self._cached[side], None
+        if cached is not None:
+            name, state = cached
+            self.spark.catalog.dropTempView(name)
+            state.unpersist()
 
     def _table(self, side: int, basis: Eigenbasis, weighing: Weighing | None) -> Table:
         """Return the factors of a held side as the fixed one of a half-step."""
@@ -284,10 +300,8 @@ class Engine:
 
     def stop(self) -> None:
         """Let go of everything that is cached."""
-        for state in self.states:
-            if state is not None:
-                state.unpersist()
-        for side in self.sides:
+        for number, side in enumerate(self.sides):
+            self._forget(number)
             side.unpersist()
 
 
@@ -362,4 +376,3 @@ def write_json(spark: SparkSession, path: str, value: Any) -> None:
 def read_json(spark: SparkSession, path: str) -> Any:
     """Read what `write_json` has written."""
     return json.loads(spark.read.text(path, wholetext=True).collect()[0][0])
-

@@ -49,7 +49,9 @@ class EvaluatorParams(Params):
         one_of("metricName", "auc", "ndcg", "recall", "loss"),
     )
     tail, getTail, setTail = declare("tail", "the share of worst-off users; 1: everybody", toFloat)
-    k, getK, setK = declare("k", "number of rows that 'ndcg' and 'recall' look at", whole("k", 1, 10))
+    k, getK, setK = declare(
+        "k", "number of rows that 'ndcg' and 'recall' look at", whole("k", 1, 10)
+    )
 
     def __init__(self) -> None:
         super().__init__()

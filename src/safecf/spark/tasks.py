@@ -253,8 +253,11 @@ class SumLosses:
     def __call__(self, block: int, state: Arrays) -> Entries:
         """Return `Sums` of the block."""
         passes = task_backend().loss_sums
-        yield block, 0, "sums", np.array(
-            passes.sums(state.of("losses"), None, self.smoothing, self.xi)
+        yield (
+            block,
+            0,
+            "sums",
+            np.array(passes.sums(state.of("losses"), None, self.smoothing, self.xi)),
         )
 
 
@@ -287,19 +290,12 @@ class HalfStep:
     share: float = 0.0
     zero: bool = False
 
-    def group(self, interactions: pa.Table, inbox: pa.Table) -> pa.Table:
-        """Work on one block, with what it was sent."""
-        if not interactions.num_rows:
-            return SCHEMA.empty_table()
-        block = interactions.column("block")[0].as_py()
-        found = self._solve(block, Arrays(interactions), Arrays(inbox))
-        return pa.Table.from_batches(pack(found), SCHEMA)
-
     def __call__(self, block: int, interactions: Arrays) -> Entries:
         """Work on one block, if the driver holds both sides."""
-        return self._solve(block, interactions, Arrays(SCHEMA.empty_table()))
+        return self.solve(block, interactions, Arrays(SCHEMA.empty_table()))
 
-    def _solve(self, block: int, interactions: Arrays, inbox: Arrays) -> Entries:
+    def solve(self, block: int, interactions: Arrays, inbox: Arrays) -> Entries:
+        """Work on one block, with what it was sent."""
         work = _Work(self, block, interactions, inbox)
         state: dict[str, Any] = {}
         sums = StepSums(work.size)
@@ -335,6 +331,16 @@ class HalfStep:
         yield from named(block, 0, state)
         if self.held is None:
             yield from passed_on(block, interactions)
+
+
+def solve_group(step: HalfStep, interactions: pa.Table, inbox: pa.Table) -> pa.Table:
+    """Run a half-step of one block, as a task."""
+    if not interactions.num_rows:
+        return SCHEMA.empty_table()
+    block = interactions.column("block")[0].as_py()
+    return pa.Table.from_batches(
+        pack(step.solve(block, Arrays(interactions), Arrays(inbox))), SCHEMA
+    )
 
 
 @dataclass(frozen=True)
@@ -514,5 +520,3 @@ def as_float(rows: NDArray[Any], factors: int) -> Factors:
         halves = rows.view(np.uint16).astype(np.uint32) << 16
         rows = halves.view(np.float32)
     return rows[:, :factors]
-
-

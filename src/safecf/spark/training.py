@@ -35,6 +35,7 @@ from safecf.models.history import pack_history, unpack_history
 from safecf.models.options import check_options, draw_seed
 from safecf.models.scaling import auto_options, scaled_options
 from safecf.models.training import FOLD_IN
+from safecf.spark.arrays import lists
 from safecf.spark.blocks import Batches, Layout, lay_out
 from safecf.spark.chunks import Arrays
 from safecf.spark.engine import (
@@ -70,7 +71,6 @@ class Options:
     final_storage_level: StorageLevel = field(default_factory=memory_and_disk)
     checkpoint_interval: int = 10
     checkpoint_dir: str | None = None
-    quantile_sample: float = 1.0
 
     def holds(self, factors: int, rows: int) -> bool:
         """Whether the driver holds the factors of a side of so many rows."""
@@ -164,7 +164,11 @@ class _Run:
                 )
         self.identity = {
             "model": type(local).__name__,
-            "options": {name: repr(value) for name, value in local.get_params().items()},
+            "options": {
+                name: repr(value)
+                for name, value in local.get_params().items()
+                if name not in ("iterations", "num_threads")
+            },
             "blocks": [options.user_blocks, options.item_blocks],
             "held": [layout.users.held, layout.items.held],
             "sizes": [layout.users.size, layout.items.size],
@@ -185,7 +189,8 @@ class _Run:
         )
         self.setting = setting
         self.engine = Engine(spark, setting, layout, options.storage_level)
-        self.share = self.engine.sample_share(options.quantile_sample)
+        self.sample = float(getattr(local, "quantile_sample", 1.0))
+        self.share = self.engine.sample_share(self.sample)
         remedy = "lower regularization or unobserved_weight, set ridge_in_risk=True"
         self.collapse = Collapse(risk.tail, remedy, warned=ridge.in_risk)
 
@@ -231,7 +236,7 @@ class _Run:
 
     def _measured(self, found: Result) -> Population:
         """Complete the record of the last epoch; return the losses."""
-        users = self.engine.population(found, self.options.quantile_sample)
+        users = self.engine.population(found, self.sample)
         if self.pending is None:
             return users
         xi, weight, moved, of_users, of_items, seconds = self.pending
@@ -446,11 +451,7 @@ ROWS = 4096  # of a batch
 def _batch(
     before: list[pa.Array], factors: NDArray[Any], more: list[NDArray[Any]]
 ) -> pa.RecordBatch:
-    count, d = factors.shape
-    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * d)
-    features = pa.ListArray.from_arrays(
-        offsets, pa.array(np.ascontiguousarray(factors, dtype=np.float32).reshape(-1))
-    )
+    features = lists(np.ascontiguousarray(factors, dtype=np.float32))
     columns = [*before, features, *(pa.array(each.astype(np.float64)) for each in more)]
     return pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
 

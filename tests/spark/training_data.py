@@ -1,0 +1,55 @@
+"""Ratings for the tests of training, and the local model that Spark has to agree with."""
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from safecf.spark import blocks as spark_blocks
+
+BLOCKS = 3, 2
+
+
+def ratings(users=150, items=50, pairs=2500, seed=0):
+    """Return a table with texts and 64-bit ids, popular items, and pairs that occur twice."""
+    rng = np.random.default_rng(seed)
+    popularity = 1 / np.arange(1, items + 1)
+    user = rng.integers(0, users, pairs)
+    item = rng.choice(items, pairs, p=popularity / popularity.sum())
+    return pa.table(
+        {
+            "user": [f"user {each}" for each in user],
+            "item": item.astype(np.int64) * 10**12,
+            "rating": rng.integers(1, 4, pairs).astype(np.float32),
+        }
+    )
+
+
+def orders(frame, blocks=BLOCKS):
+    """Return the ids of users and items in the order of blocks and positions."""
+    found = []
+    for name, count in zip(("user", "item"), blocks, strict=True):
+        ids = frame.select(frame[name].alias("id"))
+        table = spark_blocks._numbered(ids, count).toArrow()
+        found.append(table.sort_by([("block", "ascending"), ("position", "ascending")])["id"])
+    return [ids.to_pylist() for ids in found]
+
+
+def fit_locally(model, table, ids):
+    """Fit a local model on rows in the order in which Spark numbers them."""
+    user, item = (
+        [{each: place for place, each in enumerate(side)}[each] for each in table[name].to_pylist()]
+        for name, side in zip(("user", "item"), ids, strict=True)
+    )
+    shape = tuple(len(side) for side in ids)
+    rating = table["rating"].to_numpy()
+    return model.fit(sp.coo_matrix((rating, (user, item)), shape).tocsr(), show_progress=False)
+
+
+def scores(model, ids):
+    """x_u.y_i of a model on Spark, users and items in this order."""
+    sides = []
+    for frame, order in zip((model.userFactors, model.itemFactors), ids, strict=True):
+        table = frame.toArrow()
+        rows = dict(zip(table["id"].to_pylist(), table["features"].to_pylist(), strict=True))
+        sides.append(np.array([rows[each] for each in order]))
+    return sides[0] @ sides[1].T
