@@ -66,8 +66,9 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File  # noqa: PLC0415
 
     for source, target in OUTSIDE.items():
+        wide = "---\nhide: [navigation]\n---\n" if target == "index.md" else ""
         text = (ROOT / source).read_text()
-        files.append(File.generated(config, target, content=text))
+        files.append(File.generated(config, target, content=wide + text))
     return files
 
 

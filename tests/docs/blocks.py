@@ -83,6 +83,8 @@ class Runner:
         self.names = {"__name__": "__main__"}
         self.port = None
         monkeypatch.setattr("safecf.serving.server.run", self.serve)
+        # A third of the time of reports, which have thousands of p-values.
+        monkeypatch.setattr("safecf.evaluation.difference._wilcoxon", lambda changes: 0.5)
         monkeypatch.setitem(SHAPES, "demo", replace(SHAPES["demo"], **SMALL_DEMO))
         monkeypatch.setattr("safecf.cli.demo.SPLIT", SplitOptions(heldout=100))
         monkeypatch.setitem(DATASETS, "ml-1m", replace(DATASETS["ml-1m"], heldout=100))
