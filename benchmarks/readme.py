@@ -12,7 +12,9 @@ from typing import Any
 
 from benchmarks import report
 
-COMPARE = "safecf compare ml-1m --path ml-1m.zip -m ials -m safer2 --repeats 10 --report report.html"
+COMPARE = (
+    "safecf compare ml-1m --path ml-1m.zip -m ials -m safer2 --repeats 10 --report report.html"
+)
 # With what `safecf tune` found for iALS, see `docs/tuning.md`.
 TUNED = (
     "safecf compare ml-1m --path ml-1m.zip "

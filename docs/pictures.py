@@ -42,7 +42,7 @@ CORE = {"models", "backends", "als"}
 
 
 def weights() -> Any:
-    """Draw the losses of users with the weights of the last epoch, and what training does to them."""
+    """Draw the losses of users with their weights, and what training does to the losses."""
     user_items = synthetic(6000, 2000, 400_000).matrix
     safer2 = SAFER2(64, iterations=20, random_state=0).fit(user_items, show_progress=False)
     equal = ERMMF(64, iterations=20, random_state=0).fit(user_items, show_progress=False)

@@ -16,6 +16,7 @@ OUTSIDE = {
 }
 FENCE = re.compile(r"^(```.*?^```|    .*?$)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+BAR = re.compile(r'<mo(?: stretchy="false")?>(&#x0007C;|&#x02016;)</mo>')  # of lengths and norms
 FORMULA = re.compile(r'<(span|div) class="arithmatex">(.*?)</\1>', re.DOTALL)
 
 
@@ -48,7 +49,7 @@ def mathml(page: str) -> str:
     r"""Replace TeX, as arithmatex marks it, by MathML, which browsers draw without a script.
 
     >>> mathml('<span class="arithmatex">\\(x\\)</span>')
-    '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>x</mi></mrow></math>'
+    '<math ...><mrow><mi>x</mi></mrow></math>'
     """
     from latex2mathml.converter import convert  # noqa: PLC0415
 
@@ -56,6 +57,7 @@ def mathml(page: str) -> str:
         block = found[1] == "div"
         tex = html.unescape(found[2]).strip()[2:-2]
         math = convert(tex, display="block" if block else "inline")
+        math = BAR.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', math)
         return f'<div class="formula">{math}</div>' if block else math
 
     return FORMULA.sub(drawn, page)
@@ -79,6 +81,6 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     return relink(markdown, sources.get(uri, f"docs/{uri}"), set(files.src_uris))
 
 
-def on_page_content(html: str, **_: Any) -> str:  # noqa: A002
+def on_page_content(html: str, **_: Any) -> str:
     """Draw the formulas of a page."""
     return mathml(html)

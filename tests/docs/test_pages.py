@@ -60,4 +60,6 @@ def test_code_is_marked_as_such(page):
     found = blocks(page)
     assert {block.language for block in found} <= LANGUAGES
     rest = re.sub(r"^( *)```.*?^\1```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    assert not re.findall(r"^    (?:\$ |safecf |pip |make |python |from |import ).*$", rest, re.MULTILINE)
+    assert not re.findall(
+        r"^    (?:\$ |safecf |pip |make |python |from |import ).*$", rest, re.MULTILINE
+    )
