@@ -103,7 +103,7 @@ stubs: $(VENV)/.installed
 	@$(BIN)/python -m nanobind.stubgen -q -m safecf._core -o src/safecf/_core.pyi
 
 docs: $(SITE)/.installed
-	@$(SITE)/bin/python -m mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --quiet
 	@echo 'build/site/index.html'
 
 bench: $(PEERS)/.installed

@@ -4,12 +4,14 @@ import re
 import runpy
 import tomllib
 
+import numpy as np
 import pytest
 
 from tests.docs.blocks import DOCS, FENCE, ROOT
 
 HOOKS = runpy.run_path(str(DOCS / "site_hooks.py"))
 TEXTS = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+NUMBER = re.compile(r"(?<![\w.^])\d*\.?\d+(?![\w.]*\d)")
 LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)")
 
 
@@ -33,6 +35,42 @@ def test_links_are_moved_to_the_pages_of_the_site():
     assert relink("[w](https://w.org/a)", "README.md", pages) == "[w](https://w.org/a)"
     code = "```text\n[d](docs/data.md)\n```\n"
     assert relink(code, "README.md", pages) == code
+
+
+def cited(page):
+    """Yield the paragraphs of a page that cite results, each with what is on the cited pages."""
+    found = []
+    for block in re.split(r"\n\s*\n", FENCE.sub("", page.read_text())):
+        if block.startswith("|") and found:  # a table belongs to the words before it
+            found[-1] += f"\n\n{block}"
+        else:
+            found += re.split(r"\n(?=- |\d+\. )", block)
+    for text in found:
+        pages = {(page.parent / each).resolve() for each in LINK.findall(text)}
+        results = [each for each in pages if each.parent == DOCS / "results" and each != page]
+        results = [each for each in results if each.suffix == ".md"]
+        if results:
+            words = re.sub(r"`[^`]*`|\]\([^)]*\)", "", text)
+            yield words, " ".join(each.read_text() for each in results)
+
+
+def decimals(text):
+    """Return the numbers with a point, as they are written."""
+    return [each for each in NUMBER.findall(text.replace(",", "")) if "." in each]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", *sorted(DOCS.glob("*.md")), DOCS / "results" / "index.md"],
+    ids=lambda page: page.name,
+)
+def test_figures_are_on_the_pages_that_they_cite(page):
+    """Up to rounding: 1.2 may be 1.21 there."""
+    for words, results in cited(page):
+        known = np.array([float(each) for each in NUMBER.findall(results.replace(",", ""))])
+        for figure in decimals(words):
+            rounding = 0.5000001 * 10.0 ** -len(figure.split(".")[1])
+            assert np.abs(known - float(figure)).min() <= rounding, (figure, words)
 
 
 def test_the_architecture_is_that_of_the_contracts():
