@@ -104,7 +104,7 @@ stubs: $(VENV)/.installed
 
 docs: $(SITE)/.installed
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --quiet
-	@echo 'build/site/index.html'
+	@echo 'build/site/index.html; with a search: python -m http.server -d build/site'
 
 bench: $(PEERS)/.installed
 	@$(PEERS)/bin/python -m benchmarks $(NAME)
