@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import zipfile
 
 import numpy as np
@@ -37,7 +38,7 @@ def files(tmp_path_factory):
 def reader(files, tmp_path, monkeypatch):
     """A reader who has done the tutorial's first step, in a folder of their own."""
     for file in files.iterdir():
-        (tmp_path / file.name).hardlink_to(file)
+        shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SAFECF_CACHE", str(tmp_path))
     return tmp_path
