@@ -29,7 +29,7 @@ help:
 	@echo 'make format     write Python and C++ in the project'"'"'s format'
 	@echo 'make stubs      generate the type stubs of the native core'
 	@echo 'make docs       build the documentation into build/site; warnings are errors'
-	@echo 'make bench      run a benchmark: NAME=cpu, demo, evaluation, gpu, memory, parquet, serving, solvers, synthetic'
+	@echo 'make bench      run a benchmark: NAME=cpu, demo, evaluation, gpu, memory, parquet, readme, serving, solvers, synthetic'
 	@echo 'make reproduce  run experiments of the paper: NAME=table-1 ARGS="--seeds 1"; ARGS=--list'
 	@echo 'make sanitize-address, sanitize-thread  run the C++ and the core of the Python tests with a sanitizer'
 	@echo 'make fuzz       fuzz the native entries (with Clang) and the parsers (with Atheris): RUNS=1000000 of each'
