@@ -21,7 +21,7 @@ def invent(path: str) -> tuple[str, str, str]:
     return path, "visitor", "page"
 
 
-path, user, item = sys.argv[1:] or invent("clicks.parquet")
+path, user, item = sys.argv[1:] or invent("invented-clicks.parquet")
 
 # Is SAFER2 better for your worst-off users? Hold some of them out, and see.
 log = datasets.read(path, user=user, item=item)
