@@ -9,6 +9,7 @@ RUNS ?= 1000000
 VENV := .venv
 PEERS := build/peers
 FUZZING := build/fuzzing
+SITE := build/docs
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 NATIVE := CMakeLists.txt $(shell find cpp -type f)
@@ -18,7 +19,7 @@ CPP_SOURCES = find cpp tests/cpp -name '*.cpp' -o -name '*.hpp'
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-python test-cpp lint format stubs bench reproduce clean \
+.PHONY: help demo test test-python test-cpp lint format stubs docs bench reproduce clean \
         sanitize-address sanitize-thread fuzz soak
 
 help:
@@ -27,7 +28,8 @@ help:
 	@echo 'make lint       ruff, mypy, import-linter and clang-format, changing nothing'
 	@echo 'make format     write Python and C++ in the project'"'"'s format'
 	@echo 'make stubs      generate the type stubs of the native core'
-	@echo 'make bench      run a benchmark: NAME=cpu, demo, evaluation, gpu, memory, parquet, serving, solvers, synthetic'
+	@echo 'make docs       build the documentation into build/site; warnings are errors'
+	@echo 'make bench      run a benchmark: NAME=cpu, demo, evaluation, gpu, memory, parquet, readme, serving, solvers, synthetic'
 	@echo 'make reproduce  run experiments of the paper: NAME=table-1 ARGS="--seeds 1"; ARGS=--list'
 	@echo 'make sanitize-address, sanitize-thread  run the C++ and the core of the Python tests with a sanitizer'
 	@echo 'make fuzz       fuzz the native entries (with Clang) and the parsers (with Atheris): RUNS=1000000 of each'
@@ -100,6 +102,10 @@ format: $(VENV)/.tools
 stubs: $(VENV)/.installed
 	@$(BIN)/python -m nanobind.stubgen -q -m safecf._core -o src/safecf/_core.pyi
 
+docs: $(SITE)/.installed
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --quiet
+	@echo 'build/site/index.html; with a search: python -m http.server -d build/site'
+
 bench: $(PEERS)/.installed
 	@$(PEERS)/bin/python -m benchmarks $(NAME)
 
@@ -131,6 +137,14 @@ $(PEERS)/.installed: benchmarks/requirements.txt pyproject.toml $(NATIVE) $(shel
 	@echo 'making $(PEERS) with safecf and its peers'
 	@$(PYTHON) -m venv $(PEERS)
 	@$(PEERS)/bin/python -m pip --disable-pip-version-check -qq install -c constraints.txt -r benchmarks/requirements.txt .
+	@touch $@
+
+# The site is made from the sources alone: nothing is built for it.
+$(SITE)/.installed: pyproject.toml
+	@echo 'making $(SITE) with the tools of the documentation'
+	@$(PYTHON) -m venv $(SITE)
+	@$(SITE)/bin/python -m pip --disable-pip-version-check -qq install --upgrade 'pip>=25.1'
+	@$(SITE)/bin/python -m pip --disable-pip-version-check -qq install --group docs
 	@touch $@
 
 # Atheris counts the branches of modules that are installed as users install them, not of an

@@ -91,6 +91,8 @@ def recommend_to_file(
     show_progress
         Whether to show a progress bar on stderr.
 
+    Examples
+    --------
     >>> recommend_to_file(model, "recommendations.parquet", interactions, N=20)
     Summary(rows=120800, users=6040, cold_users=0, empty_users=0, seconds=0.4)
     """

@@ -72,6 +72,8 @@ def export(
     show_progress
         Whether to show progress bars on stderr.
 
+    Examples
+    --------
     >>> export(model, "items.usearch").check.recall
     {10: 0.998, 100: 0.971}
     >>> index = usearch.index.Index.restore("items.usearch")

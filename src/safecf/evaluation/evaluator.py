@@ -74,6 +74,8 @@ def evaluate(
         Names and values to store with the results, such as the source of the data, the split, or
         the command: whatever else is needed to repeat the evaluation.
 
+    Examples
+    --------
     >>> evaluation = evaluate(model, split)
     >>> evaluation.tail("recall@20", 0.3), evaluation.interval("recall@20", 0.3)
     """

@@ -103,6 +103,8 @@ class Frames:
         filter_items, among
             Ids of items to leave out, or to choose from; see `recommend_frame` for unknown ones.
 
+        Examples
+        --------
         >>> model.similar_items_frame("Alien").to_pandas()
         """
         model, names = self._model, Names.of_items(self._model)

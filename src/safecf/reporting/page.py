@@ -86,6 +86,8 @@ def report(
     tuning
         What `tune` returned, to show its trials; `results` are then its `evaluations`.
 
+    Examples
+    --------
     >>> report(compare([evaluate(ials, split), evaluate(safer2, split)]), "report.html")
     """
     check_type("path", path, (str, os.PathLike), "name the HTML file to write")

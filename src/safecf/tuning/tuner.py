@@ -97,6 +97,8 @@ def tune(
     settings
         Names and values to store with the evaluations.
 
+    Examples
+    --------
     >>> tuning = tune(SAFER2(factors=64), split, trials=50, against=[IALS(factors=64)])
     >>> tuning.best_options, tuning.best_model.recommend(7, user_items[7])
     >>> report(tuning.evaluations, "report.html", tuning=tuning)

@@ -85,6 +85,8 @@ def read(
     user, item, rating, weight, min_rating, separator, header, encoding
         As in `Interactions.from_csv`.
 
+    Examples
+    --------
     >>> datasets.read("clicks.csv.gz", user="visitor", item="page", timestamp="time")
     """
     layout = Layout(

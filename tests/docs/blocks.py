@@ -1,0 +1,176 @@
+"""The code blocks of a page, and how each kind of them is run."""
+
+import json
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+from contextlib import ExitStack
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from safecf import cli
+from safecf.cli.split_options import SplitOptions
+from safecf.data.datasets.synthetic import SHAPES
+from safecf.datasets import DATASETS
+from tests.serving.service import Client, running
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+LANGUAGES = {"python", "bash", "console", "text", "json", "yaml", "toml"}
+# Everything is run as it is written, but for these, which would take long, or need a GPU.
+SHORTER = {
+    "synthetic(3000, 600, 120_000, tastes=30)": "synthetic(700, 600, 20_000, tastes=8)",
+    "synthetic(1500, 400, 45_000, tastes=12)": "synthetic(700, 300, 15_000, tastes=8)",
+    "synthetic(2500, 600, 75_000, tastes=12)": "synthetic(700, 300, 15_000, tastes=8)",
+    "synthetic(2000, 500, 60_000, tastes=12)": "synthetic(700, 300, 15_000, tastes=8)",
+    "--repeats 10": "--repeats 2",
+    "--repeats 5": "--repeats 2",
+    "repeats=10": "repeats=2",
+    "repeats=5": "repeats=2",
+    "repeats=3": "repeats=2",
+    "heldout=500": "heldout=100",
+    "heldout=400": "heldout=100",
+    "heldout=600": "heldout=100",
+    "heldout=300)": "heldout=100)",
+    "heldout=300,": "heldout=100,",
+    "--trials 20": "--trials 2",
+    "trials=20": "trials=2",
+}
+if shutil.which("nvidia-smi") is None:
+    SHORTER['device="cuda"'] = 'backend="torch", device="cpu"'
+SMALL_DEMO = {"users": 700, "items": 300, "interactions": 20_000, "tastes": 8}
+INCLUDED = "--8<--"  # a file, which has a test of its own
+FENCE = re.compile(r"^( *)```(?:\{\.)?(\w*)[^\n]*\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, its code, and the line it begins at."""
+
+    language: str
+    code: str
+    line: int
+
+
+def shorter(code):
+    """Return code that takes less time."""
+    for long, short in SHORTER.items():
+        code = code.replace(long, short)
+    return code
+
+
+def blocks(page):
+    """Return the fenced blocks of a page."""
+    text = shorter(page.read_text())
+    return [
+        Block(
+            found[2],
+            re.sub(f"^{found[1]}", "", found[3], flags=re.MULTILINE),
+            text.count("\n", 0, found.start(3)) + 1,
+        )
+        for found in FENCE.finditer(text)
+    ]
+
+
+def commands(block):
+    """Return the commands of a block of shell, those after `$ ` if it also shows the output.
+
+    >>> commands(Block("console", "$ safecf data \\\n    summary x\nusers 3\n", 1))
+    ['safecf data      summary x']
+    """
+    lines = block.code.replace("\\\n", " ").splitlines()
+    if block.language == "console":
+        return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+class Runner:
+    """Runs blocks one after the other, as a reader would paste them into one session."""
+
+    def __init__(self, page, monkeypatch, stack):
+        self.page, self.monkeypatch, self.stack = page, monkeypatch, stack
+        self.names = {"__name__": "__main__"}
+        self.port = None
+        monkeypatch.setattr("safecf.serving.server.run", self.serve)
+        # A third of the time of reports, which have thousands of p-values.
+        monkeypatch.setattr("safecf.evaluation.difference._wilcoxon", lambda changes: 0.5)
+        monkeypatch.setitem(SHAPES, "demo", replace(SHAPES["demo"], **SMALL_DEMO))
+        monkeypatch.setattr("safecf.cli.demo.SPLIT", SplitOptions(heldout=100))
+        monkeypatch.setitem(DATASETS, "ml-1m", replace(DATASETS["ml-1m"], heldout=100))
+
+    def run(self, block):
+        if block.language == "python" and not block.code.startswith(INCLUDED):
+            code = "\n" * (block.line - 1) + block.code  # errors name the line of the page
+            exec(compile(code, str(self.page), "exec"), self.names)
+        if block.language in ("bash", "console"):
+            for command in commands(block):
+                program, *arguments = shlex.split(command, comments=True)
+                PROGRAMS[program](self, arguments)
+
+    def serve(self, settings, log=None):
+        """Serve on any free port until the end of the test; `curl` then asks there."""
+        given = vars(replace(settings, port=0, watch=0))
+        self.port = self.stack.enter_context(running(**given)).port
+
+    def safecf(self, arguments):
+        self.monkeypatch.setattr(sys, "argv", ["safecf", *arguments])
+        with pytest.raises(SystemExit, match=r"^\d*") as end:
+            cli.main()
+        assert not end.value.code, f"safecf {shlex.join(arguments)}"
+
+    def curl(self, arguments):
+        *options, url = arguments
+        path = url.removeprefix("http://127.0.0.1:8000")
+        assert path != url, url
+        client = Client(self.port)
+        if "-d" in options:
+            reply = client.post(path, json.loads(options[options.index("-d") + 1]))
+        else:
+            reply = client.get(path)
+        client.close()
+        assert reply.status == 200, reply.text
+
+    def pip(self, arguments):
+        """Nothing is installed; but the extras exist."""
+        install, what = arguments
+        found = re.fullmatch(r"(safecf|\.)(?:\[([\w,]+)\])?", what)
+        assert (install, bool(found)) == ("install", True), arguments
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        assert {*(found[2] or "").split(",")} - {""} <= {*project["optional-dependencies"]}
+
+    def make(self, arguments):
+        """Nothing is made; but the targets exist."""
+        targets = [each for each in arguments if "=" not in each and not each.startswith("-")]
+        rules = (ROOT / "Makefile").read_text()
+        for target in targets:
+            assert re.search(rf"^[\w -]*\b{target}\b[\w -]*:", rules, re.MULTILINE), target
+
+    def python(self, arguments):
+        """Nothing is run; but the module, or the file, exists."""
+        if arguments[0] == "-m":
+            assert find_spec(arguments[1]), arguments
+        else:
+            assert (ROOT / arguments[0]).is_file(), arguments
+
+
+PROGRAMS = {
+    "safecf": Runner.safecf,
+    "curl": Runner.curl,
+    "pip": Runner.pip,
+    "make": Runner.make,
+    "python": Runner.python,
+}
+
+
+def run_page(page, monkeypatch):
+    """Run all blocks of a page; return the names that its Python has defined."""
+    with ExitStack() as stack:
+        runner = Runner(page, monkeypatch, stack)
+        for block in blocks(page):
+            runner.run(block)
+    return runner.names

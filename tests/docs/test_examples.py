@@ -1,0 +1,39 @@
+"""The examples run as they are, on less data."""
+
+import json
+
+import pytest
+
+from tests.docs.blocks import ROOT, shorter
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+
+
+def code_of(example):
+    """Return a script, or the code of a notebook's cells."""
+    if example.suffix == ".py":
+        return example.read_text()
+    cells = json.loads(example.read_text())["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+
+
+@pytest.mark.parametrize("example", [*EXAMPLES, *NOTEBOOKS], ids=lambda example: example.name)
+def test_an_example_runs(example, tmp_path, monkeypatch, capsys):
+    if example.suffix == ".ipynb":
+        matplotlib = pytest.importorskip("matplotlib", reason="the notebook draws charts")
+        matplotlib.use("agg")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [example.name])
+    code = compile(shorter(code_of(example)), str(example), "exec")
+    exec(code, {"__name__": "__main__"})
+    assert capsys.readouterr().out
+
+
+def test_the_page_shows_all_scripts():
+    page = (ROOT / "docs" / "examples.md").read_text()
+    for example in EXAMPLES:
+        assert f'--8<-- "examples/{example.name}"' in page
+        assert f"python examples/{example.name}" in page
+    for notebook in NOTEBOOKS:
+        assert notebook.name in page
