@@ -94,17 +94,19 @@ def test_tail_of_everybody_and_whole_users(predictions, rows):
     judge = TailEvaluator()
     assert judge.evaluate(predictions, {judge.tail: 1.0}) == pytest.approx(np.mean(values))
     share = 3 / len(values)
-    assert judge.evaluate(predictions, {judge.tail: share}) == pytest.approx(tail_mean(values, share))
+    assert judge.evaluate(predictions, {judge.tail: share}) == pytest.approx(
+        tail_mean(values, share)
+    )
 
 
 def test_wrong_use(spark, predictions, tmp_path):
-    with pytest.raises(ValueError, match="level=1.5 has to be a share of users"):
+    with pytest.raises(ValueError, match=r"level=1.5 has to be a share of users"):
         TailEvaluator(tail=1.5).evaluate(predictions)
     with pytest.raises(ValueError, match="unknown metricName 'acu': did you mean 'auc'"):
         TailEvaluator(metricName="acu")
     with pytest.raises(ValueError, match="unknown argument of TailEvaluator 'tails'"):
         TailEvaluator(tails=0.1)
-    with pytest.raises(ValueError, match="no user has the metric 'auc'.*with_unobserved"):
+    with pytest.raises(ValueError, match=r"no user has the metric 'auc'.*with_unobserved"):
         TailEvaluator().evaluate(predictions.where("rating > 0"))
     with pytest.raises(ValueError, match="unknown labelCol 'label'"):
         TailEvaluator(labelCol="label").evaluate(predictions)

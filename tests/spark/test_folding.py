@@ -12,7 +12,15 @@ import safecf
 from safecf.spark import ERMMFModel, IALSModel, SAFER2Model, folding
 from tests.spark.local_training import sample
 
-NEW = [(5, 7, 2.0), (5, 14, 1.0), (9, 999, 1.0), (7, 0, 4.0), (7, 7, 1.5), (7, 14, 0.0), (7, 28, 2.0)]
+NEW = [
+    (5, 7, 2.0),
+    (5, 14, 1.0),
+    (9, 999, 1.0),
+    (7, 0, 4.0),
+    (7, 7, 1.5),
+    (7, 14, 0.0),
+    (7, 28, 2.0),
+]
 
 
 def local_model(kind, **options):
@@ -68,7 +76,7 @@ def test_users_are_not_split(monkeypatch, chunk):
     users = ["a"] * 3 + ["b"] * 4 + ["c"] + ["d"] * 2
     batches = [pa.RecordBatch.from_pydict({"user": users[at : at + 2]}) for at in range(0, 10, 2)]
     tables = [table["user"].to_pylist() for table in folding.whole_users(iter(batches))]
-    assert sum(tables, []) == users
+    assert [user for table in tables for user in table] == users
     assert sum(len(set(table)) for table in tables) == 4
     assert len(tables) == {1: 4, 4: 3, 100: 1}[chunk]
 

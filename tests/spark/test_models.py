@@ -70,7 +70,9 @@ def test_params_come_from_the_estimator(spark, ratings, locally):
 
 def test_transform(spark, model, local):
     pairs = [(100, 7), (101, 14), (139, 0), (5, 7), (100, 8), (5, 8), (None, 7)]
-    data = spark.createDataFrame([(*pair, "x") for pair in pairs], "user long, item long, `a.b` string")
+    data = spark.createDataFrame(
+        [(*pair, "x") for pair in pairs], "user long, item long, `a.b` string"
+    )
     found = model.transform(data)
     assert found.dtypes == [*data.dtypes, ("prediction", "float")]
     rows = {(row.user, row.item): row.prediction for row in found.collect()}
@@ -85,7 +87,7 @@ def test_transform(spark, model, local):
 
 def test_transform_refuses(spark, model):
     data = spark.createDataFrame([(1, "7")], "user long, item string")
-    with pytest.raises(TypeError, match="itemCol='item' is of type string, .* trained on bigint"):
+    with pytest.raises(TypeError, match=r"itemCol='item' is of type string, .* trained on bigint"):
         model.transform(data)
     with pytest.raises(ValueError, match="there is a column 'user' already; set another"):
         model.copy({model.predictionCol: "user"}).transform(data)
@@ -99,13 +101,14 @@ def test_texts_as_ids(spark, locally):
         "user string, item string, rating float",
     )
     model = ERMMF(rank=4, maxIter=2, seed=0).fit(data)
-    expected = {name: None for name in model.to_local().user_ids}
-    assert {row.id for row in model.userFactors.collect()} == set(expected)
+    assert {row.id for row in model.userFactors.collect()} == set(model.to_local().user_ids)
     found = model.transform(data).collect()
     pairs = [(row.user, row.item) for row in found]
     assert len(found) == data.count()
     np.testing.assert_allclose(
-        [row.prediction for row in found], scores(model.to_local(), *zip(*pairs, strict=True)), rtol=1e-4
+        [row.prediction for row in found],
+        scores(model.to_local(), *zip(*pairs, strict=True)),
+        rtol=1e-4,
     )
 
 
@@ -117,7 +120,11 @@ def same(one, other):
     assert one.user_ids.tolist() == other.user_ids.tolist()
     assert one.item_ids.tolist() == other.item_ids.tolist()
     assert one.history == other.history
-    assert (one.seed, one.num_users, one.num_items) == (other.seed, other.num_users, other.num_items)
+    assert (one.seed, one.num_users, one.num_items) == (
+        other.seed,
+        other.num_users,
+        other.num_items,
+    )
 
 
 @pytest.mark.parametrize("ids", ["numbers", "texts"])
@@ -156,5 +163,5 @@ def test_counts_and_numbers_for_ids(spark):
 
 def test_ids_that_local_models_do_not_have(model, spark):
     users = model.users.selectExpr("cast(id as double) id", "features", "weight", "mass")
-    with pytest.raises(TypeError, match="ids of users are of type double, .* cast userCol"):
+    with pytest.raises(TypeError, match=r"ids of users are of type double, .* cast userCol"):
         SAFER2Model(users, model.items, model.fitted).to_local()

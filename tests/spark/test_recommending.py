@@ -16,9 +16,7 @@ def table(spark, ids, factors, kind="bigint"):
     """Return ids and factors as a DataFrame, in some order and in two partitions."""
     rows = [(each, row.tolist()) for each, row in zip(ids, factors, strict=True)]
     order = np.random.default_rng(3).permutation(len(rows))
-    frame = spark.createDataFrame(
-        [rows[at] for at in order], f"id {kind}, features array<float>"
-    )
+    frame = spark.createDataFrame([rows[at] for at in order], f"id {kind}, features array<float>")
     return frame.repartition(2)
 
 

@@ -1,7 +1,8 @@
-"""`TailEvaluator`: how well the worst-off users are served; `with_unobserved` adds items to rank."""
+"""`TailEvaluator`: how well the worst-off users are served; `with_unobserved`: items to rank."""
 
 import math
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Self, TypedDict, Unpack
 
 from pyspark import StorageLevel
@@ -15,8 +16,11 @@ from safecf.defaults import LEVEL
 from safecf.errors import choose
 from safecf.measures.tails import check_level
 from safecf.spark.columns import known_column
-from safecf.spark.params import declare, one_of, toFloat, toString, whole
+from safecf.spark.params import declare, one_of, to_float, to_string, whole
 from safecf.spark.persistence import Stored
+
+# Items are numbered in so many tasks at most.
+BUCKETS = 256
 
 # The columns of a table of rows to rank, and of one of users.
 USER, POSITIVE, SCORE, VALUE = "user", "positive", "score", "value"
@@ -36,20 +40,22 @@ class EvaluatorArguments(TypedDict, total=False):
 class EvaluatorParams(Params):
     """Params of `TailEvaluator`."""
 
-    userCol, getUserCol, setUserCol = declare("userCol", "column of the users' ids", toString)
+    userCol, getUserCol, setUserCol = declare("userCol", "column of the users' ids", to_string)
     labelCol, getLabelCol, setLabelCol = declare(
-        "labelCol", "column of labels: rows with a label above 0 are to rank first", toString
+        "labelCol", "column of labels: rows with a label above 0 are to rank first", to_string
     )
     predictionCol, getPredictionCol, setPredictionCol = declare(
-        "predictionCol", "column of the predictions", toString
+        "predictionCol", "column of the predictions", to_string
     )
     metricName, getMetricName, setMetricName = declare(
         "metricName",
         "'auc', 'ndcg', 'recall' or 'loss'",
         one_of("metricName", "auc", "ndcg", "recall", "loss"),
     )
-    tail, getTail, setTail = declare("tail", "the share of worst-off users; 1: everybody", toFloat)
-    k, getK, setK = declare("k", "number of rows that 'ndcg' and 'recall' look at", whole("k", 1, 10))
+    tail, getTail, setTail = declare("tail", "the share of worst-off users; 1: everybody", to_float)
+    k, getK, setK = declare(
+        "k", "number of rows that 'ndcg' and 'recall' look at", whole("k", 1, 10)
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -223,9 +229,7 @@ def with_unobserved(
         known_column(dataset, "userCol", userCol).alias("user"),
         known_column(dataset, "itemCol", itemCol).alias("item"),
     ).distinct()
-    items = pairs.select("item").distinct()
-    numbered = items.select("item", (F.row_number().over(Window.orderBy("item")) - 1).alias("at"))
-    size = items.count()
+    numbered, size = _numbered(pairs)
     prime = _prime_from(size)
 
     def drawn(salt: int, modulus: int) -> Column:
@@ -247,6 +251,23 @@ def with_unobserved(
         F.lit(0).cast(rating).alias(ratingCol),
     )
     return dataset.unionByName(added, allowMissingColumns=True)
+
+
+def _numbered(pairs: DataFrame) -> tuple[DataFrame, int]:
+    """Return every item with a number from 0 on, `at`, and how many there are.
+
+    The numbers go through buckets of hashes, so that no task sorts all items.
+    """
+    bucket = F.pmod(F.xxhash64("item"), F.lit(BUCKETS)).alias("bucket")
+    items = pairs.select("item", bucket).distinct()
+    counts = sorted(tuple(row) for row in items.groupBy("bucket").count().collect())
+    starts = accumulate((count for _, count in counts), initial=0)
+    table = [(bucket, start) for (bucket, _), start in zip(counts, starts, strict=False)]
+    offsets = pairs.sparkSession.createDataFrame(table, "bucket long, start long")
+    place = F.row_number().over(Window.partitionBy("bucket").orderBy("item"))
+    numbered = items.join(F.broadcast(offsets), "bucket")
+    size = sum(count for _, count in counts)
+    return numbered.select("item", (F.col("start") + place - 1).alias("at")), size
 
 
 def _prime_from(low: int) -> int:

@@ -49,9 +49,7 @@ def local_of(
     local = kind(**fitted["options"])
     side = {"user": _collected(users), "item": _collected(items)}
     ids = {name: _checked(name, table["id"]) for name, table in side.items()}
-    factors = {
-        name: matrix(table["features"], int(local.factors)) for name, table in side.items()
-    }
+    factors = {name: matrix(table["features"], int(local.factors)) for name, table in side.items()}
     people = side["user"]
     arrays: files.Arrays = {
         "user_factors": factors["user"],

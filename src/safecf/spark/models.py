@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pyspark.ml import Model
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
 
 from safecf.als.loop import Epoch
 from safecf.checks import check_integer
@@ -104,7 +105,7 @@ class FactorModel(Model, ModelParams, Stored):
         return found
 
     def _products(self, x: Column, y: Column) -> Column:
-        """x . y by row, summed up in float64; null where one of them is."""
+        """Products x . y by row, summed up in float64; null where one of them is."""
         width = self.rank
 
         def products(x: pa.Array, y: pa.Array) -> pa.Array:
@@ -116,7 +117,9 @@ class FactorModel(Model, ModelParams, Stored):
             )
             return pa.array(found, pa.float32())
 
-        return F.arrow_udf(products, "float")(x, y)
+        udf: Any = arrow_udf  # its stub asks for an argument that type hints have replaced
+        found: Column = udf(products, "float")(x, y)
+        return found
 
     def recommendForAllUsers(self, numItems: int) -> DataFrame:
         """Return the best items of every user: userCol, recommendations of (itemCol, rating).
