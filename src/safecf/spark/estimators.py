@@ -11,15 +11,13 @@ from safecf.models import catalogue
 from safecf.models.als import ALSModel
 from safecf.models.options import parameters, rules
 from safecf.spark import training
+from safecf.spark.arguments import ERMMFArguments, IALSArguments, SAFER2Arguments
 from safecf.spark.columns import interactions
 from safecf.spark.models import ERMMFModel, FactorModel, IALSModel, SAFER2Model
 from safecf.spark.params import (
     OWN_BY_SPARK,
-    ERMMFArguments,
-    IALSArguments,
     NormalisedLossParams,
     PlainLossParams,
-    SAFER2Arguments,
     SmoothedTailParams,
     TrainingParams,
     param_name,

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Self, TypedDict, Unpack
+from typing import Self, Unpack
 
 from pyspark import StorageLevel
 from pyspark.ml.evaluation import Evaluator
@@ -14,27 +14,20 @@ from pyspark.sql import functions as F
 from safecf.checks import check_integer
 from safecf.defaults import LEVEL
 from safecf.errors import choose
-from safecf.measures.tails import check_level
+from safecf.measures.tails import ROUNDING, check_level
+from safecf.spark.arguments import EvaluatorArguments
 from safecf.spark.columns import known_column
 from safecf.spark.params import declare, one_of, to_float, to_string, whole
 from safecf.spark.persistence import Stored
+
+# Approximate quantiles are off by 1 / ACCURACY of the users at most.
+ACCURACY = 10_000
 
 # Items are numbered in so many tasks at most.
 BUCKETS = 256
 
 # The columns of a table of rows to rank, and of one of users.
 USER, POSITIVE, SCORE, VALUE = "user", "positive", "score", "value"
-
-
-class EvaluatorArguments(TypedDict, total=False):
-    """Arguments of `TailEvaluator`."""
-
-    userCol: str
-    labelCol: str
-    predictionCol: str
-    metricName: str
-    tail: float
-    k: int
 
 
 class EvaluatorParams(Params):
@@ -128,21 +121,37 @@ class TailEvaluator(Evaluator, EvaluatorParams, Stored):
             values.unpersist()
 
     def _tail_mean(self, values: DataFrame, tail: float) -> float:
-        """CVaR = (sum of the m worst - (m - tail n) the best of these) / (tail n), m >= tail n."""
-        count = values.count()
+        """CVaR = 1/(tail n) sum_r clip(tail n - (r - 1), 0, 1) value_(r), the worst first."""
+        sign = 1 if self.isLargerBetter() else -1
+        scores = values.select((sign * F.col(VALUE)).alias(VALUE))
+        count = scores.count()
         if not count:
             raise ValueError(
                 f"no user has the metric {self.getMetricName()!r}: it needs rows with labels above "
                 "0, and others to rank them among; add some with with_unobserved"
             )
-        budget = tail * count
-        taken = min(int(budget) + 1, count)
-        better = self.isLargerBetter()
-        order = F.col(VALUE).asc() if better else F.col(VALUE).desc()
-        worst = values.orderBy(order).limit(taken)
-        last_of = F.max if better else F.min
-        total, last = worst.agg(F.sum(VALUE), last_of(VALUE)).collect()[0]
-        return float((total - (taken - budget) * last) / budget)
+        return sign * _lowest(scores, tail, tail * count) / (tail * count)
+
+
+def _lowest(scores: DataFrame, tail: float, budget: float) -> float:
+    """Return the sum of the `budget` lowest scores, the last of them counted in part.
+
+    Approximate quantiles enclose the last one. Only the scores between these are collected, each
+    once with its count; those below are summed up where they are.
+    """
+    for margin in (4 / ACCURACY, 1.0):  # the second encloses all
+        shares = [max(tail - margin, 0.0), min(tail + margin, 1.0)]
+        enclosing = scores.agg(F.percentile_approx(VALUE, shares, ACCURACY)).collect()[0][0]
+        low, high = map(F.lit, enclosing)
+        below = scores.where(F.col(VALUE) < low).agg(F.count("*"), F.sum(VALUE)).collect()[0]
+        between = scores.where(F.col(VALUE).between(low, high)).groupBy(VALUE).count()
+        total, left = below[1] or 0.0, budget - below[0]
+        for score, count in sorted(map(tuple, between.collect())):
+            taken = min(count, max(left, 0.0))
+            total, left = total + taken * score, left - taken
+        if abs(left) <= ROUNDING * budget:
+            break
+    return float(total)
 
 
 def _auc(rows: DataFrame, k: int) -> DataFrame:

@@ -1,5 +1,6 @@
 """Models: factors as DataFrames, and what is asked of them."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -17,11 +18,12 @@ from safecf.models import catalogue
 from safecf.models.als import ALSModel
 from safecf.models.history import unpack_history
 from safecf.models.json_values import plain, revived
+from safecf.spark.arguments import ModelArguments
 from safecf.spark.arrays import matrix
 from safecf.spark.columns import check_comparable, interactions, known_column
 from safecf.spark.folding import Fold, gram_of
 from safecf.spark.local import fitted_of, local_of, tables_of
-from safecf.spark.params import ModelArguments, ModelParams
+from safecf.spark.params import ModelParams
 from safecf.spark.persistence import Stored
 from safecf.spark.recommending import best
 
@@ -209,7 +211,7 @@ class FactorModel(Model, ModelParams, Stored):
         return {"fitted": self.fitted}
 
     @classmethod
-    def _restored(cls, metadata: dict[str, Any], read: Any) -> Self:
+    def _restored(cls, metadata: dict[str, Any], read: Callable[[str], DataFrame]) -> Self:
         return cls(read("users"), read("items"), metadata["fitted"])
 
 
