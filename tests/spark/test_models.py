@@ -85,12 +85,22 @@ def test_transform(spark, model, local):
     assert model.getColdStartStrategy() == "nan"
 
 
+def test_transform_of_all_pairs(model, local):
+    users = model.userFactors.selectExpr("id as user")
+    pairs = users.crossJoin(model.itemFactors.selectExpr("id as item"))
+    rows = sorted(model.transform(pairs).collect())
+    found = np.reshape([row.prediction for row in rows], (len(local.user_ids), -1))
+    np.testing.assert_allclose(found, local.user_factors @ local.item_factors.T, atol=1e-6)
+
+
 def test_transform_refuses(spark, model):
     data = spark.createDataFrame([(1, "7")], "user long, item string")
     with pytest.raises(TypeError, match=r"itemCol='item' is of type string, .* trained on bigint"):
         model.transform(data)
     with pytest.raises(ValueError, match="there is a column 'user' already; set another"):
         model.copy({model.predictionCol: "user"}).transform(data)
+    with pytest.raises(ValueError, match="unknown argument of SAFER2Model 'rank'"):
+        model.copy().setParams(rank=3)
     with pytest.raises(ValueError, match="unknown userCol 'users': did you mean 'user'"):
         model.copy({model.userCol: "users"}).transform(data)
 

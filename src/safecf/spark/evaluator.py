@@ -13,11 +13,10 @@ from pyspark.sql import functions as F
 
 from safecf.checks import check_integer
 from safecf.defaults import LEVEL
-from safecf.errors import choose
 from safecf.measures.tails import ROUNDING, check_level
 from safecf.spark.arguments import EvaluatorArguments
 from safecf.spark.columns import known_column
-from safecf.spark.params import declare, one_of, to_float, to_string, whole
+from safecf.spark.params import declare, one_of, set_named, to_float, to_string, whole
 from safecf.spark.persistence import Stored
 
 # Approximate quantiles are off by 1 / ACCURACY of the users at most.
@@ -88,10 +87,7 @@ class TailEvaluator(Evaluator, EvaluatorParams, Stored):
 
     def setParams(self, **params: Unpack[EvaluatorArguments]) -> Self:
         """Set Params by name."""
-        known = {param.name: param for param in self.params}
-        for name in params:
-            choose("argument of TailEvaluator", name, known)
-        return self._set(**params)
+        return set_named(self, params)
 
     def isLargerBetter(self) -> bool:
         """Whether a larger value is better: of all metrics but the loss."""
@@ -232,8 +228,8 @@ def with_unobserved(
     """
     check_integer("perUser", perUser, 1, 100)
     check_integer("seed", seed, 0, 0)
-    rating = dataset.schema[ratingCol].dataType
     known_column(dataset, "ratingCol", ratingCol)
+    rating = dataset.schema[ratingCol].dataType
     pairs = dataset.select(
         known_column(dataset, "userCol", userCol).alias("user"),
         known_column(dataset, "itemCol", itemCol).alias("item"),

@@ -23,7 +23,7 @@ from safecf.spark.arrays import matrix
 from safecf.spark.columns import check_comparable, interactions, known_column
 from safecf.spark.folding import Fold, gram_of
 from safecf.spark.local import fitted_of, local_of, tables_of
-from safecf.spark.params import ModelParams
+from safecf.spark.params import ModelParams, set_named
 from safecf.spark.persistence import Stored
 from safecf.spark.recommending import best
 
@@ -56,7 +56,7 @@ class FactorModel(Model, ModelParams, Stored):
 
     def setParams(self, **params: Unpack[ModelArguments]) -> Self:
         """Set Params by name."""
-        return self._set(**params)
+        return set_named(self, params)
 
     @property
     def rank(self) -> int:

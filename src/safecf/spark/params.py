@@ -1,6 +1,6 @@
 """Params of estimators and models: the names of pyspark's ALS, and the local models' options."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -71,6 +71,14 @@ def declare(
     """Return a Param with its getter and its setter."""
     param = Param(Params._dummy(), name, doc, typeConverter=converter)
     return param, Getter(name), Setter(name)
+
+
+def set_named(owner: P, values: Mapping[str, Any]) -> P:
+    """Set Params by name; raise with the closest name if one is unknown."""
+    known = {param.name: param for param in owner.params}
+    for name in values:
+        choose(f"argument of {type(owner).__name__}", name, known)
+    return owner._set(**values)
 
 
 def whole(name: str, low: int, default: int, also: int | None = None) -> Callable[[Any], int]:
