@@ -43,7 +43,7 @@ EXTRAS = {
     "spark": "import pyspark; print('pyspark', pyspark.__version__)",
 }
 # How to install what is no extra.
-PACKAGES = {"faiss": "; try pip install faiss-cpu", "spark": ""}
+PACKAGES = {"faiss": "; try pip install faiss-cpu"}
 # Programs that are asked for their version.
 PROGRAMS = {
     "GPU": ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"],

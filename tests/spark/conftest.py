@@ -25,7 +25,8 @@ def spark(sessions):
 @pytest.fixture(scope="module")
 def connect(sessions):
     """Return a session of a Spark Connect server."""
-    return sessions.get("connect")
+    yield sessions.get("connect")
+    sessions.stop()  # so that another process can have one
 
 
 @pytest.fixture(scope="module")

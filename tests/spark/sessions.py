@@ -15,6 +15,7 @@ OPTIONS = {
     "spark.sql.codegen.wholeStage": "false",  # tiny data: compiling takes longer than running
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
@@ -42,7 +43,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self.kind: str | None = None
-        self.session = None
+        self.session = self.port_lock = None
         self.folder = tempfile.mkdtemp(prefix="safecf-spark-")
 
     def get(self, kind: str):
@@ -64,6 +65,7 @@ class Sessions:
         builder = SparkSession.builder.config(map=OPTIONS)
         builder = builder.config("spark.sql.warehouse.dir", self.folder)
         if kind == "connect":
+            self.port_lock = _lock_port()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of options that are set already
                 return builder.remote(MASTERS[kind]).getOrCreate()
@@ -73,4 +75,17 @@ class Sessions:
         """End the session, if there is one."""
         if self.session is not None:
             self.session.stop()
+        if self.port_lock is not None:
+            self.port_lock.close()
+            self.port_lock = None
         self.session = self.kind = None
+
+
+def _lock_port():
+    """Wait until no other process of the tests has a server of Spark Connect: all use one port."""
+    import fcntl  # noqa: PLC0415 - not on Windows
+
+    path = os.path.join(tempfile.gettempdir(), "safecf-spark-connect.lock")
+    file = open(path, "w")  # noqa: SIM115 - closed by `stop`
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file

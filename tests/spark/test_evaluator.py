@@ -99,14 +99,24 @@ def test_tail_of_everybody_and_whole_users(predictions, rows):
     )
 
 
+@pytest.mark.parametrize("accuracy", [10_000, 50, 3])
+def test_tails_do_not_depend_on_the_accuracy(spark, monkeypatch, accuracy):
+    monkeypatch.setattr(evaluator, "ACCURACY", accuracy)
+    values = np.round(np.random.default_rng(0).normal(size=300), 1)
+    scores = spark.createDataFrame([(float(value),) for value in values], "value double")
+    for tail in (0.001, 0.333, 1.0):
+        found = evaluator._lowest(scores.repartition(3), tail, tail * 300) / (tail * 300)
+        assert found == pytest.approx(tail_mean(values, tail))
+
+
 def test_wrong_use(spark, predictions, tmp_path):
-    with pytest.raises(ValueError, match="level=1.5 has to be a share of users"):
+    with pytest.raises(ValueError, match=r"level=1.5 has to be a share of users"):
         TailEvaluator(tail=1.5).evaluate(predictions)
     with pytest.raises(ValueError, match="unknown metricName 'acu': did you mean 'auc'"):
         TailEvaluator(metricName="acu")
     with pytest.raises(ValueError, match="unknown argument of TailEvaluator 'tails'"):
         TailEvaluator(tails=0.1)
-    with pytest.raises(ValueError, match="no user has the metric 'auc'.*with_unobserved"):
+    with pytest.raises(ValueError, match=r"no user has the metric 'auc'.*with_unobserved"):
         TailEvaluator().evaluate(predictions.where("rating > 0"))
     with pytest.raises(ValueError, match="unknown labelCol 'label'"):
         TailEvaluator(labelCol="label").evaluate(predictions)

@@ -85,12 +85,22 @@ def test_transform(spark, model, local):
     assert model.getColdStartStrategy() == "nan"
 
 
+def test_transform_of_all_pairs(model, local):
+    users = model.userFactors.selectExpr("id as user")
+    pairs = users.crossJoin(model.itemFactors.selectExpr("id as item"))
+    rows = sorted(model.transform(pairs).collect())
+    found = np.reshape([row.prediction for row in rows], (len(local.user_ids), -1))
+    np.testing.assert_allclose(found, local.user_factors @ local.item_factors.T, atol=1e-6)
+
+
 def test_transform_refuses(spark, model):
     data = spark.createDataFrame([(1, "7")], "user long, item string")
-    with pytest.raises(TypeError, match="itemCol='item' is of type string, .* trained on bigint"):
+    with pytest.raises(TypeError, match=r"itemCol='item' is of type string, .* trained on bigint"):
         model.transform(data)
     with pytest.raises(ValueError, match="there is a column 'user' already; set another"):
         model.copy({model.predictionCol: "user"}).transform(data)
+    with pytest.raises(ValueError, match="unknown argument of SAFER2Model 'rank'"):
+        model.copy().setParams(rank=3)
     with pytest.raises(ValueError, match="unknown userCol 'users': did you mean 'user'"):
         model.copy({model.userCol: "users"}).transform(data)
 
@@ -101,8 +111,7 @@ def test_texts_as_ids(spark, locally):
         "user string, item string, rating float",
     )
     model = ERMMF(rank=4, maxIter=2, seed=0).fit(data)
-    expected = {name: None for name in model.to_local().user_ids}
-    assert {row.id for row in model.userFactors.collect()} == set(expected)
+    assert {row.id for row in model.userFactors.collect()} == set(model.to_local().user_ids)
     found = model.transform(data).collect()
     pairs = [(row.user, row.item) for row in found]
     assert len(found) == data.count()
@@ -164,5 +173,5 @@ def test_counts_and_numbers_for_ids(spark):
 
 def test_ids_that_local_models_do_not_have(model, spark):
     users = model.users.selectExpr("cast(id as double) id", "features", "weight", "mass")
-    with pytest.raises(TypeError, match="ids of users are of type double, .* cast userCol"):
+    with pytest.raises(TypeError, match=r"ids of users are of type double, .* cast userCol"):
         SAFER2Model(users, model.items, model.fitted).to_local()

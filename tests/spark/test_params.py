@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 import safecf
 from safecf.spark import ERMMF, IALS, SAFER2, estimators, training
-from safecf.spark.params import ERMMFArguments, IALSArguments, SAFER2Arguments, param_name
+from safecf.spark.arguments import ERMMFArguments, IALSArguments, SAFER2Arguments
+from safecf.spark.params import param_name
 
 ARGUMENTS = {IALS: IALSArguments, ERMMF: ERMMFArguments, SAFER2: SAFER2Arguments}
 EVERY = pytest.mark.parametrize("kind", list(ARGUMENTS))

@@ -44,7 +44,7 @@ def test_estimator(spark, tmp_path):
         estimator.save(path)
     estimator.setRank(8).write().overwrite().save(path)
     assert SAFER2.load(path).getRank() == 8
-    with pytest.raises(FileFormatError, match="holds a SAFER2, not a ERMMF; try SAFER2.load"):
+    with pytest.raises(FileFormatError, match=r"holds a SAFER2, not a ERMMF; try SAFER2.load"):
         ERMMF.load(path)
 
 

@@ -1,10 +1,17 @@
-"""Factors between Arrow's lists and NumPy's matrices."""
+"""What tasks on executors share: factors between Arrow and NumPy, and the native backend."""
+
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark import TaskContext
+
+from safecf.backends import make_backend
 
 Floats = NDArray[np.float32]
+Batches = Iterator[pa.RecordBatch]
 
 
 def matrix(features: pa.Array, width: int) -> Floats:
@@ -25,3 +32,15 @@ def lists(rows: Floats) -> pa.Array:
     """
     offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
     return pa.ListArray.from_arrays(offsets, pa.array(rows.reshape(-1)))
+
+
+def task_backend() -> Any:
+    """Return the native backend with the threads of the task: `spark.task.cpus`."""
+    context = TaskContext.get()
+    return make_backend("cpu", 1 if context is None else context.cpus())
+
+
+def task_partition() -> int:
+    """Return the number of the task's partition."""
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()

@@ -6,23 +6,21 @@ from pyspark import StorageLevel
 from pyspark.ml import Estimator
 from pyspark.sql import DataFrame
 
-from safecf.errors import choose
 from safecf.models import catalogue
 from safecf.models.als import ALSModel
 from safecf.models.options import parameters, rules
 from safecf.spark import training
+from safecf.spark.arguments import ERMMFArguments, IALSArguments, SAFER2Arguments
 from safecf.spark.columns import interactions
 from safecf.spark.models import ERMMFModel, FactorModel, IALSModel, SAFER2Model
 from safecf.spark.params import (
     OWN_BY_SPARK,
-    ERMMFArguments,
-    IALSArguments,
     NormalisedLossParams,
     PlainLossParams,
-    SAFER2Arguments,
     SmoothedTailParams,
     TrainingParams,
     param_name,
+    set_named,
 )
 from safecf.spark.persistence import Stored
 
@@ -39,13 +37,6 @@ class FactorEstimator(Estimator[Any], TrainingParams, Stored):
         self._setDefault(
             **{param: defaults[option].default for option, param in self._options().items()}
         )
-
-    def _set_all(self, arguments: Any) -> Self:
-        """Set Params by name; raise with the closest name if one is unknown."""
-        known = {param.name: param for param in self.params}
-        for name in arguments:
-            choose(f"argument of {type(self).__name__}", name, known)
-        return self._set(**arguments)
 
     @classmethod
     def _options(cls) -> dict[str, str]:
@@ -95,11 +86,11 @@ class IALS(FactorEstimator, PlainLossParams):
 
     def __init__(self, **params: Unpack[IALSArguments]) -> None:
         super().__init__()
-        self._set_all(params)
+        set_named(self, params)
 
     def setParams(self, **params: Unpack[IALSArguments]) -> Self:
         """Set Params by name."""
-        return self._set_all(params)
+        return set_named(self, params)
 
 
 class ERMMF(FactorEstimator, NormalisedLossParams):
@@ -113,11 +104,11 @@ class ERMMF(FactorEstimator, NormalisedLossParams):
 
     def __init__(self, **params: Unpack[ERMMFArguments]) -> None:
         super().__init__()
-        self._set_all(params)
+        set_named(self, params)
 
     def setParams(self, **params: Unpack[ERMMFArguments]) -> Self:
         """Set Params by name."""
-        return self._set_all(params)
+        return set_named(self, params)
 
 
 class SAFER2(FactorEstimator, SmoothedTailParams):
@@ -141,8 +132,8 @@ class SAFER2(FactorEstimator, SmoothedTailParams):
 
     def __init__(self, **params: Unpack[SAFER2Arguments]) -> None:
         super().__init__()
-        self._set_all(params)
+        set_named(self, params)
 
     def setParams(self, **params: Unpack[SAFER2Arguments]) -> Self:
         """Set Params by name."""
-        return self._set_all(params)
+        return set_named(self, params)

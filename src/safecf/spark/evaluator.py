@@ -1,8 +1,9 @@
-"""`TailEvaluator`: how well the worst-off users are served; `with_unobserved` adds items to rank."""
+"""`TailEvaluator`: how well the worst-off users are served; `with_unobserved`: items to rank."""
 
 import math
 from collections.abc import Callable
-from typing import Self, TypedDict, Unpack
+from itertools import accumulate
+from typing import Self, Unpack
 
 from pyspark import StorageLevel
 from pyspark.ml.evaluation import Evaluator
@@ -12,43 +13,38 @@ from pyspark.sql import functions as F
 
 from safecf.checks import check_integer
 from safecf.defaults import LEVEL
-from safecf.errors import choose
-from safecf.measures.tails import check_level
+from safecf.measures.tails import ROUNDING, check_level
+from safecf.spark.arguments import EvaluatorArguments
 from safecf.spark.columns import known_column
-from safecf.spark.params import declare, one_of, toFloat, toString, whole
+from safecf.spark.params import declare, one_of, set_named, to_float, to_string, whole
 from safecf.spark.persistence import Stored
+
+# Approximate quantiles are off by 1 / ACCURACY of the users at most.
+ACCURACY = 10_000
+
+# Items are numbered in so many tasks at most.
+BUCKETS = 256
 
 # The columns of a table of rows to rank, and of one of users.
 USER, POSITIVE, SCORE, VALUE = "user", "positive", "score", "value"
 
 
-class EvaluatorArguments(TypedDict, total=False):
-    """Arguments of `TailEvaluator`."""
-
-    userCol: str
-    labelCol: str
-    predictionCol: str
-    metricName: str
-    tail: float
-    k: int
-
-
 class EvaluatorParams(Params):
     """Params of `TailEvaluator`."""
 
-    userCol, getUserCol, setUserCol = declare("userCol", "column of the users' ids", toString)
+    userCol, getUserCol, setUserCol = declare("userCol", "column of the users' ids", to_string)
     labelCol, getLabelCol, setLabelCol = declare(
-        "labelCol", "column of labels: rows with a label above 0 are to rank first", toString
+        "labelCol", "column of labels: rows with a label above 0 are to rank first", to_string
     )
     predictionCol, getPredictionCol, setPredictionCol = declare(
-        "predictionCol", "column of the predictions", toString
+        "predictionCol", "column of the predictions", to_string
     )
     metricName, getMetricName, setMetricName = declare(
         "metricName",
         "'auc', 'ndcg', 'recall' or 'loss'",
         one_of("metricName", "auc", "ndcg", "recall", "loss"),
     )
-    tail, getTail, setTail = declare("tail", "the share of worst-off users; 1: everybody", toFloat)
+    tail, getTail, setTail = declare("tail", "the share of worst-off users; 1: everybody", to_float)
     k, getK, setK = declare(
         "k", "number of rows that 'ndcg' and 'recall' look at", whole("k", 1, 10)
     )
@@ -91,10 +87,7 @@ class TailEvaluator(Evaluator, EvaluatorParams, Stored):
 
     def setParams(self, **params: Unpack[EvaluatorArguments]) -> Self:
         """Set Params by name."""
-        known = {param.name: param for param in self.params}
-        for name in params:
-            choose("argument of TailEvaluator", name, known)
-        return self._set(**params)
+        return set_named(self, params)
 
     def isLargerBetter(self) -> bool:
         """Whether a larger value is better: of all metrics but the loss."""
@@ -124,21 +117,37 @@ class TailEvaluator(Evaluator, EvaluatorParams, Stored):
             values.unpersist()
 
     def _tail_mean(self, values: DataFrame, tail: float) -> float:
-        """CVaR = (sum of the m worst - (m - tail n) the best of these) / (tail n), m >= tail n."""
-        count = values.count()
+        """CVaR = 1/(tail n) sum_r clip(tail n - (r - 1), 0, 1) value_(r), the worst first."""
+        sign = 1 if self.isLargerBetter() else -1
+        scores = values.select((sign * F.col(VALUE)).alias(VALUE))
+        count = scores.count()
         if not count:
             raise ValueError(
                 f"no user has the metric {self.getMetricName()!r}: it needs rows with labels above "
                 "0, and others to rank them among; add some with with_unobserved"
             )
-        budget = tail * count
-        taken = min(int(budget) + 1, count)
-        better = self.isLargerBetter()
-        order = F.col(VALUE).asc() if better else F.col(VALUE).desc()
-        worst = values.orderBy(order).limit(taken)
-        last_of = F.max if better else F.min
-        total, last = worst.agg(F.sum(VALUE), last_of(VALUE)).collect()[0]
-        return float((total - (taken - budget) * last) / budget)
+        return sign * _lowest(scores, tail, tail * count) / (tail * count)
+
+
+def _lowest(scores: DataFrame, tail: float, budget: float) -> float:
+    """Return the sum of the `budget` lowest scores, the last of them counted in part.
+
+    Approximate quantiles enclose the last one. Only the scores between these are collected, each
+    once with its count; those below are summed up where they are.
+    """
+    for margin in (4 / ACCURACY, 1.0):  # the second encloses all
+        shares = [max(tail - margin, 0.0), min(tail + margin, 1.0)]
+        enclosing = scores.agg(F.percentile_approx(VALUE, shares, ACCURACY)).collect()[0][0]
+        low, high = map(F.lit, enclosing)
+        below = scores.where(F.col(VALUE) < low).agg(F.count("*"), F.sum(VALUE)).collect()[0]
+        between = scores.where(F.col(VALUE).between(low, high)).groupBy(VALUE).count()
+        total, left = below[1] or 0.0, budget - below[0]
+        for score, count in sorted(map(tuple, between.collect())):
+            taken = min(count, max(left, 0.0))
+            total, left = total + taken * score, left - taken
+        if abs(left) <= ROUNDING * budget:
+            break
+    return float(total)
 
 
 def _auc(rows: DataFrame, k: int) -> DataFrame:
@@ -219,15 +228,13 @@ def with_unobserved(
     """
     check_integer("perUser", perUser, 1, 100)
     check_integer("seed", seed, 0, 0)
-    rating = dataset.schema[ratingCol].dataType
     known_column(dataset, "ratingCol", ratingCol)
+    rating = dataset.schema[ratingCol].dataType
     pairs = dataset.select(
         known_column(dataset, "userCol", userCol).alias("user"),
         known_column(dataset, "itemCol", itemCol).alias("item"),
     ).distinct()
-    items = pairs.select("item").distinct()
-    numbered = items.select("item", (F.row_number().over(Window.orderBy("item")) - 1).alias("at"))
-    size = items.count()
+    numbered, size = _numbered(pairs)
     prime = _prime_from(size)
 
     def drawn(salt: int, modulus: int) -> Column:
@@ -249,6 +256,23 @@ def with_unobserved(
         F.lit(0).cast(rating).alias(ratingCol),
     )
     return dataset.unionByName(added, allowMissingColumns=True)
+
+
+def _numbered(pairs: DataFrame) -> tuple[DataFrame, int]:
+    """Return every item with a number from 0 on, `at`, and how many there are.
+
+    The numbers go through buckets of hashes, so that no task sorts all items.
+    """
+    bucket = F.pmod(F.xxhash64("item"), F.lit(BUCKETS)).alias("bucket")
+    items = pairs.select("item", bucket).distinct()
+    counts = sorted(tuple(row) for row in items.groupBy("bucket").count().collect())
+    starts = accumulate((count for _, count in counts), initial=0)
+    table = [(bucket, start) for (bucket, _), start in zip(counts, starts, strict=False)]
+    offsets = pairs.sparkSession.createDataFrame(table, "bucket long, start long")
+    place = F.row_number().over(Window.partitionBy("bucket").orderBy("item"))
+    numbered = items.join(F.broadcast(offsets), "bucket")
+    size = sum(count for _, count in counts)
+    return numbered.select("item", (F.col("start") + place - 1).alias("at")), size
 
 
 def _prime_from(low: int) -> int:

@@ -14,20 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, FloatType, StructField, StructType
 
 from safecf.als.loss import Loss, Ridge
 from safecf.als.rows import naming, user_rows
-from safecf.backends import make_backend
 from safecf.data.matrices.csr import Csr
 from safecf.models.training import FOLD_IN
-from safecf.spark.arrays import lists, matrix
+from safecf.spark.arrays import Batches, lists, matrix, task_backend, task_partition
 
 CHUNK = 2**16
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -56,8 +52,7 @@ class Fold:
 
     def _solver(self) -> Callable[[Batches], Batches]:
         def solve(batches: Batches) -> Batches:
-            context = TaskContext.get()
-            backend = make_backend("cpu", context.cpus() if context else 1)
+            backend = task_backend()
             for table in whole_users(batches):
                 yield self.solved(table, backend)
 
@@ -131,13 +126,12 @@ def gram_of(factors: DataFrame, width: int) -> NDArray[np.float64]:
     """Y'Y of the features, a sum over partitions in their order."""
 
     def product(batches: Batches) -> Batches:
-        context = TaskContext.get()
-        backend = make_backend("cpu", context.cpus() if context else 1)
+        backend = task_backend()
         total = np.zeros((width, width))
         for batch in batches:
             if len(batch):
                 total += backend.gram(backend.place(matrix(batch["features"], width)))
-        part = pa.array([context.partitionId() if context else 0], pa.int32())
+        part = pa.array([task_partition()], pa.int32())
         yield pa.RecordBatch.from_arrays(
             [part, pa.array([total.tobytes()], pa.binary())], names=["part", "gram"]
         )

@@ -1,5 +1,6 @@
 """Models: factors as DataFrames, and what is asked of them."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from pyspark.ml import Model
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
 
 from safecf.als.loop import Epoch
 from safecf.checks import check_integer
@@ -16,11 +18,12 @@ from safecf.models import catalogue
 from safecf.models.als import ALSModel
 from safecf.models.history import unpack_history
 from safecf.models.json_values import plain, revived
+from safecf.spark.arguments import ModelArguments
 from safecf.spark.arrays import matrix
 from safecf.spark.columns import check_comparable, interactions, known_column
 from safecf.spark.folding import Fold, gram_of
 from safecf.spark.local import fitted_of, local_of, tables_of
-from safecf.spark.params import ModelArguments, ModelParams
+from safecf.spark.params import ModelParams, set_named
 from safecf.spark.persistence import Stored
 from safecf.spark.recommending import best
 
@@ -53,7 +56,7 @@ class FactorModel(Model, ModelParams, Stored):
 
     def setParams(self, **params: Unpack[ModelArguments]) -> Self:
         """Set Params by name."""
-        return self._set(**params)
+        return set_named(self, params)
 
     @property
     def rank(self) -> int:
@@ -104,7 +107,7 @@ class FactorModel(Model, ModelParams, Stored):
         return found
 
     def _products(self, x: Column, y: Column) -> Column:
-        """x . y by row, summed up in float64; null where one of them is."""
+        """Products x . y by row, summed up in float64; null where one of them is."""
         width = self.rank
 
         def products(x: pa.Array, y: pa.Array) -> pa.Array:
@@ -116,7 +119,9 @@ class FactorModel(Model, ModelParams, Stored):
             )
             return pa.array(found, pa.float32())
 
-        return F.arrow_udf(products, "float")(x, y)
+        udf: Any = arrow_udf  # its stub asks for an argument that type hints have replaced
+        found: Column = udf(products, "float")(x, y)
+        return found
 
     def recommendForAllUsers(self, numItems: int) -> DataFrame:
         """Return the best items of every user: userCol, recommendations of (itemCol, rating).
@@ -206,7 +211,7 @@ class FactorModel(Model, ModelParams, Stored):
         return {"fitted": self.fitted}
 
     @classmethod
-    def _restored(cls, metadata: dict[str, Any], read: Any) -> Self:
+    def _restored(cls, metadata: dict[str, Any], read: Callable[[str], DataFrame]) -> Self:
         return cls(read("users"), read("items"), metadata["fitted"])
 
 

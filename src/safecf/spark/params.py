@@ -1,8 +1,8 @@
 """Params of estimators and models: the names of pyspark's ALS, and the local models' options."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pyspark import StorageLevel
 from pyspark.ml.param import Param, Params, TypeConverters
@@ -73,6 +73,14 @@ def declare(
     return param, Getter(name), Setter(name)
 
 
+def set_named(owner: P, values: Mapping[str, Any]) -> P:
+    """Set Params by name; raise with the closest name if one is unknown."""
+    known = {param.name: param for param in owner.params}
+    for name in values:
+        choose(f"argument of {type(owner).__name__}", name, known)
+    return owner._set(**values)
+
+
 def whole(name: str, low: int, default: int, also: int | None = None) -> Callable[[Any], int]:
     """Return a converter to whole numbers from `low` on, or `also` one below."""
 
@@ -131,20 +139,24 @@ STORAGE_LEVELS = tuple(
 )
 EXPLICIT = "ratings are confidences here, and not predicted; for those, see pyspark's ALS"
 SIGNED = "factors of both signs are needed"
-toInt, toFloat, toString = TypeConverters.toInt, TypeConverters.toFloat, TypeConverters.toString
+to_int, to_float, to_string = (
+    TypeConverters.toInt,
+    TypeConverters.toFloat,
+    TypeConverters.toString,
+)
 
 
 class ModelParams(Params):
     """Params of estimators and models alike."""
 
     userCol, getUserCol, setUserCol = declare(
-        "userCol", "column of the users' ids, of any type that can be sorted", toString
+        "userCol", "column of the users' ids, of any type that can be sorted", to_string
     )
     itemCol, getItemCol, setItemCol = declare(
-        "itemCol", "column of the items' ids, of any type that can be sorted", toString
+        "itemCol", "column of the items' ids, of any type that can be sorted", to_string
     )
     ratingCol, getRatingCol, setRatingCol = declare(
-        "ratingCol", 'column of the ratings r_ui >= 0; "": every row counts 1', toString
+        "ratingCol", 'column of the ratings r_ui >= 0; "": every row counts 1', to_string
     )
     alpha, getAlpha, setAlpha = declare(
         "alpha",
@@ -152,7 +164,7 @@ class ModelParams(Params):
         _positive,
     )
     predictionCol, getPredictionCol, setPredictionCol = declare(
-        "predictionCol", "column of the predictions x_u.y_i", toString
+        "predictionCol", "column of the predictions x_u.y_i", to_string
     )
     coldStartStrategy, getColdStartStrategy, setColdStartStrategy = declare(
         "coldStartStrategy",
@@ -181,8 +193,8 @@ class ModelParams(Params):
 class TrainingParams(ModelParams):
     """Params of all estimators; see `safecf.models.als.ALSModel` for what they mean."""
 
-    rank, getRank, setRank = declare("rank", "d, the length of the factors", toInt)
-    maxIter, getMaxIter, setMaxIter = declare("maxIter", "number of epochs", toInt)
+    rank, getRank, setRank = declare("rank", "d, the length of the factors", to_int)
+    maxIter, getMaxIter, setMaxIter = declare("maxIter", "number of epochs", to_int)
     regParam, getRegParam, setRegParam = declare(
         "regParam", 'lambda, the weight of the ridge; "auto": found from the data', number_or_auto
     )
@@ -192,16 +204,16 @@ class TrainingParams(ModelParams):
         number_or_auto,
     )
     initStd, getInitStd, setInitStd = declare(
-        "initStd", "sigma; the factors start at N(0, sigma^2 / d)", toFloat
+        "initStd", "sigma; the factors start at N(0, sigma^2 / d)", to_float
     )
     seed, getSeed, setSeed = declare(
-        "seed", "what all chance comes from; None: another one in every fit", optional(toInt)
+        "seed", "what all chance comes from; None: another one in every fit", optional(to_int)
     )
     solver, getSolver, setSolver = declare(
-        "solver", "how rows are solved: 'exact', 'cg', 'spectral-cg' or 'auto'", toString
+        "solver", "how rows are solved: 'exact', 'cg', 'spectral-cg' or 'auto'", to_string
     )
     tolerance, getTolerance, setTolerance = declare(
-        "tolerance", "relative residual at which the iterative solvers stop", toFloat
+        "tolerance", "relative residual at which the iterative solvers stop", to_float
     )
     implicitPrefs, getImplicitPrefs, setImplicitPrefs = declare(
         "implicitPrefs", "True", only("implicitPrefs", True, EXPLICIT)
@@ -223,7 +235,7 @@ class TrainingParams(ModelParams):
     checkpointDir, getCheckpointDir, setCheckpointDir = declare(
         "checkpointDir",
         "folder that fit writes checkpoints to and resumes from; None: nothing to resume from",
-        optional(toString),
+        optional(to_string),
     )
     intermediateStorageLevel, getIntermediateStorageLevel, setIntermediateStorageLevel = declare(
         "intermediateStorageLevel",
@@ -264,7 +276,7 @@ class PlainLossParams(TrainingParams):
     """Params of a loss that is a sum over the history."""
 
     ridgeExponent, getRidgeExponent, setRidgeExponent = declare(
-        "ridgeExponent", "nu; ridge_u = lambda (|V_u| + b |V|)^nu", toFloat
+        "ridgeExponent", "nu; ridge_u = lambda (|V_u| + b |V|)^nu", to_float
     )
 
 
@@ -272,10 +284,10 @@ class NormalisedLossParams(TrainingParams):
     """Params of a loss that is a mean over the history."""
 
     tail, getTail, setTail = declare(
-        "tail", "the share of worst-off users that is protected", toFloat
+        "tail", "the share of worst-off users that is protected", to_float
     )
     normalisation, getNormalisation, setNormalisation = declare(
-        "normalisation", "rho; a user's loss is divided by |V_u|^rho", toFloat
+        "normalisation", "rho; a user's loss is divided by |V_u|^rho", to_float
     )
     ridgeInRisk, getRidgeInRisk, setRidgeInRisk = declare(
         "ridgeInRisk",
@@ -287,70 +299,13 @@ class NormalisedLossParams(TrainingParams):
 class SmoothedTailParams(NormalisedLossParams):
     """Params of the smoothed CVaR."""
 
-    kernel, getKernel, setKernel = declare("kernel", "K, the smoothing kernel", toString)
+    kernel, getKernel, setKernel = declare("kernel", "K, the smoothing kernel", to_string)
     bandwidth, getBandwidth, setBandwidth = declare(
         "bandwidth", 'h; "auto": 1.5 standard deviations of the losses', number_or_auto
     )
     quantileSteps, getQuantileSteps, setQuantileSteps = declare(
-        "quantileSteps", "most Newton steps for xi in an epoch", toInt
+        "quantileSteps", "most Newton steps for xi in an epoch", to_int
     )
     quantileSample, getQuantileSample, setQuantileSample = declare(
-        "quantileSample", "share of the users that xi is found on", toFloat
+        "quantileSample", "share of the users that xi is found on", to_float
     )
-
-
-class ModelArguments(TypedDict, total=False):
-    """Arguments of a model's `setParams`."""
-
-    userCol: str
-    itemCol: str
-    ratingCol: str
-    alpha: float
-    predictionCol: str
-    coldStartStrategy: str
-    blockSize: int
-
-
-class Arguments(ModelArguments, total=False):
-    """Arguments of every estimator."""
-
-    rank: int
-    maxIter: int
-    regParam: float | str
-    unobservedWeight: float | str
-    initStd: float
-    seed: int | None
-    solver: str
-    tolerance: float
-    implicitPrefs: bool
-    nonnegative: bool
-    numUserBlocks: int
-    numItemBlocks: int
-    checkpointInterval: int
-    checkpointDir: str | None
-    intermediateStorageLevel: str
-    finalStorageLevel: str
-    broadcast: str
-
-
-class IALSArguments(Arguments, total=False):
-    """Arguments of `IALS`."""
-
-    ridgeExponent: float
-
-
-class ERMMFArguments(Arguments, total=False):
-    """Arguments of `ERMMF`."""
-
-    tail: float
-    normalisation: float
-    ridgeInRisk: bool
-
-
-class SAFER2Arguments(ERMMFArguments, total=False):
-    """Arguments of `SAFER2`."""
-
-    kernel: str
-    bandwidth: float | str
-    quantileSteps: int
-    quantileSample: float

@@ -9,6 +9,7 @@ Only DataFrames read and write, so that it works through Spark Connect.
 """
 
 import os
+from collections.abc import Callable
 from typing import Any, Self
 
 from pyspark.ml.param import TypeConverters
@@ -48,7 +49,7 @@ class Stored(MLWritable, MLReadable[Any]):
         return {}
 
     @classmethod
-    def _restored(cls, metadata: dict[str, Any], read: Any) -> Self:
+    def _restored(cls, metadata: dict[str, Any], read: Callable[[str], DataFrame]) -> Self:
         """Return an object with default Params; `read(name)` gives a table."""
         return cls()
 

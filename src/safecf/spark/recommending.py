@@ -5,13 +5,12 @@ batches of up to spark.sql.execution.arrow.maxBytesPerBatch; blocks have `blockS
 factors, 4 blockSize d bytes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -24,10 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from safecf.backends import make_backend
-from safecf.spark.arrays import Floats, matrix
-
-Batches = Iterator[pa.RecordBatch]
+from safecf.spark.arrays import Batches, Floats, matrix, task_backend, task_partition
 
 
 def best(
@@ -80,8 +76,7 @@ def _blocks(factors: DataFrame, size: int, width: int, name: str) -> DataFrame:
     )
 
     def cut(batches: Batches) -> Batches:
-        context = TaskContext.get()
-        number = (context.partitionId() if context else 0) << 32
+        number = task_partition() << 32
         waiting: list[pa.RecordBatch] = []
         for batch in batches:
             waiting.append(batch)
@@ -150,8 +145,7 @@ def _searcher(k: int, width: int) -> Callable[[Batches], Batches]:
     """Return what searches pairs of blocks; the pairs of one block of queries come in a row."""
 
     def search(batches: Batches) -> Batches:
-        context = TaskContext.get()
-        backend = make_backend("cpu", context.cpus() if context else 1)
+        backend = task_backend()
         current, found = None, None
         for batch in batches:
             for row in range(len(batch)):
