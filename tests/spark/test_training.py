@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 import safecf
 from safecf.models.history import unpack_history
@@ -129,7 +129,7 @@ def test_both_sides_spread_need_a_folder(frame):
 
 def test_errors_of_tasks_are_plain(frame):
     huge = frame.withColumn("rating", F.lit(1e30))
-    with pytest.raises(safecf.errors.SolveError, match="beyond float32|not positive definite"):
+    with pytest.raises(safecf.errors.SolveError, match=r"beyond float32|not positive definite"):
         IALS(rank=2, maxIter=1, seed=0, regParam=0.1, unobservedWeight=1.0).fit(huge)
 
 

@@ -207,9 +207,7 @@ class Training:
         }
 
 
-def normals(
-    rows: int, columns: int, seed: tuple[int, int], first: int = 0
-) -> NDArray[np.float32]:
+def normals(rows: int, columns: int, seed: tuple[int, int], first: int = 0) -> NDArray[np.float32]:
     """Draw rows `first` and following from N(0, 1), on all cores.
 
     Every DRAWN rows have a generator of their own, so that a part has the bits of the whole.
@@ -300,11 +298,13 @@ class Clock:
 
     @contextmanager
     def __call__(self, step: str) -> Iterator[None]:
+        """Add what the context takes to a step."""
         begin = time.perf_counter()
         yield
         elapsed = time.perf_counter() - begin
         self._seconds[step] = self._seconds.get(step, 0.0) + elapsed
 
     def lap(self) -> dict[str, float]:
+        """Return the seconds, and start anew."""
         seconds, self._seconds = self._seconds, {}
         return seconds

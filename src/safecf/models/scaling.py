@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from safecf.als.loss import Loss, Vector
 from safecf.als.rows import Problem
@@ -39,7 +40,7 @@ class DataSums(NamedTuple):
     def of(
         cls,
         loss: Loss,
-        length: Vector,
+        length: NDArray[Any],
         mass: Vector,
         squares: Vector,
         counts: Vector | None = None,
@@ -53,7 +54,7 @@ class DataSums(NamedTuple):
         return cls(*(float(counts @ each) for each in terms))
 
     def unobserved_weight(self, num_items: float) -> float:
-        """b = 15 evenness mean(a_u m_u) / |V|."""
+        """Return b = 15 evenness mean(a_u m_u) / |V|."""
         return UNOBSERVED * self.evenness * (self.mass / self.users) / num_items
 
     @property
@@ -67,7 +68,7 @@ class DataSums(NamedTuple):
 
     @property
     def regularization(self) -> float:
-        """lambda = 8 / (N |U|^(1/3)), but from 0.005 to 0.02; N = sum_u n_u^2 / sum_u n_u.
+        """Return lambda = 8 / (N |U|^(1/3)), but from 0.005 to 0.02; N = sum_u n_u^2 / sum_u n_u.
 
         n_u is the number of the user's interactions, and N its mean over interactions.
         """

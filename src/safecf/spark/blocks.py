@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - pyspark's own habit
+from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 from pyspark.storagelevel import StorageLevel
 
-from safecf.als.loss import Loss
+from safecf.als.loss import Loss, Vector
 from safecf.models.scaling import DataSums
 from safecf.spark.chunks import COLUMNS, Arrays, named, pack
 
@@ -230,17 +230,17 @@ class _Build:
     def _arrays(self, own: int, rows: int, pairs: "_Pairs") -> Iterator[Any]:
         """Return entries for `pack`."""
         degree = np.bincount(pairs.row, minlength=rows)
-        mass = np.bincount(pairs.row, pairs.confidence, rows)
-        hot = None
+        mass: Vector = np.bincount(pairs.row, pairs.confidence, rows).astype(np.float64)
+        every = pairs
         if self.offsets is None:
-            hot = pairs.hot(self.most)
-            pairs, hot = pairs.take(~hot), pairs.take(hot)
+            hot = every.hot(self.most)
+            pairs = every.take(~hot)
             key = (pairs.source.astype(np.int64) << 32) | pairs.column
             needed, indices = np.unique(key, return_inverse=True)
             for source in np.unique(needed >> 32).tolist():
                 send = needed[needed >> 32 == source] & 0xFFFFFFFF
                 yield source, own, "send", send
-            yield from _hot_arrays(own, hot)
+            yield from _hot_arrays(own, every.take(hot))
         else:
             indices = self.offsets[pairs.source] + pairs.column
         equal = bool((pairs.confidence == 1).all())
@@ -254,9 +254,7 @@ class _Build:
         }
         yield from named(own, 0, arrays)
         if self.loss is not None:
-            squares = np.bincount(pairs.row, pairs.confidence**2, rows)
-            if hot is not None:
-                squares += np.bincount(hot.row, hot.confidence**2, rows)
+            squares: Vector = np.bincount(every.row, every.confidence**2, rows).astype(np.float64)
             yield own, 0, "sums", np.array(DataSums.of(self.loss, degree, mass, squares))
 
 
@@ -310,15 +308,32 @@ def _hot_arrays(own: int, hot: _Pairs) -> Iterator[Any]:
 
 
 def by_block(work: Callable[[int, Arrays], Iterator[Any]]) -> Task:
-    """Make a task that works on one block after the other, given its arrays."""
+    """Make a task that works on one block after the other, given its arrays; it returns arrays."""
+    return by_block_batches(partial(_packed, work))
+
+
+def by_block_batches(work: Callable[[int, Arrays], Batches]) -> Task:
+    """Make a task that works on one block after the other, and returns batches."""
     return partial(_each_block, work)
 
 
-def _each_block(work: Callable[[int, Arrays], Iterator[Any]], batches: Batches) -> Batches:
+def _packed(work: Callable[[int, Arrays], Iterator[Any]], block: int, arrays: Arrays) -> Batches:
+    return pack(work(block, arrays))
+
+
+def _each_block(work: Callable[[int, Arrays], Batches], batches: Batches) -> Batches:
     found = list(batches)
     if not found:
         return
     table = pa.Table.from_batches(found)
-    for block in sorted(set(table.column("block").to_pylist())):
-        part = table.filter(pa.compute.equal(table.column("block"), block))
-        yield from pack(work(block, Arrays(part)))
+    for block, part in parts_of(table).items():
+        yield from work(block, part)
+
+
+def parts_of(table: pa.Table) -> dict[int, Arrays]:
+    """Return the arrays of every block, in the order of blocks."""
+    column = table.column("block")
+    return {
+        block: Arrays(table.filter(pa.compute.equal(column, block)))
+        for block in sorted(set(column.to_pylist()))
+    }

@@ -62,8 +62,8 @@ Array = NDArray[Any]
 def pack(arrays: Iterable[tuple[int, int, str, Array]]) -> Iterator[pa.RecordBatch]:
     """Cut arrays, given as (block, source, name, array), into rows."""
     for block, source, name, array in arrays:
-        # a view of the array's own bytes
-        data = memoryview(np.ascontiguousarray(array, dtype=TYPES[name]).reshape(-1).view(np.uint8))
+        flat = np.ascontiguousarray(array, dtype=TYPES[name]).reshape(-1)
+        data: Any = flat.view(np.uint8).data  # the array's own bytes
         pieces = range(0, max(1, len(data)), PIECE)
         for part, first in enumerate(pieces):
             row = (block, source, name, part, data[first : first + PIECE])

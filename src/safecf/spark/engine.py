@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - pyspark's own habit
+from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from safecf.als.population import NumpySums, Population, Smoothing, Sums, Totals
 from safecf.als.solvers import RowSolver
 from safecf.backends.blas import eigenbasis
 from safecf.backends.cpu.native import CpuBackend
-from safecf.spark.blocks import Layout, by_block
+from safecf.spark.blocks import Layout, by_block, parts_of
 from safecf.spark.chunks import COLUMNS, Arrays, named, pack
 from safecf.spark.tasks import (
     Eigenbasis,
@@ -100,27 +100,32 @@ class Engine:
         """Fetch what the driver has to know of users that it holds."""
         users = self.layout.users
         if users.held:
-            mass = self.fetched(USERS, "mass")
+            mass = self.of_rows(USERS, "mass")
             tail = np.full(users.size, self.setting.risk.tail)
             self.users = HeldUsers(mass, tail, np.zeros(users.size))
 
     def gram_of_items(self) -> NDArray[np.float64]:
         """Y'Y of the present factors."""
-        if self.factors[ITEMS] is not None:
-            return self._own_gram(self.factors[ITEMS], None)
-        found = _added(self._collect(self._state(ITEMS), RESULTS)).gram
+        factors = self.factors[ITEMS]
+        if factors is not None:
+            return self._own_gram(factors, None)
+        found = _added(self._collect(self.state(ITEMS), RESULTS)).gram
         assert found is not None
         return found
 
     def _own_gram(self, factors: Factors, weights: Vector | None) -> NDArray[np.float64]:
         return self.backend.gram(self.backend.place(factors), weights).astype(np.float64)
 
-    def fetched(self, side: int, name: str) -> NDArray[Any]:
-        """Return an array of the interactions, of all rows of a side."""
+    def of_rows(self, side: int, name: str) -> NDArray[Any]:
+        """Return a vector of all rows of a side that the driver holds."""
+        if side == USERS and self.users is not None and name in vars(self.users):
+            found: NDArray[Any] = getattr(self.users, name)
+            return found
         blocks = self._collect(self.sides[side].interactions, [name])
         return np.concatenate([blocks[block].of(name) for block in sorted(blocks)])
 
-    def _state(self, side: int) -> DataFrame:
+    def state(self, side: int) -> DataFrame:
+        """Return the blocks of a side that is spread."""
         state = self.states[side]
         assert state is not None
         return state
@@ -128,12 +133,7 @@ class Engine:
     @staticmethod
     def _collect(frame: DataFrame, names: Any) -> dict[int, Arrays]:
         """Bring arrays to the driver, by block."""
-        table = frame.where(F.col("name").isin(list(names))).toArrow()
-        column = table.column("block")
-        return {
-            block: Arrays(table.filter(pa.compute.equal(column, block)))
-            for block in sorted(set(column.to_pylist()))
-        }
+        return parts_of(frame.where(F.col("name").isin(list(names))).toArrow())
 
     def eigenbasis(self, gram: NDArray[np.float64], solver: RowSolver) -> Eigenbasis:
         """Return that of G = b gram."""
@@ -163,10 +163,10 @@ class Engine:
             return self._take(side, step, found)
         inbox = []
         if not own.held:
-            inbox.append(self._state(side).where(F.col("name").isin(list(STATE))))
+            inbox.append(self.state(side).where(F.col("name").isin(list(STATE))))
         if not other.held:
             tell = by_block(Tell(self.setting, 1 - side, basis, weighing))
-            inbox.append(self._state(1 - side).mapInArrow(tell, COLUMNS))
+            inbox.append(self.state(1 - side).mapInArrow(tell, COLUMNS))
         sent = reduce(DataFrame.union, inbox).repartitionById(own.blocks, F.col("block"))
         found = (
             own.interactions.groupBy("block")
@@ -237,7 +237,7 @@ class Engine:
             change = ((weights - self.users.weights) ** 2).sum()
             return self._own_gram(factors, weights), float(weights.sum()), float(change)
         task = by_block(Weigh(self.setting, weighing))
-        blocks = self._collect(self._state(USERS).mapInArrow(task, COLUMNS), RESULTS)
+        blocks = self._collect(self.state(USERS).mapInArrow(task, COLUMNS), RESULTS)
         d = self.setting.factors
         gram = sum(each.of("gram").reshape(d, d).astype(np.float64) for each in blocks.values())
         total, change = np.sum([each.of("sums") for each in blocks.values()], axis=0).tolist()
@@ -273,13 +273,13 @@ class Engine:
     def loss_sums(self, smoothing: Smoothing, xi: float) -> Sums:
         """Return the sums over the losses of spread users, by a job."""
         task = by_block(SumLosses(smoothing, xi))
-        blocks = self._collect(self._state(USERS).mapInArrow(task, COLUMNS), RESULTS)
+        blocks = self._collect(self.state(USERS).mapInArrow(task, COLUMNS), RESULTS)
         return merged_sums([each.of("sums") for each in blocks.values()])
 
     def saved(self, side: int) -> DataFrame:
         """Return the state of a side as a frame of arrays, whoever has it."""
         if self.factors[side] is None:
-            return self._state(side).where(~F.col("name").isin(list(RESULTS)))
+            return self.state(side).where(~F.col("name").isin(list(RESULTS)))
         arrays: dict[str, Any] = {"factors": self.factors[side]}
         if side == USERS and self.users is not None:
             arrays |= {"losses": self.users.losses, "weights": self.users.weights}
@@ -338,7 +338,7 @@ class SpreadPopulation(Population):
     """Losses that stay with the executors; VaR and CVaR are those of a sample."""
 
     @property
-    def spread(self) -> float:  # type: ignore[override]
+    def spread(self) -> float:
         """The standard deviation of all losses."""
         sums = self.passes.measured  # type: ignore[attr-defined]
         mean = sums.loss / sums.rows

@@ -109,7 +109,7 @@ class Eigenbasis:
     def table(self, factors: Factors, backend: CpuBackend) -> NDArray[Any]:
         """Return factors in the eigenbasis, as the kernels read them."""
         rotated = backend.place(factors @ self.basis)
-        return backend.fix_rotated(rotated, self.values, self.solver).rotated
+        return backend.fix_rotated(rotated, self.values.astype(np.float64), self.solver).rotated
 
     def fixed(self, table: NDArray[Any]) -> Fixed:
         """Return the fixed side of a half-step."""

@@ -26,7 +26,7 @@ from pyspark.storagelevel import StorageLevel
 
 from safecf.als.loop import Clock, Collapse, Epoch
 from safecf.als.population import Population
-from safecf.als.risk import Mean, Risk
+from safecf.als.risk import Mean, Risk, SmoothedCVaR
 from safecf.als.solvers import RowSolver, Solver
 from safecf.als.sweeps import row_solvers_for
 from safecf.errors import SolveError
@@ -36,7 +36,7 @@ from safecf.models.options import check_options, draw_seed
 from safecf.models.scaling import auto_options, scaled_options
 from safecf.models.training import FOLD_IN
 from safecf.spark.arrays import lists
-from safecf.spark.blocks import Batches, Layout, lay_out
+from safecf.spark.blocks import Batches, Layout, by_block_batches, lay_out
 from safecf.spark.chunks import Arrays
 from safecf.spark.engine import (
     ITEMS,
@@ -51,6 +51,8 @@ from safecf.spark.tasks import Eigenbasis, Setting, StepSums, Weighing
 
 # Bytes of factors in float32 that the driver holds and sends with the tasks, if it may choose.
 HELD = 64 * 2**20
+# Rows of a batch of factors.
+ROWS = 4096
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +145,7 @@ class _Run:
         self.spark, self.local, self.options, self.layout = spark, local, options, layout
         self.resolved = resolved
         loss, ridge, risk, solver = local.settled(resolved).parts()
-        if hasattr(risk, "sample"):
+        if isinstance(risk, SmoothedCVaR):
             risk = replace(risk, sample=1.0)  # the sample is that of the blocks' first users
         self.risk: Risk = risk
         self.solver: RowSolver = _row_solver(solver)
@@ -351,8 +353,8 @@ class _Run:
         self.pending = _Pending(xi, weight, moved, StepSums(*users), StepSums(*items), seconds)
         xi, step, bandwidth = record["weighing"]
         risk = self.risk
-        if bandwidth is not None:
-            risk = replace(risk, bandwidth=bandwidth, relative=False)  # type: ignore[call-arg,type-var]
+        if isinstance(risk, SmoothedCVaR):
+            risk = replace(risk, bandwidth=bandwidth, relative=False)
         self.weighing = Weighing(risk, xi, step)
         self.engine.hold_users()
         for side, name in enumerate(("users", "items")):
@@ -364,8 +366,8 @@ class _Run:
         """Return frames of the factors, which outlive the training's own."""
         count = self.layout.users.size
         frames = [
-            _frame(self.engine, side, ("weight", "mass") if side == USERS else ("share",), count)
-            for side in (USERS, ITEMS)
+            _frame(self.engine, USERS, {"weight": ("weights", 1.0), "mass": ("mass", 1.0)}),
+            _frame(self.engine, ITEMS, {"share": ("degree", 1.0 / count)}),
         ]
         for frame in frames:
             frame.persist(self.options.final_storage_level)
@@ -388,30 +390,24 @@ def _row_solver(solver: Solver) -> RowSolver:
     return solver  # type: ignore[return-value]
 
 
-def _frame(engine: Engine, side: int, names: tuple[str, ...], count: int) -> DataFrame:
-    """Return ids and factors of a side, with more columns."""
+def _frame(engine: Engine, side: int, more: dict[str, tuple[str, float]]) -> DataFrame:
+    """Return ids and factors of a side, with `more` columns: arrays of the blocks, scaled."""
     layout = engine.sides[side]
-    kind = layout.index.schema["id"]
     columns = [
         StructField("features", ArrayType(FloatType(), containsNull=False)),
-        *(StructField(name, DoubleType()) for name in names),
+        *(StructField(name, DoubleType()) for name in more),
     ]
     factors = engine.factors[side]
     if factors is not None:
-        if side == USERS:
-            assert engine.users is not None
-            more = [engine.users.weights, engine.users.mass]
-        else:
-            more = [engine.fetched(ITEMS, "degree") / count]
-        attach = partial(_attach, layout.offsets, factors, more)
-        return layout.index.mapInArrow(attach, StructType([kind, *columns]))
+        vectors = [scale * engine.of_rows(side, array) for array, scale in more.values()]
+        attach = partial(_attach, layout.offsets, factors, vectors)
+        return layout.index.mapInArrow(attach, StructType([layout.index.schema["id"], *columns]))
     place = [StructField(name, IntegerType()) for name in ("block", "position")]
-    state = engine.states[side]
-    assert state is not None
-    spread = state.mapInArrow(
-        partial(_explode, engine.setting.factors, names, count), StructType([*place, *columns])
+    explode = partial(_explode, engine.setting.factors, list(more.values()))
+    spread = engine.state(side).mapInArrow(
+        by_block_batches(explode), StructType([*place, *columns])
     )
-    return layout.index.join(spread, ["block", "position"]).select("id", "features", *names)
+    return layout.index.join(spread, ["block", "position"]).select("id", "features", *more)
 
 
 def _attach(
@@ -424,28 +420,17 @@ def _attach(
         yield _batch([batch.column("id")], factors[rows], [each[rows] for each in more])
 
 
-def _explode(factors: int, names: tuple[str, ...], count: int, batches: Batches) -> Batches:
+def _explode(
+    factors: int, more: list[tuple[str, float]], block: int, state: Arrays
+) -> Iterator[pa.RecordBatch]:
     """Return the rows of a block's state."""
-    table = pa.Table.from_batches(batches)
-    if not table.num_rows:
-        return
-    for block in sorted(set(table.column("block").to_pylist())):
-        state = Arrays(table.filter(pa.compute.equal(table.column("block"), block)))
-        rows = state.of("factors").reshape(-1, factors)
-        columns = {
-            "weight": lambda: state.of("weights"),  # noqa: B023 - used at once
-            "mass": lambda: state.of("mass"),  # noqa: B023
-            "share": lambda: state.of("degree") / count,  # noqa: B023
-        }
-        more = [columns[name]() for name in names]
-        for first in range(0, len(rows), ROWS):
-            part = slice(first, first + ROWS)
-            position = np.arange(first, min(first + ROWS, len(rows)), dtype=np.int32)
-            place = [pa.array(np.full(len(position), block, dtype=np.int32)), pa.array(position)]
-            yield _batch(place, rows[part], [each[part] for each in more])
-
-
-ROWS = 4096  # of a batch
+    rows = state.of("factors").reshape(-1, factors)
+    vectors = [scale * state.of(array) for array, scale in more]
+    for first in range(0, len(rows), ROWS):
+        part = slice(first, first + ROWS)
+        position = np.arange(first, min(first + ROWS, len(rows)), dtype=np.int32)
+        place = [pa.array(np.full(len(position), block, dtype=np.int32)), pa.array(position)]
+        yield _batch(place, rows[part], [each[part] for each in vectors])
 
 
 def _batch(
