@@ -1,0 +1,110 @@
+"""Training on executors of their own: an executor dies, the driver dies."""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
+
+from safecf.spark import SAFER2, training
+from tests.spark.training_data import BLOCKS, fit_locally, orders, ratings, scores
+
+PARAMS = {
+    "rank": 8,
+    "maxIter": 5,
+    "seed": 5,
+    "solver": "exact",
+    "numUserBlocks": BLOCKS[0],
+    "numItemBlocks": BLOCKS[1],
+}
+HELD = 60 * 8 * 4  # bytes: the driver holds the 50 items, and not the 150 users
+PATIENCE = 120  # seconds
+
+DRIVER = """
+import json, sys
+from tests.spark.sessions import Sessions
+from tests.spark.training_data import ratings
+from safecf.spark import SAFER2, training
+
+training.HELD = {held}
+spark = Sessions().get("classic")
+SAFER2(**json.loads(sys.argv[1])).fit(spark.createDataFrame(ratings()))
+"""
+
+
+@pytest.fixture
+def frame(cluster):
+    return cluster.createDataFrame(ratings()).repartition(2).persist()
+
+
+def executors(application):
+    """Return the ids of the processes that work for an application."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                command = (folder / "cmdline").read_bytes().decode().split("\0")
+            except OSError:
+                continue
+            works = any("CoarseGrainedExecutorBackend" in word for word in command)
+            if works and application in command:
+                found.append(int(folder.name))
+    return found
+
+
+class KillOne(logging.Handler):
+    """Kills an executor when the record of an epoch comes."""
+
+    def __init__(self, application, epoch):
+        super().__init__()
+        self.application, self.epoch, self.killed = application, f"epoch {epoch}:", None
+
+    def emit(self, record):
+        if self.killed is None and record.getMessage().startswith(self.epoch):
+            self.killed = executors(self.application)[0]
+            os.kill(self.killed, signal.SIGKILL)
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="finds processes by /proc")
+def test_an_executor_dies(cluster, frame, monkeypatch):
+    monkeypatch.setattr(training, "HELD", HELD)
+    whole = scores(SAFER2(**PARAMS).fit(frame), ids := orders(frame))
+    killer = KillOne(cluster.sparkContext.applicationId, 2)
+    training.log.addHandler(killer)
+    training.log.setLevel(logging.INFO)
+    try:
+        found = scores(SAFER2(**PARAMS).fit(frame), ids)
+    finally:
+        training.log.removeHandler(killer)
+        training.log.setLevel(logging.NOTSET)
+    assert killer.killed is not None
+    np.testing.assert_array_equal(found, whole)
+    model = fit_locally(SAFER2(**PARAMS).to_local_options(), ratings(), ids)
+    expected = model.user_factors @ model.item_factors.T
+    assert np.linalg.norm(found - expected) <= 1e-4 * np.linalg.norm(expected)
+
+
+def test_the_driver_dies(cluster, frame, monkeypatch, tmp_path):
+    monkeypatch.setattr(training, "HELD", HELD)
+    ids = orders(frame)
+    whole = scores(SAFER2(**PARAMS).fit(frame), ids)
+    params = {**PARAMS, "checkpointDir": str(tmp_path), "checkpointInterval": 1}
+    command = [sys.executable, "-c", DRIVER.format(held=HELD)]
+    driver = subprocess.Popen([*command, json.dumps(params)], stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while len(list(tmp_path.glob("*/done/_SUCCESS"))) < 2 and time.monotonic() < deadline:
+            assert driver.poll() is None, "the driver ended by itself"
+            time.sleep(0.05)
+    finally:
+        driver.kill()
+        driver.wait()
+    np.testing.assert_array_equal(scores(SAFER2(**params).fit(frame), ids), whole)
