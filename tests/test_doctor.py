@@ -64,7 +64,7 @@ def test_packages_that_are_no_extra_have_their_own_remedy():
     assert "faiss" in doctor.EXTRAS
     code = "import no_such_module"
     assert doctor._extra("faiss", code).found.endswith("; try pip install faiss-cpu")
-    assert doctor._extra("spark", code).found == "no_such_module is not installed"
+    assert doctor._extra("spark", code).found.endswith("; try pip install 'safecf[spark]'")
 
 
 def test_programs_that_fail_or_hang_are_found(monkeypatch):
