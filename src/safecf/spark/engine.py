@@ -299,9 +299,10 @@ class Engine:
             self.users.losses, self.users.weights = arrays.of("losses"), arrays.of("weights")
 
     def stop(self) -> None:
-        """Let go of everything that is cached."""
-        for number, side in enumerate(self.sides):
-            self._forget(number)
+        """Let go of everything that is cached; the last states keep their names, for the model."""
+        for cached, side in zip(self._cached, self.sides, strict=True):
+            if cached is not None:
+                cached[1].unpersist()
             side.unpersist()
 
 
