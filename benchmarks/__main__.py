@@ -12,6 +12,7 @@ from benchmarks import (
     gpu,
     memory,
     parquet,
+    profiling,
     serving,
     solvers,
     synthetic,
@@ -27,6 +28,7 @@ app.command("fingerprints")(fingerprints.main)
 app.command("gpu")(gpu.main)
 app.command("memory")(memory.main)
 app.command("parquet")(parquet.main)
+app.command("profile")(profiling.main)
 app.command("serving")(serving.main)
 app.command("solvers")(solvers.main)
 app.command("synthetic")(synthetic.main)
