@@ -7,6 +7,8 @@ WHEEL_PYTHON ?= $(shell python3.12 -c 'print("python3.12")' 2> /dev/null || echo
 PYTEST_WORKERS ?= 2
 JOBS ?= 2
 RUNS ?= 1000000
+# Of `make check`: what every change may break, without the tests that take longest.
+TESTS ?= tests/als tests/contract tests/data tests/measures --ignore tests/als/test_ridge_in_risk.py
 
 VENV := .venv
 PEERS := build/peers
@@ -33,8 +35,9 @@ demo: $(VENV)/.installed ## train and compare recommenders on a small data set
 	@$(BIN)/safecf demo
 
 # mypy keeps what it knows, so that only its first run takes long.
-check: lint ## in two minutes: lint, and the fast tests
-	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile $(FAST_TESTS)
+check: lint ## in two minutes: lint, and the fast tests; TESTS=tests/serving for others
+	@echo 'pytest $(TESTS)'
+	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile $(TESTS)
 
 test: lint test-python test-cpp ## lint, then the Python and the C++ tests
 

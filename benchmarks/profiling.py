@@ -132,7 +132,7 @@ def sampled(data: Path) -> Iterator[bool]:
     if shutil.which("perf") is None:
         yield False
         return
-    command = ["perf", "record", "-e", "cpu-clock", "-F", str(SAMPLES), "-o", data]
+    command = ["perf", "record", "-e", "cpu-clock", "-F", str(SAMPLES), "-o", str(data)]
     perf = subprocess.Popen(
         [*command, "-p", str(os.getpid())], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
