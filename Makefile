@@ -8,7 +8,7 @@ PYTEST_WORKERS ?= 2
 JOBS ?= 2
 RUNS ?= 1000000
 # Of `make check`: what every change may break, without the tests that take longest.
-TESTS ?= tests/als tests/contract tests/data tests/measures --ignore tests/als/test_ridge_in_risk.py
+TESTS ?= tests/als tests/contract tests/data tests/evaluation tests/measures --ignore tests/als/test_ridge_in_risk.py
 
 VENV := .venv
 PEERS := build/peers
