@@ -13,7 +13,7 @@ TESTS ?= tests/als tests/contract tests/data tests/evaluation tests/measures --i
 VENV := .venv
 PEERS := build/peers
 FUZZING := build/fuzzing
-RELEASE := build/release
+RELEASE := build/release-with-$(subst /,-,$(WHEEL_PYTHON))
 SMOKE := build/smoke
 PROFILE := build/profile
 BIN := $(VENV)/bin
@@ -143,7 +143,7 @@ endif
 # Nothing but the environment is on PATH: no compiler, no tools of the checkout.
 wheel-test: wheel ## install the wheel where there is no compiler, and run safecf demo and doctor
 	@rm -rf $(SMOKE)
-	@$(WHEEL_PYTHON) -m venv $(SMOKE)
+	@$(RELEASE)/bin/python -m venv $(SMOKE)
 	@PATH=$(CURDIR)/$(SMOKE)/bin $(SMOKE)/bin/python -m pip --disable-pip-version-check -qq install --only-binary :all: dist/*.whl
 	@PATH=$(CURDIR)/$(SMOKE)/bin $(SMOKE)/bin/python tests/smoke.py dist/*.whl
 
