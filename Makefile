@@ -2,14 +2,21 @@
 # when something it was made from has changed.
 
 PYTHON ?= python3
+# The stable ABI begins with 3.12: its wheel serves later versions as well.
+WHEEL_PYTHON ?= $(shell python3.12 -c 'print("python3.12")' 2> /dev/null || echo $(PYTHON))
 PYTEST_WORKERS ?= 2
 JOBS ?= 2
 RUNS ?= 1000000
+# Of `make check`: what every change may break, without the tests that take longest.
+TESTS ?= tests/als tests/contract tests/data tests/evaluation tests/measures --ignore tests/als/test_ridge_in_risk.py
 
 VENV := .venv
 PEERS := build/peers
 FUZZING := build/fuzzing
 SITE := build/docs
+RELEASE := build/release-with-$(subst /,-,$(WHEEL_PYTHON))
+SMOKE := build/smoke
+PROFILE := build/profile
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 NATIVE := CMakeLists.txt $(shell find cpp -type f)
@@ -19,33 +26,31 @@ CPP_SOURCES = find cpp tests/cpp -name '*.cpp' -o -name '*.hpp'
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-python test-cpp lint format stubs docs bench reproduce clean \
-        sanitize-address sanitize-thread fuzz soak
+.PHONY: help demo check test coverage test-python test-cpp lint format stubs bench profile reproduce \
+        docs wheel wheel-test wheels clean sanitize-address sanitize-thread fuzz soak
 
 help:
-	@echo 'make demo       train and compare recommenders on a small data set'
-	@echo 'make test       lint, then the Python and the C++ tests'
-	@echo 'make lint       ruff, mypy, import-linter and clang-format, changing nothing'
-	@echo 'make format     write Python and C++ in the project'"'"'s format'
-	@echo 'make stubs      generate the type stubs of the native core'
-	@echo 'make docs       build the documentation into build/site; warnings are errors'
-	@echo 'make bench      run a benchmark: NAME=cpu, demo, evaluation, gpu, memory, parquet, readme, serving, solvers, synthetic'
-	@echo 'make reproduce  run experiments of the paper: NAME=table-1 ARGS="--seeds 1"; ARGS=--list'
-	@echo 'make sanitize-address, sanitize-thread  run the C++ and the core of the Python tests with a sanitizer'
-	@echo 'make fuzz       fuzz the native entries (with Clang) and the parsers (with Atheris): RUNS=1000000 of each'
-	@echo 'make soak       attack the promises for hours, then fuzz and sanitize: NAME=damaged-models ARGS="--cases 100"'
-	@echo 'make clean      remove .venv and everything that was built'
+	@awk -F ':.*## ' '/^[a-z-].*:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.installed ## train and compare recommenders on a small data set
 	@$(BIN)/safecf demo
 
-test: lint test-python test-cpp
+# mypy keeps what it knows, so that only its first run takes long.
+check: lint ## in two minutes: lint, and the fast tests; TESTS=tests/serving for others
+	@echo 'pytest $(TESTS)'
+	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile $(TESTS)
 
-test-python: $(VENV)/.installed
+test: lint test-python test-cpp ## lint, then the Python and the C++ tests
+
+test-python: $(VENV)/.installed ## the Python tests
 	@echo 'pytest'
 	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile
 
-test-cpp: $(VENV)/.tools
+coverage: $(VENV)/.installed ## the Python tests, and that they reach at least 90 % of src
+	@echo 'pytest, with coverage'
+	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile --cov --cov-report=term
+
+test-cpp: $(VENV)/.tools ## the C++ tests
 	@echo 'ctest'
 	@cmake -S tests/cpp -B build/cpp-tests > /dev/null
 	@unset MAKELEVEL MAKEFLAGS; cmake --build build/cpp-tests -j$(JOBS)
@@ -65,6 +70,8 @@ sanitizer_environment_thread := LD_PRELOAD="$(call sanitizer,tsan) $(call saniti
   TSAN_OPTIONS=halt_on_error=1:suppressions=$(CURDIR)/tests/sanitized/thread.txt \
   OPENBLAS_NUM_THREADS=1 PYTEST_ADDOPTS='-k "not change_during_the_call and not fork"'
 
+sanitize-address: ## the C++ and the core of the Python tests with the sanitizers of memory and undefined behaviour
+sanitize-thread: ## the same with the sanitizer of threads
 sanitize-address sanitize-thread: sanitize-%: $(VENV)/.installed
 	@echo 'building with the $* sanitizer'
 	@cmake -S tests/cpp -B build/$@/cpp -DSAFECF_SANITIZE=$* > /dev/null
@@ -76,17 +83,17 @@ sanitize-address sanitize-thread: sanitize-%: $(VENV)/.installed
 	@$(sanitizer_environment_$*) SAFECF_CORE=$(CURDIR)/build/$@/python PYTHONPATH=tests/sanitized \
 	  $(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) $(SANITIZED_TESTS)
 
-fuzz: $(FUZZING)/.installed $(VENV)/.tools
+fuzz: $(FUZZING)/.installed $(VENV)/.tools ## fuzz the native entries (with Clang) and the parsers (with Atheris): RUNS=1000000 of each
 	@tests/cpp/fuzz/build.sh $(JOBS)
 	@$(FUZZING)/bin/python -m soak.fuzzing --runs $(RUNS) --jobs $(JOBS) $(ARGS)
 
-soak: $(VENV)/.installed
+soak: $(VENV)/.installed ## attack the promises for hours, then fuzz and sanitize: NAME=damaged-models ARGS="--cases 100"
 	@$(BIN)/python -m soak $(NAME) $(ARGS)
 ifeq ($(NAME),)
 	@$(MAKE) --no-print-directory ARGS= fuzz sanitize-address sanitize-thread
 endif
 
-lint: $(VENV)/.installed
+lint: $(VENV)/.installed ## ruff, mypy, import-linter and clang-format, changing nothing
 	@echo 'ruff, mypy, import-linter, clang-format'
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
@@ -94,25 +101,58 @@ lint: $(VENV)/.installed
 	@PYTHONPATH=src:. $(BIN)/lint-imports --no-logo --no-cache > $(VENV)/imports.log || (cat $(VENV)/imports.log; exit 1)
 	@$(CPP_SOURCES) | xargs -r $(BIN)/clang-format --dry-run -Werror
 
-format: $(VENV)/.tools
+format: $(VENV)/.tools ## write Python and C++ in the project's format
 	@$(BIN)/ruff check --quiet --fix . || true
 	@$(BIN)/ruff format .
 	@$(CPP_SOURCES) | xargs -r $(BIN)/clang-format -i
 
-stubs: $(VENV)/.installed
+stubs: $(VENV)/.installed ## generate the type stubs of the native core
 	@$(BIN)/python -m nanobind.stubgen -q -m safecf._core -o src/safecf/_core.pyi
 
-docs: $(SITE)/.installed
-	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --quiet
+docs: $(SITE)/.installed ## build the documentation's site into build/site; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --quiet --strict
 	@echo 'build/site/index.html; with a search: python -m http.server -d build/site'
 
-bench: $(PEERS)/.installed
-	@$(PEERS)/bin/python -m benchmarks $(NAME)
+bench: $(PEERS)/.installed ## run a benchmark: NAME=cpu; NAME=--help lists them
+	@$(PEERS)/bin/python -m benchmarks $(NAME) $(ARGS)
 
-reproduce: $(VENV)/.installed
+# As it is installed, but with the names of functions, which perf needs.
+profile: $(VENV)/.installed ## where the time of an epoch goes: ARGS="--solver exact --factors 128"
+	@cmake -S . -B $(PROFILE) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python \
+	  -DCMAKE_CXX_FLAGS_RELWITHDEBINFO='-O3 -DNDEBUG -g1' > /dev/null
+	@unset MAKELEVEL MAKEFLAGS; cmake --build $(PROFILE) -j$(JOBS) > $(PROFILE)/build.log
+	@SAFECF_CORE=$(CURDIR)/$(PROFILE) PYTHONPATH=tests/sanitized $(BIN)/python -m benchmarks profile $(ARGS)
+
+reproduce: $(VENV)/.installed ## run experiments of the paper: NAME=table-1 ARGS="--seeds 1"; ARGS=--list
 	@$(BIN)/python -m reproduction $(NAME) $(ARGS)
 
-clean:
+# The wheel is built from the sdist, in an environment of its own. On Linux, auditwheel names the
+# oldest systems that it runs on.
+wheel: $(RELEASE)/.installed ## build the sdist and this system's wheel into dist/
+	@echo 'building dist/'
+	@rm -rf dist build/raw
+	@mkdir -p dist
+	@$(RELEASE)/bin/python -m build --outdir build/raw . > $(RELEASE)/build.log 2>&1 || (cat $(RELEASE)/build.log; exit 1)
+	@mv build/raw/*.tar.gz dist
+ifeq ($(shell uname),Linux)
+	@PATH=$(CURDIR)/$(RELEASE)/bin:$$PATH auditwheel repair --wheel-dir dist build/raw/*.whl 2> $(RELEASE)/audit.log || (cat $(RELEASE)/audit.log; exit 1)
+else
+	@mv build/raw/*.whl dist
+endif
+	@$(RELEASE)/bin/twine --no-color check --strict dist/*
+	@if ls dist/*-abi3-*.whl > /dev/null 2>&1; then $(RELEASE)/bin/abi3audit --strict dist/*.whl; fi
+
+# Nothing but the environment is on PATH: no compiler, no tools of the checkout.
+wheel-test: wheel ## install the wheel where there is no compiler, and run safecf demo and doctor
+	@rm -rf $(SMOKE)
+	@$(RELEASE)/bin/python -m venv $(SMOKE)
+	@PATH=$(CURDIR)/$(SMOKE)/bin $(SMOKE)/bin/python -m pip --disable-pip-version-check -qq install --only-binary :all: dist/*.whl
+	@PATH=$(CURDIR)/$(SMOKE)/bin $(SMOKE)/bin/python tests/smoke.py dist/*.whl
+
+wheels: $(RELEASE)/.installed ## the wheels of a release for this system by cibuildwheel (on Linux with Docker)
+	@$(RELEASE)/bin/cibuildwheel --output-dir dist .
+
+clean: ## remove .venv and everything that was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -144,7 +184,15 @@ $(SITE)/.installed: pyproject.toml
 	@echo 'making $(SITE) with the tools of the documentation'
 	@$(PYTHON) -m venv $(SITE)
 	@$(SITE)/bin/python -m pip --disable-pip-version-check -qq install --upgrade 'pip>=25.1'
-	@$(SITE)/bin/python -m pip --disable-pip-version-check -qq install --group docs
+	@$(SITE)/bin/python -m pip --disable-pip-version-check -qq install -c constraints.txt --group docs
+	@touch $@
+
+# What makes and checks a release.
+$(RELEASE)/.installed: pyproject.toml
+	@echo 'making $(RELEASE) with the tools of a release'
+	@$(WHEEL_PYTHON) -m venv $(RELEASE)
+	@$(RELEASE)/bin/python -m pip --disable-pip-version-check -qq install --upgrade 'pip>=25.1'
+	@$(RELEASE)/bin/python -m pip --disable-pip-version-check -qq install -c constraints.txt --group release
 	@touch $@
 
 # Atheris counts the branches of modules that are installed as users install them, not of an

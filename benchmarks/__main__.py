@@ -12,6 +12,7 @@ from benchmarks import (
     gpu,
     memory,
     parquet,
+    profiling,
     readme,
     serving,
     solvers,
@@ -29,6 +30,7 @@ app.command("gpu")(gpu.main)
 app.command("memory")(memory.main)
 app.command("parquet")(parquet.main)
 app.command("readme")(readme.main)
+app.command("profile")(profiling.main)
 app.command("serving")(serving.main)
 app.command("solvers")(solvers.main)
 app.command("synthetic")(synthetic.main)

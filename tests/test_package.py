@@ -1,11 +1,28 @@
 """The public names of the package, which are imported when they are asked for."""
 
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 import safecf
+
+ROOT = Path(__file__).parents[1]
+# Extras, and what pyarrow imports when it can.
+HEAVY = {
+    "fastapi",
+    "matplotlib",
+    "optuna",
+    "pandas",
+    "polars",
+    "pyspark",
+    "torch",
+    "triton",
+    "usearch",
+}
 
 
 def test_all_names_are_there():
@@ -38,3 +55,26 @@ def test_data_sets_and_splits_are_modules():
         "from safecf.split import strong_generalization, temporal\n"
         "import safecf; assert safecf.datasets.load is load"
     )
+
+
+@pytest.mark.parametrize("names", ["()", "safecf.__all__"])
+def test_no_name_needs_what_is_optional(names):
+    in_new_process(
+        f"import safecf, sys\nfor name in {names}: getattr(safecf, name)\n"
+        f"assert not {HEAVY} & set(sys.modules), {HEAVY} & set(sys.modules)"
+    )
+
+
+def test_the_package_alone_needs_no_numpy():
+    in_new_process(
+        "import safecf, sys; assert not {'numpy', 'scipy', 'pyarrow'} & set(sys.modules)"
+    )
+
+
+def test_the_version_of_pyproject_is_that_of_the_citation_and_the_changelog():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited is not None
+    assert cited[1] == version
+    released = re.findall(r"^## \[(\d.*?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert version == released[0]
