@@ -15,11 +15,11 @@ import pytest
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
 from safecf.spark import SAFER2, training
-from tests.spark.training_data import BLOCKS, fit_locally, orders, ratings, scores
+from tests.spark.training_data import BLOCKS, fit_locally, orders, ratings, read, scores
 
 PARAMS = {
     "rank": 8,
-    "maxIter": 5,
+    "maxIter": 4,
     "seed": 5,
     "solver": "exact",
     "numUserBlocks": BLOCKS[0],
@@ -29,20 +29,37 @@ HELD = 60 * 8 * 4  # bytes: the driver holds the 50 items, and not the 150 users
 PATIENCE = 120  # seconds
 
 DRIVER = """
-import json, sys
+import json, pathlib, sys
 from tests.spark.sessions import Sessions
-from tests.spark.training_data import ratings
+from tests.spark.training_data import read
 from safecf.spark import SAFER2, training
 
 training.HELD = {held}
 spark = Sessions().get("classic")
-SAFER2(**json.loads(sys.argv[1])).fit(spark.createDataFrame(ratings()))
+SAFER2(**json.loads(sys.argv[1])).fit(read(spark, pathlib.Path(sys.argv[2])))
 """
 
 
-@pytest.fixture
-def frame(cluster):
-    return cluster.createDataFrame(ratings()).repartition(2).persist()
+@pytest.fixture(scope="module")
+def frame(cluster, tmp_path_factory):
+    return read(cluster, tmp_path_factory.mktemp("ratings"))
+
+
+@pytest.fixture(scope="module")
+def ids(frame):
+    return orders(frame)
+
+
+@pytest.fixture(scope="module")
+def whole(frame, ids):
+    """Return the scores of a training that nothing disturbs: those of one machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "HELD", HELD)
+        found = scores(SAFER2(**PARAMS).fit(frame), ids)
+    model = fit_locally(SAFER2(**PARAMS).to_local_options(), ratings(), ids)
+    expected = model.user_factors @ model.item_factors.T
+    assert np.linalg.norm(found - expected) <= 1e-4 * np.linalg.norm(expected)
+    return found
 
 
 def executors(application):
@@ -74,9 +91,8 @@ class KillOne(logging.Handler):
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="finds processes by /proc")
-def test_an_executor_dies(cluster, frame, monkeypatch):
+def test_an_executor_dies(cluster, frame, ids, whole, monkeypatch):
     monkeypatch.setattr(training, "HELD", HELD)
-    whole = scores(SAFER2(**PARAMS).fit(frame), ids := orders(frame))
     killer = KillOne(cluster.sparkContext.applicationId, 2)
     training.log.addHandler(killer)
     training.log.setLevel(logging.INFO)
@@ -87,18 +103,14 @@ def test_an_executor_dies(cluster, frame, monkeypatch):
         training.log.setLevel(logging.NOTSET)
     assert killer.killed is not None
     np.testing.assert_array_equal(found, whole)
-    model = fit_locally(SAFER2(**PARAMS).to_local_options(), ratings(), ids)
-    expected = model.user_factors @ model.item_factors.T
-    assert np.linalg.norm(found - expected) <= 1e-4 * np.linalg.norm(expected)
 
 
-def test_the_driver_dies(cluster, frame, monkeypatch, tmp_path):
+def test_the_driver_dies(frame, ids, whole, monkeypatch, tmp_path):
     monkeypatch.setattr(training, "HELD", HELD)
-    ids = orders(frame)
-    whole = scores(SAFER2(**PARAMS).fit(frame), ids)
     params = {**PARAMS, "checkpointDir": str(tmp_path), "checkpointInterval": 1}
     command = [sys.executable, "-c", DRIVER.format(held=HELD)]
-    driver = subprocess.Popen([*command, json.dumps(params)], stderr=subprocess.DEVNULL)
+    arguments = [json.dumps(params), str(tmp_path)]
+    driver = subprocess.Popen([*command, *arguments], stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + PATIENCE
         while len(list(tmp_path.glob("*/done/_SUCCESS"))) < 2 and time.monotonic() < deadline:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 from safecf.spark import blocks as spark_blocks
@@ -22,6 +23,13 @@ def ratings(users=150, items=50, pairs=2500, seed=0):
             "rating": rng.integers(1, 4, pairs).astype(np.float32),
         }
     )
+
+
+def read(spark, folder):
+    """Return the ratings from a file, as most users have them: plans are short then."""
+    path = folder / "ratings.parquet"
+    pq.write_table(ratings(), path)
+    return spark.read.parquet(str(path)).persist()
 
 
 def orders(frame, blocks=BLOCKS):
