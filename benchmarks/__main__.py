@@ -16,6 +16,7 @@ from benchmarks import (
     readme,
     serving,
     solvers,
+    spark,
     synthetic,
 )
 
@@ -33,6 +34,7 @@ app.command("readme")(readme.main)
 app.command("profile")(profiling.main)
 app.command("serving")(serving.main)
 app.command("solvers")(solvers.main)
+app.command("spark")(spark.main)
 app.command("synthetic")(synthetic.main)
 
 if __name__ == "__main__":
