@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.docs.blocks import ROOT, shorter
+from tests.spark.sessions import Sessions
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
@@ -18,11 +19,23 @@ def code_of(example):
     return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
 
 
+@pytest.fixture
+def own_session():
+    """Let an example start and use a session of Spark, on loopback, and end it."""
+    sessions = Sessions()
+    try:
+        yield sessions.get("classic")
+    finally:
+        sessions.stop()
+
+
 @pytest.mark.parametrize("example", [*EXAMPLES, *NOTEBOOKS], ids=lambda example: example.name)
-def test_an_example_runs(example, tmp_path, monkeypatch, capsys):
+def test_an_example_runs(example, tmp_path, monkeypatch, capsys, request):
     if example.suffix == ".ipynb":
         matplotlib = pytest.importorskip("matplotlib", reason="the notebook draws charts")
         matplotlib.use("agg")
+    if example.name == "spark.py":
+        request.getfixturevalue("own_session")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [example.name])
     code = compile(shorter(code_of(example)), str(example), "exec")
