@@ -21,20 +21,18 @@ from safecf.backends.blas import eigenbasis
 from safecf.backends.cpu.native import CpuBackend
 from safecf.spark.blocks import Layout, by_block, parts_of
 from safecf.spark.chunks import COLUMNS, Arrays, named, pack
+from safecf.spark.half_step import HalfStep, Table, solve_group
 from safecf.spark.tasks import (
     Eigenbasis,
     Factors,
-    HalfStep,
     Setting,
     Start,
     StepSums,
     SumLosses,
-    Table,
     Tell,
     Weigh,
     Weighing,
     merged_sums,
-    solve_group,
 )
 
 # Losses that the driver takes to solve for xi; of more, it asks for sums, once for each xi.
@@ -357,14 +355,14 @@ def plain_plans(spark: SparkSession) -> Iterator[None]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     }
-    before = {name: spark.conf.get(name) for name in wanted}
+    before = {name: str(spark.conf.get(name)) for name in wanted}
     for name, value in wanted.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
         for name, value in before.items():
-            spark.conf.set(name, str(value))
+            spark.conf.set(name, value)
 
 
 def write_json(spark: SparkSession, path: str, value: Any) -> None:

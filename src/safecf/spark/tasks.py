@@ -1,4 +1,4 @@
-"""What executors do: solve the rows of a block, weigh its users, and tell other blocks.
+"""What executors do beside half-steps: draw the start, weigh users, and tell other blocks.
 
 All tasks are pure: a task that is run again gives the same bits. Factors travel and stay in the
 basis in which they were drawn; a half-step is solved in the eigenbasis of its G.
@@ -6,26 +6,20 @@ basis in which they were drawn; a half-step is solved in the eigenbasis of its G
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import TaskContext
 
-from safecf.als.capabilities import HostReport
-from safecf.als.loop import VANISHED, normals
+from safecf.als.loop import normals
 from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.population import Population, Smoothing, Sums
 from safecf.als.risk import Risk
-from safecf.als.rows import Rows, item_rows, user_rows
 from safecf.als.solvers import RowSolver
 from safecf.backends.cpu.native import CpuBackend, Fixed
-from safecf.backends.host import aligned
-from safecf.data.matrices.csr import Csr
 from safecf.spark.blocks import Offsets
-from safecf.spark.chunks import SCHEMA, Arrays, named, pack
+from safecf.spark.chunks import Arrays, named
 
 Factors = NDArray[np.float32]
 Entries = Iterator[Any]
@@ -114,23 +108,6 @@ class Eigenbasis:
     def fixed(self, table: NDArray[Any]) -> Fixed:
         """Return the fixed side of a half-step."""
         return Fixed(table, self.values, None)
-
-
-class Table(NamedTuple):
-    """Factors of the fixed side, with their weights if they are users'."""
-
-    rows: NDArray[Any]
-    col_weight: Vector | None = None
-    pair_weight: Vector | None = None
-
-
-@dataclass(frozen=True)
-class Told:
-    """Hot rows: their normal equations over the pairs that were not sent."""
-
-    rows: NDArray[np.int64]
-    gram: Factors  # sum_j p_j y_j y_j'
-    right: Factors  # sum_j p_j y_j
 
 
 @dataclass(frozen=True)
@@ -264,259 +241,3 @@ class SumLosses:
 def merged_sums(parts: list[NDArray[np.float64]]) -> Sums:
     """Merge the `Sums` of blocks, in their order."""
     return Sums(*np.sum(parts, axis=0).tolist())
-
-
-@dataclass(frozen=True)
-class HalfStep:
-    """Solves the rows of blocks, given the fixed side: the users', or the items'.
-
-    `held` are the factors of this side, if the driver holds them, and `table` those of the fixed
-    side. `before` and `now` are weighings of users: what their stored weights become first, and
-    the weights at which they are solved, None for those that all users share, `weight`. `measure`
-    asks for the losses of the old factors, of which a `share` goes to the driver. `solver` is None
-    if nothing is to be solved, and `zero` forgets the old factors.
-    """
-
-    setting: Setting
-    side: int
-    eigenbasis: Eigenbasis
-    solver: RowSolver | None
-    held: Factors | None = None
-    table: Table | None = None
-    before: Weighing | None = None
-    now: Weighing | None = None
-    weight: float = 1.0
-    measure: bool = False
-    share: float = 0.0
-    zero: bool = False
-
-    def __call__(self, block: int, interactions: Arrays) -> Entries:
-        """Work on one block, if the driver holds both sides."""
-        return self.solve(block, interactions, Arrays(SCHEMA.empty_table()))
-
-    def solve(self, block: int, interactions: Arrays, inbox: Arrays) -> Entries:
-        """Work on one block, with what it was sent."""
-        work = _Work(self, block, interactions, inbox)
-        state: dict[str, Any] = {}
-        sums = StepSums(work.size)
-        if self.held is None:
-            state = {"degree": interactions.of("degree")}
-        if self.side == 0 and self.held is None:
-            state = {"losses": inbox.of("losses"), "mass": work.mass}
-            state["weights"] = weights_of(inbox, self.before, work.backend)
-        if self.measure:
-            state["losses"] = losses = work.losses()
-            sums = sums._replace(
-                loss=losses.sum(),
-                squared_loss=(losses**2).sum(),
-                low=losses.min(),
-                high=losses.max(),
-            )
-            if self.held is None:
-                yield block, 0, "sample", losses[: int(np.ceil(self.share * work.size))]
-        state["factors"] = work.old
-        if self.solver is not None:
-            weight = np.full(work.size, self.weight)
-            if self.now is not None:
-                weight = self.now.weights(state["losses"], state["weights"], work.backend)
-            state["factors"], report, ridge = work.solve(weight)
-            sums = sums._replace(
-                change=report.change(),
-                penalty=report.penalty(ridge),
-                largest=report.largest(),
-                vanished=report.below(VANISHED * report.largest(), np.ones(work.size)),
-            )
-            yield block, 0, "gram", work.backend.gram(work.backend.place(state["factors"]))
-        yield block, 0, "sums", np.array(sums)
-        yield from named(block, 0, state)
-        if self.held is None:
-            yield from passed_on(block, interactions)
-
-
-def solve_group(step: HalfStep, interactions: pa.Table, inbox: pa.Table) -> pa.Table:
-    """Run a half-step of one block, as a task."""
-    if not interactions.num_rows:
-        return SCHEMA.empty_table()
-    block = interactions.column("block")[0].as_py()
-    return pa.Table.from_batches(
-        pack(step.solve(block, Arrays(interactions), Arrays(inbox))), SCHEMA
-    )
-
-
-@dataclass(frozen=True)
-class _Work:
-    """A half-step of one block."""
-
-    step: HalfStep
-    block: int
-    interactions: Arrays
-    inbox: Arrays
-
-    @cached_property
-    def backend(self) -> CpuBackend:
-        return task_backend()
-
-    @cached_property
-    def mass(self) -> Vector:
-        """m_u of users."""
-        return self.interactions.of("mass")
-
-    @property
-    def size(self) -> int:
-        return len(self.mass)
-
-    @cached_property
-    def old(self) -> Factors:
-        """The factors before the step."""
-        step = self.step
-        if step.held is not None:
-            return step.held[step.setting.own(step.side, self.block)]
-        return self.inbox.of("factors").reshape(-1, step.setting.factors)
-
-    @cached_property
-    def table(self) -> Table:
-        """The fixed side, in the order of the messages' sources."""
-        if self.step.table is not None:
-            return self.step.table
-        inbox = self.inbox
-        name = "words" if inbox.sources("words") else "rows"
-        parts = [(source, inbox.of(name, source)) for source in inbox.sources(name)]
-        lengths = [len(inbox.of("col_weight", s)) for s, _ in parts] if self.step.side else []
-        width = _padded_width(self.step.setting.factors, name)
-        found = aligned(sum(len(part) for _, part in parts) // width, width, TABLE_TYPES[name])
-        np.concatenate([part for _, part in parts], out=found.reshape(-1))
-        if not lengths:
-            return Table(found)
-        return Table(
-            found,
-            *(
-                np.concatenate([inbox.of(each, source) for source, _ in parts])
-                for each in ("col_weight", "pair_weight")
-            ),
-        )
-
-    @cached_property
-    def matrix(self) -> Csr:
-        """The interactions, whose columns are rows of the table."""
-        arrays = self.interactions
-        shape = (self.size, len(self.table.rows))
-        weights = arrays.optional("confidence")
-        return Csr(arrays.of("indptr"), arrays.of("indices"), weights, shape)
-
-    @cached_property
-    def hot(self) -> Told | None:
-        """The normal equations that came instead of rows, added up in the order of sources."""
-        sources = self.inbox.sources("hot_right")
-        if not sources:
-            return None
-        d = self.step.setting.factors
-        rows = np.unique(np.concatenate([self.inbox.of("hot", source) for source in sources]))
-        gram, right = np.zeros((len(rows), d, d)), np.zeros((len(rows), d))
-        upper = np.triu_indices(d)
-        for source in sources:
-            at = np.searchsorted(rows, self.inbox.of("hot", source))
-            packed = self.inbox.of("hot_gram", source).reshape(len(at), -1)
-            square = np.zeros((len(at), d, d))
-            square[:, upper[0], upper[1]] = packed
-            square[:, upper[1], upper[0]] = packed
-            gram[at] += square
-            right[at] += self.inbox.of("hot_right", source).reshape(len(at), d)
-        return Told(rows, *self._with_sent(rows, gram, right))
-
-    def _with_sent(
-        self, rows: NDArray[Any], gram: NDArray[Any], right: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Add the pairs of hot rows whose factors were sent."""
-        for place, row in enumerate(rows):
-            columns, p = self.matrix.row(row)
-            if self.table.col_weight is not None:
-                p = p * self.table.col_weight[columns]
-            y = as_float(self.table.rows[columns], self.step.setting.factors)
-            gram[place] += (y.T * p) @ y
-            right[place] += p @ y
-        return gram, right
-
-    @cached_property
-    def rows(self) -> Rows:
-        """The systems at weights of 1."""
-        setting, matrix = self.step.setting, self.matrix
-        if self.step.side == 0:
-            columns = (matrix.num_columns, setting.num_items)
-            ones = np.ones(self.size)
-            return user_rows(matrix, self.mass, ones, setting.loss, setting.ridge, columns)
-        pair_weight, col_weight = self.table.pair_weight, self.table.col_weight
-        assert pair_weight is not None
-        assert col_weight is not None
-        mass = matrix.row_mass(pair_weight)
-        for source in self.inbox.sources("hot_mass"):
-            mass[self.inbox.of("hot", source)] += self.inbox.of("hot_mass", source)
-        total = setting.risk.tail * setting.num_users
-        return item_rows(matrix, mass, col_weight, setting.loss, setting.ridge, total)
-
-    @cached_property
-    def fixed(self) -> Fixed:
-        return self.step.eigenbasis.fixed(self.table.rows)
-
-    def losses(self) -> Vector:
-        """loss_u of the old factors, with the ridge if it is in the risk."""
-        factors = self.backend.place(self.old @ self.step.eigenbasis.basis)
-        ridge = self.rows.ridge if self.step.setting.ridge.in_risk else None
-        found = self.backend.losses(
-            self.matrix, self.rows.row_weight, factors, self.fixed, ridge
-        ).astype(np.float64)
-        if self.hot is not None:
-            x, at = factors[self.hot.rows].astype(np.float64), self.hot.rows
-            observed = np.einsum("rd,rde,re->r", x, self.hot.gram, x)
-            observed += self.mass[at] - 2 * np.einsum("rd,rd->r", x, self.hot.right)
-            found[at] = self.rows.row_weight[at] / 2 * observed
-            found[at] += (x**2 @ self.step.eigenbasis.values) / 2
-            if ridge is not None:
-                found[at] += ridge[at] / 2 * (x**2).sum(axis=1)
-        return found
-
-    def solve(self, weight: Vector) -> tuple[Factors, HostReport, Vector]:
-        """Return the new factors, a report, and the ridge."""
-        step, rows = self.step, self.rows
-        assert step.solver is not None
-        if step.side == 0:
-            row_weight = weight * rows.row_weight
-            rows = Rows(rows.matrix, row_weight, rows.col_weight, weight, rows.ridge)
-        old = np.zeros_like(self.old) if step.zero else self.old
-        factors = self.backend.copy(old @ step.eigenbasis.basis)
-        report = self.backend.solve_rows(rows, self.fixed, factors, step.solver)
-        if self.hot is not None:
-            report = self._solve_hot(rows, factors, report)
-        return factors @ step.eigenbasis.basis.T, report, rows.ridge
-
-    def _solve_hot(self, rows: Rows, factors: Factors, report: HostReport) -> HostReport:
-        """Solve the hot rows from their normal equations."""
-        assert self.hot is not None
-        changes, norms = np.array(report.changes), np.array(report.norms)
-        before = self.old @ self.step.eigenbasis.basis
-        for place, row in enumerate(self.hot.rows):
-            system = rows.row_weight[row] * self.hot.gram[place]
-            shared = rows.gram_weight[row] * self.step.eigenbasis.values + rows.ridge[row]
-            system[np.diag_indices_from(system)] += shared
-            x = np.linalg.solve(system, rows.row_weight[row] * self.hot.right[place])
-            factors[row] = x
-            changes[row] = ((x - before[row]) ** 2).sum()
-            norms[row] = (x**2).sum()
-        return HostReport(changes, norms)
-
-
-TABLE_TYPES = {"words": np.uint32, "rows": np.float32}
-
-
-def _padded_width(factors: int, name: str) -> int:
-    """Numbers of a row of a table: two to a word, both padded as the kernels want it."""
-    if name == "words":
-        return -(-factors // 32) * 16
-    return -(-factors // 16) * 16
-
-
-def as_float(rows: NDArray[Any], factors: int) -> Factors:
-    """Return rows of a table as numbers."""
-    if rows.dtype == np.uint32:
-        halves = rows.view(np.uint16).astype(np.uint32) << 16
-        rows = halves.view(np.float32)
-    return rows[:, :factors]

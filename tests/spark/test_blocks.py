@@ -1,0 +1,102 @@
+"""Arrays in rows, and blocks of interactions, without a session."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from safecf.als.loss import Loss
+from safecf.models.scaling import DataSums
+from safecf.spark import blocks, chunks
+
+PAIRS = st.lists(
+    st.tuples(*(st.integers(0, high) for high in (4, 2, 6)), st.integers(1, 3)), min_size=1
+)
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 100])
+def test_arrays_survive_rows(length, monkeypatch):
+    monkeypatch.setattr(chunks, "PIECE", 64)
+    vector, matrix = np.arange(length, dtype=np.float64), np.ones((length, 3), dtype=np.float32)
+    entries = [(5, 0, "mass", vector), (5, 2, "factors", matrix), (5, 0, "send", np.arange(3))]
+    rows = list(chunks.pack(entries))
+    found = chunks.Arrays(pa.Table.from_batches(rows[::-1]))
+    np.testing.assert_array_equal(found.of("mass"), vector)
+    np.testing.assert_array_equal(found.of("factors", 2), matrix.reshape(-1))
+    assert found.sources("factors") == [2]
+    assert found.optional("factors", 1) is None
+    assert max(len(row["data"][0].as_py()) for row in rows) <= 64
+
+
+def built(pairs, offsets, most):
+    """Return the arrays that block 1 makes of (row, source, column, confidence), by block."""
+    row, source, column, confidence = (np.array(each) for each in zip(*pairs, strict=True))
+    batch = pa.RecordBatch.from_arrays(
+        [
+            pa.array(np.ones(len(row), dtype=np.int32)),
+            *(pa.array(each.astype(np.int32)) for each in (row, source, column)),
+            pa.array(confidence.astype(np.float32)),
+        ],
+        list("abcde"),
+    )
+    build = blocks._Build(np.array([0, 5]), offsets, most, Loss(0.1))
+    return blocks.parts_of(pa.Table.from_batches(build(iter([batch]))))
+
+
+def expected(pairs):
+    """Sum up the confidences of every (row, source, column)."""
+    found = {}
+    for *pair, confidence in pairs:
+        found[tuple(pair)] = found.get(tuple(pair), 0) + confidence
+    return found
+
+
+@given(PAIRS, st.integers(1, 4))
+@settings(deadline=None)
+def test_every_pair_is_somewhere_once(pairs, most):
+    """In the block's own rows, whose columns are those it is sent, or with a hot row's source."""
+    found, here = built(pairs, None, most), {}
+    own = found[1]
+    sources = [source for source in sorted(found) if 1 in found[source].sources("send")]
+    table = [
+        (source, column) for source in sources for column in found[source].of("send", 1).tolist()
+    ]
+    indptr, indices = own.of("indptr"), own.of("indices")
+    confidence = own.optional("confidence")
+    for row in range(5):
+        for entry in range(indptr[row], indptr[row + 1]):
+            weight = 1.0 if confidence is None else confidence[entry]
+            here[row, *table[indices[entry]]] = weight
+    for source, arrays in found.items():
+        if 1 not in arrays.sources("hot"):
+            continue
+        starts = arrays.of("hot_indptr", 1)
+        assert (np.diff(starts) > most).all()
+        for place, row in enumerate(arrays.of("hot", 1).tolist()):
+            for entry in range(starts[place], starts[place + 1]):
+                pair = (row, source, int(arrays.of("hot_indices", 1)[entry]))
+                assert pair not in here
+                here[pair] = arrays.of("hot_confidence", 1)[entry]
+    assert here == expected(pairs)
+
+
+@given(PAIRS)
+@settings(deadline=None)
+def test_columns_of_a_held_side_are_all_its_rows(pairs):
+    offsets = np.array([0, 7, 14, 21])
+    own = built(pairs, offsets, 1)[1]
+    wanted = expected(pairs)
+    rows = np.repeat(np.arange(5), np.diff(own.of("indptr")))
+    columns = [offsets[source] + column for _, source, column in sorted(wanted)]
+    np.testing.assert_array_equal(own.of("indices"), columns)
+    np.testing.assert_array_equal(rows, [row for row, _, _ in sorted(wanted)])
+    mass = np.bincount(rows, [wanted[pair] for pair in sorted(wanted)], 5)
+    np.testing.assert_allclose(own.of("mass"), mass)
+    np.testing.assert_array_equal(own.of("degree"), np.bincount(rows, minlength=5))
+    sums = DataSums(*own.of("sums").tolist())
+    assert sums.pairs == len(wanted)
+    assert sums.mass == pytest.approx(np.count_nonzero(mass))
