@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
+if not os.environ.get("SAFECF_FAULTS"):
+    pytest.skip("it takes a minute and a half: set SAFECF_FAULTS=1", allow_module_level=True)
 
 from safecf.spark import SAFER2, training
 from tests.spark.training_data import BLOCKS, fit_locally, orders, ratings, read, scores

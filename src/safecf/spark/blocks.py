@@ -113,7 +113,7 @@ def lay_out(
         _numbered(ratings.select(F.col(name).alias("id")), count).persist(level)
         for name, count in zip(("user", "item"), blocks, strict=True)
     ]
-    sizes = [_sizes(index, count) for index, count in zip(indices, blocks, strict=True)]
+    sizes = _sizes(indices, blocks)
     coded = ratings
     for name, index in zip(("user", "item"), indices, strict=True):
         places = index.select(
@@ -137,25 +137,25 @@ def lay_out(
         rows = pairs.repartitionById(blocks[side], F.col(names[0])).mapInArrow(build, COLUMNS)
         built.append(rows.persist(level))
     sums = collected_sums(built[0])
-    # what a block built for one of the other side goes there
-    foreign = F.col("name").isin(list(FOREIGN))
-    interactions = [
-        built[side].where(~foreign & (F.col("name") != "sums"))
-        if all(holds)
-        else built[side]
-        .where(~foreign & (F.col("name") != "sums"))
-        .union(built[1 - side].where(foreign))
-        .repartitionById(blocks[side], F.col("block"))
-        for side in range(2)
-    ]
-    sides = []
-    for side, name in enumerate(("users", "items")):
-        kept = interactions[side].persist(level)
-        kept.count()
-        sides.append(Side(name, indices[side], sizes[side], holds[side], kept))
-    for frame in (*built, coded):
+    interactions = built
+    if not all(holds):
+        interactions = [_with_foreign(built, side, blocks[side]).persist(level) for side in (0, 1)]
+    for frame in interactions:
+        frame.count()
+    for frame in (coded, *(built if interactions is not built else [])):
         frame.unpersist()
+    sides = [
+        Side(name, indices[side], sizes[side], holds[side], interactions[side])
+        for side, name in enumerate(("users", "items"))
+    ]
     return Layout(sides[0], sides[1], sums)
+
+
+def _with_foreign(built: list[DataFrame], side: int, blocks: int) -> DataFrame:
+    """Return the arrays of a side's blocks, with those that the other side has built for them."""
+    foreign = F.col("name").isin(list(FOREIGN))
+    found = built[side].where(~foreign).union(built[1 - side].where(foreign))
+    return found.repartitionById(blocks, F.col("block"))
 
 
 PLACE = "block", "position"
@@ -194,11 +194,15 @@ def _positions(batches: Batches) -> Batches:
     yield from table.drop_columns("order").append_column("position", position).to_batches()
 
 
-def _sizes(index: DataFrame, blocks: int) -> Offsets:
-    sizes = np.zeros(blocks, dtype=np.int64)
-    for row in index.groupBy("block").count().collect():
-        sizes[row["block"]] = row["count"]
-    return sizes
+def _sizes(indices: list[DataFrame], blocks: tuple[int, int]) -> list[Offsets]:
+    """Return the number of rows of every block of both sides."""
+    found = [np.zeros(count, dtype=np.int64) for count in blocks]
+    places = [
+        index.select(F.lit(side).alias("side"), "block") for side, index in enumerate(indices)
+    ]
+    for row in places[0].union(places[1]).groupBy("side", "block").count().collect():
+        found[row["side"]][row["block"]] = row["count"]
+    return found
 
 
 @dataclass(frozen=True)
