@@ -28,6 +28,7 @@ model.recommendForAllUsers(5).show(3, truncate=60)
 new = spark.createDataFrame([("new user", 3, 1.0), ("new user", 7, 1.0)], ratings.schema)
 model.recommendForFactors(model.foldIn(new), 5).show(truncate=60)
 
-model.write().overwrite().save("spark-model")
-local = SAFER2Model.load("spark-model").to_local()  # a safecf.SAFER2, to be served
+folder = os.path.abspath("spark-model")
+model.write().overwrite().save(folder)
+local = SAFER2Model.load(folder).to_local()  # a safecf.SAFER2, to be served
 print(f"{local!r}: {len(local.user_ids)} users, {len(local.item_ids)} items")

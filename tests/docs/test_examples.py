@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.docs.blocks import ROOT, shorter
-from tests.spark.sessions import Sessions
+from tests.spark.sessions import SESSIONS
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
@@ -22,11 +22,8 @@ def code_of(example):
 @pytest.fixture
 def own_session():
     """Let an example start and use a session of Spark, on loopback, and end it."""
-    sessions = Sessions()
-    try:
-        yield sessions.get("classic")
-    finally:
-        sessions.stop()
+    yield SESSIONS.get("classic")
+    SESSIONS.stop()
 
 
 @pytest.mark.parametrize("example", [*EXAMPLES, *NOTEBOOKS], ids=lambda example: example.name)

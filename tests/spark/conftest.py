@@ -4,16 +4,15 @@ import shutil
 
 import pytest
 
-from tests.spark.sessions import Sessions
+from tests.spark.sessions import SESSIONS
 
 
 @pytest.fixture(scope="session")
 def sessions():
     """Return what starts and ends sessions."""
-    found = Sessions()
-    yield found
-    found.stop()
-    shutil.rmtree(found.folder, ignore_errors=True)
+    yield SESSIONS
+    SESSIONS.stop()
+    shutil.rmtree(SESSIONS.folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")

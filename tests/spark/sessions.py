@@ -89,3 +89,6 @@ def _lock_port():
     file = open(path, "w")  # noqa: SIM115 - closed by `stop`
     fcntl.flock(file, fcntl.LOCK_EX)
     return file
+
+
+SESSIONS = Sessions()  # of the process: whoever starts one ends the others
