@@ -29,7 +29,7 @@ ABOUT = (
     "task.",
 )
 SIZE = 20_000, 5_000, 1_000_000
-CASES = [(1.0, 32), (1.0, 128), (10.0, 32)]
+CASES = [(1.0, 32), (1.0, 128), (10.0, 32), (10.0, 128)]
 NO_NATIVE = " ".join(
     f"-Ddev.ludovic.netlib.{part}.nativeLib=none" for part in ("blas", "lapack", "arpack")
 )
