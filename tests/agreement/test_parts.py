@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from safecf.als.kernels import KERNELS, Gaussian
-from safecf.als.parts import merge, solve_part
 from safecf.als.population import Smoothing
 from safecf.errors import SolveError
-from tests.agreement.placed import TWIN, assert_same, fix, gram, losses, placed_rows, solve
+from tests.agreement.placed import TWIN, assert_same, fix, gram, losses, solve
 from tests.agreement.test_backends import SOLVERS, floats, half_steps
 
 CUTS = [(0, 23), (0, 1, 23), (0, 7, 8, 20, 23)]
@@ -30,21 +29,21 @@ def test_a_part_has_the_solutions_of_the_whole(native, solver, cuts):
     for rows, fixed, shared, start in half_steps("normalised", "cvar", 33, True, rng):
         side, weight = fix(native, fixed, shared), rng.random(len(start))
         whole, report = solve(native, rows, side, start, solver)
-        factors, sums = [], []
+        factors, change, penalty, largest = [], 0.0, 0.0, 0.0
+        total = np.zeros((33, 33))
         for begin, end, part in parts_of(rows, cuts):
-            given, own = start[begin:end].copy(), weight[begin:end]
-            found = solve_part(native, placed_rows(native, part), side, given, solver, own)
-            np.testing.assert_array_equal(given, start[begin:end])
-            factors.append(found[0])
-            sums.append(found[1])
+            found, own = solve(native, part, side, start[begin:end], solver)
+            factors.append(found)
+            change, penalty = change + own.change(), penalty + own.penalty(part.ridge)
+            largest = max(largest, own.largest())
+            total += gram(native, found, weight[begin:end])
         assert_same(native, np.concatenate(factors), whole)
-        merged = merge(sums)
         close = 1e-6 if native.same_bits else 1e-5  # long rows are added up in any order on a GPU
-        assert merged.change == pytest.approx(report.change(), rel=close)
-        assert merged.penalty == pytest.approx(report.penalty(rows.ridge), rel=close)
-        assert_same(native, merged.largest, report.largest())
+        assert change == pytest.approx(report.change(), rel=close)
+        assert penalty == pytest.approx(report.penalty(rows.ridge), rel=close)
+        assert_same(native, largest, report.largest())
         expected = gram(native, whole, weight)
-        np.testing.assert_allclose(merged.gram, expected, atol=1e-5 * np.abs(expected).max())
+        np.testing.assert_allclose(total, expected, atol=1e-5 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("cuts", CUTS, ids=str)
@@ -128,10 +127,9 @@ def test_a_kernel_of_ones_own_is_not_taken_for_one_of_the_same_name(native):
 def test_a_part_may_be_empty(native):
     rng = np.random.default_rng(9)
     rows, fixed, shared, start = next(half_steps("normalised", "cvar", 16, False, rng))
-    none = placed_rows(native, rows.part(rows.matrix.part(0, 0), 0, 0))
+    none = rows.part(rows.matrix.part(0, 0), 0, 0)
     side, solver = fix(native, fixed, shared), SOLVERS[0]
-    found, sums = solve_part(native, none, side, start[:0], solver, np.ones(0))
+    found, report = solve(native, none, side, start[:0], solver)
     assert found.shape == (0, 16)
-    whole = solve_part(native, placed_rows(native, rows), side, start, solver)[1]
-    assert merge([whole, sums]).largest == whole.largest
-    assert merge([sums, whole]).penalty == whole.penalty
+    assert (report.change(), report.penalty(none.ridge), report.largest()) == (0, 0, 0)
+    assert not gram(native, found, np.ones(0)).any()

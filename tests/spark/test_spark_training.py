@@ -103,6 +103,16 @@ def test_a_sample_of_losses_is_the_same_wherever_they_are(frame, monkeypatch, tm
     assert found[0].xi != pytest.approx(whole.xi, rel=1e-5)
 
 
+def test_all_rows_may_be_hot(frame, ids, monkeypatch, tmp_path):
+    """No rows are sent at all: every block gets normal equations alone."""
+    params = {"maxIter": 1, "solver": "exact", **options("users spread", monkeypatch, tmp_path)}
+    found = []
+    for hot in (0, 1000):
+        monkeypatch.setattr(blocks, "HOT", hot)
+        found.append(scores(SAFER2(**params).fit(frame), ids))
+    np.testing.assert_allclose(*found, atol=1e-5 * np.abs(found[1]).max())
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

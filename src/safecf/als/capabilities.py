@@ -99,9 +99,8 @@ class HalfSteps(Protocol):
 
     It is made with the number of threads, 0 for all cores, which it may ignore. A half-step may be
     about a part of the rows: `Rows` says which. Solutions depend on how the rows are cut by
-    rounding at most, Gramians and reports of parts add up, and errors name the row of the whole;
-    `als.parts` does it. A Gramian can be added, multiplied by a number, cut by columns, placed and
-    fetched.
+    rounding at most, Gramians and reports of parts add up, and errors name the row of the whole.
+    A Gramian can be added, multiplied by a number, cut by columns, placed and fetched.
     """
 
     name: str

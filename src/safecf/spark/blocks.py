@@ -74,6 +74,11 @@ class Layout(NamedTuple):
     items: Side
     sums: DataSums
 
+    def unpersist(self) -> None:
+        """Let go of what is cached."""
+        self.users.unpersist()
+        self.items.unpersist()
+
 
 def check_ratings(ratings: DataFrame) -> None:
     """Raise if there is nothing to learn from, or something that cannot be learned from."""

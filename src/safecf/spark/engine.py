@@ -19,7 +19,7 @@ from safecf.als.population import NumpySums, Population, Smoothing, Sums, Totals
 from safecf.als.solvers import RowSolver
 from safecf.backends.blas import eigenbasis
 from safecf.backends.cpu.native import CpuBackend
-from safecf.spark.blocks import Layout, by_block, parts_of
+from safecf.spark.blocks import Layout, Side, by_block, parts_of
 from safecf.spark.chunks import COLUMNS, Arrays, named, pack
 from safecf.spark.half_step import HalfStep, Table, solve_group
 from safecf.spark.tasks import (
@@ -79,7 +79,7 @@ class Engine:
     _cached: list[tuple[str, DataFrame] | None] = field(default_factory=lambda: [None, None])
 
     @property
-    def sides(self) -> tuple[Any, Any]:
+    def sides(self) -> tuple[Side, Side]:
         """Users and items."""
         return self.layout.users, self.layout.items
 
@@ -297,11 +297,10 @@ class Engine:
             self.users.losses, self.users.weights = arrays.of("losses"), arrays.of("weights")
 
     def stop(self) -> None:
-        """Let go of everything that is cached; the last states keep their names, for the model."""
-        for cached, side in zip(self._cached, self.sides, strict=True):
+        """Let go of the states that are cached; the last ones keep their names, for the model."""
+        for cached in self._cached:
             if cached is not None:
                 cached[1].unpersist()
-            side.unpersist()
 
 
 def _added(blocks: dict[int, Arrays]) -> Result:

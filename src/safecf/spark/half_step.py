@@ -78,13 +78,7 @@ class HalfStep:
     def solve(self, block: int, interactions: Arrays, inbox: Arrays) -> Entries:
         """Work on one block, with what it was sent."""
         work = _Work(self, block, interactions, inbox)
-        state: dict[str, Any] = {}
-        sums = StepSums(work.size)
-        if self.held is None:
-            state = {"degree": interactions.of("degree")}
-        if self.side == 0 and self.held is None:
-            state = {"losses": inbox.of("losses"), "mass": work.mass}
-            state["weights"] = weights_of(inbox, self.before, work.backend)
+        sums, state = StepSums(work.size), work.kept()
         if self.measure:
             state["losses"] = losses = work.losses()
             sums = sums._replace(
@@ -104,7 +98,6 @@ class HalfStep:
             sums = sums._replace(
                 change=report.change(),
                 penalty=report.penalty(ridge),
-                largest=report.largest(),
                 vanished=report.below(VANISHED * report.largest(), np.ones(work.size)),
             )
             yield block, 0, "gram", work.backend.gram(work.backend.place(state["factors"]))
@@ -146,6 +139,15 @@ class _Work:
     def size(self) -> int:
         return len(self.mass)
 
+    def kept(self) -> dict[str, Any]:
+        """Return what a spread block keeps beside its factors; the driver has it otherwise."""
+        if self.step.held is not None:
+            return {}
+        if self.step.side == 1:
+            return {"degree": self.interactions.of("degree")}
+        weights = weights_of(self.inbox, self.step.before, self.backend)
+        return {"losses": self.inbox.of("losses"), "mass": self.mass, "weights": weights}
+
     @cached_property
     def old(self) -> Factors:
         """The factors before the step."""
@@ -155,26 +157,30 @@ class _Work:
         return self.inbox.of("factors").reshape(-1, step.setting.factors)
 
     @cached_property
+    def rotated(self) -> Factors:
+        """The factors before the step, in the eigenbasis."""
+        return self.old @ self.step.eigenbasis.basis
+
+    @cached_property
     def table(self) -> Table:
         """The fixed side, in the order of the messages' sources."""
         if self.step.table is not None:
             return self.step.table
         inbox = self.inbox
         name = "words" if inbox.sources("words") else "rows"
-        parts = [(source, inbox.of(name, source)) for source in inbox.sources(name)]
-        lengths = [len(inbox.of("col_weight", s)) for s, _ in parts] if self.step.side else []
+        sources = inbox.sources(name)  # none, if all pairs of the block are of hot rows
         width = _padded_width(self.step.setting.factors, name)
-        found = aligned(sum(len(part) for _, part in parts) // width, width, TABLE_TYPES[name])
-        np.concatenate([part for _, part in parts], out=found.reshape(-1))
-        if not lengths:
+        parts = [inbox.of(name, source).reshape(-1, width) for source in sources]
+        found = aligned(sum(len(part) for part in parts), width, TABLE_TYPES[name])
+        if parts:
+            np.concatenate(parts, out=found)
+        if self.step.side == 0:
             return Table(found)
-        return Table(
-            found,
-            *(
-                np.concatenate([inbox.of(each, source) for source, _ in parts])
-                for each in ("col_weight", "pair_weight")
-            ),
+        weights = (
+            np.concatenate([np.empty(0), *(inbox.of(each, source) for source in sources)])
+            for each in ("col_weight", "pair_weight")
         )
+        return Table(found, *weights)
 
     @cached_property
     def matrix(self) -> Csr:
@@ -240,7 +246,7 @@ class _Work:
 
     def losses(self) -> Vector:
         """loss_u of the old factors, with the ridge if it is in the risk."""
-        factors = self.backend.place(self.old @ self.step.eigenbasis.basis)
+        factors = self.backend.place(self.rotated)
         ridge = self.rows.ridge if self.step.setting.ridge.in_risk else None
         found = self.backend.losses(
             self.matrix, self.rows.row_weight, factors, self.fixed, ridge
@@ -262,8 +268,7 @@ class _Work:
         if step.side == 0:
             row_weight = weight * rows.row_weight
             rows = Rows(rows.matrix, row_weight, rows.col_weight, weight, rows.ridge)
-        old = np.zeros_like(self.old) if step.zero else self.old
-        factors = self.backend.copy(old @ step.eigenbasis.basis)
+        factors = self.backend.copy(0 * self.rotated if step.zero else self.rotated)
         report = self.backend.solve_rows(rows, self.fixed, factors, step.solver)
         if self.hot is not None:
             report = self._solve_hot(rows, factors, report)
@@ -273,14 +278,13 @@ class _Work:
         """Solve the hot rows from their normal equations."""
         assert self.hot is not None
         changes, norms = np.array(report.changes), np.array(report.norms)
-        before = self.old @ self.step.eigenbasis.basis
         for place, row in enumerate(self.hot.rows):
             system = rows.row_weight[row] * self.hot.gram[place]
             shared = rows.gram_weight[row] * self.step.eigenbasis.values + rows.ridge[row]
             system[np.diag_indices_from(system)] += shared
             x = np.linalg.solve(system, rows.row_weight[row] * self.hot.right[place])
             factors[row] = x
-            changes[row] = ((x - before[row]) ** 2).sum()
+            changes[row] = ((x - self.rotated[row]) ** 2).sum()
             norms[row] = (x**2).sum()
         return HostReport(changes, norms)
 

@@ -38,7 +38,6 @@ class StepSums(NamedTuple):
     change: float = 0
     penalty: float = 0
     vanished: float = 0
-    largest: float = 0
     loss: float = 0
     squared_loss: float = 0
     low: float = np.inf
@@ -47,7 +46,7 @@ class StepSums(NamedTuple):
     def merge(self, other: "StepSums") -> "StepSums":
         """Return the sums over both parts."""
         names = self._fields
-        how = {"largest": max, "low": min, "high": max}
+        how = {"low": min, "high": max}
         return StepSums(
             *(how.get(n, lambda a, b: a + b)(getattr(self, n), getattr(other, n)) for n in names)
         )
@@ -121,7 +120,8 @@ class Start:
         """Return the block's state, and its Gramian."""
         own = self.setting.own(self.side, block)
         factors = self.setting.start(self.side, own.start, own.stop - own.start)
-        gram = task_backend().gram(task_backend().place(factors))
+        backend = task_backend()
+        gram = backend.gram(backend.place(factors))
         arrays = {"factors": factors, "gram": gram, "sums": np.array(StepSums(len(factors)))}
         if self.side == 0:
             arrays["weights"] = np.full(len(factors), self.setting.risk.tail)
@@ -230,12 +230,8 @@ class SumLosses:
     def __call__(self, block: int, state: Arrays) -> Entries:
         """Return `Sums` of the block."""
         passes = task_backend().loss_sums
-        yield (
-            block,
-            0,
-            "sums",
-            np.array(passes.sums(state.of("losses"), None, self.smoothing, self.xi)),
-        )
+        found = passes.sums(state.of("losses"), None, self.smoothing, self.xi)
+        yield block, 0, "sums", np.array(found)
 
 
 def merged_sums(parts: list[NDArray[np.float64]]) -> Sums:

@@ -4,10 +4,10 @@ import logging
 import math
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from pyspark.storagelevel import StorageLevel
 from safecf.als.loop import Clock, Collapse, Epoch
 from safecf.als.population import Population
 from safecf.als.risk import Mean, Risk, SmoothedCVaR
-from safecf.als.solvers import RowSolver, Solver
+from safecf.als.solvers import RowSolver
 from safecf.als.sweeps import row_solvers_for
 from safecf.errors import SolveError
 from safecf.models.als import ALSModel
@@ -100,12 +100,11 @@ def train(local: ALSModel, ratings: DataFrame, options: Options) -> Trained:
         options.storage_level,
     )
     resolved = scaled_options(names, layout.sums, layout.items.size)
-    run = _Run(spark, local, options, layout, resolved)
-    with plain_plans(spark), _plain_errors():
-        try:
-            return run.train()
-        finally:
-            run.engine.stop()
+    with ExitStack() as ending, plain_plans(spark), _plain_errors():
+        ending.callback(layout.unpersist)
+        run = _Run(spark, local, options, layout, resolved)
+        ending.callback(run.engine.stop)
+        return run.train()
 
 
 class _Pending(NamedTuple):
@@ -136,7 +135,8 @@ class _Run:
         if isinstance(risk, SmoothedCVaR):
             risk = replace(risk, sample=1.0)  # the sample is that of the blocks' first users
         self.risk: Risk = risk
-        self.solver: RowSolver = _row_solver(solver)
+        self.equal = isinstance(risk, Mean)  # all weights are, in all epochs
+        self.solver = cast(RowSolver, solver)  # `train` has checked that
         self.history: list[Epoch] = []
         self.pending: _Pending | None = None
         self.weighing: Weighing | None = None
@@ -189,7 +189,7 @@ class _Run:
         engine, setting = self.engine, self.setting
         gram = self._resume() if self.earlier else engine.start()
         # whether the users' half-step needs no losses: at weights that are known beforehand
-        known = setting.ridge.in_risk or isinstance(self.risk, Mean)
+        known = setting.ridge.in_risk or self.equal
         weight = 1.0 if setting.ridge.in_risk else self.risk.tail
         while self.epoch < self.local.iterations:
             with self.clock("users"):
@@ -236,9 +236,7 @@ class _Run:
             ridge += of_users.penalty
         risk, tail, count = self.risk.scaled(users), self.risk.tail, self.layout.users.size
         mean_loss = found.sums.loss / count
-        total = mean_loss if isinstance(self.risk, Mean) else None
-        if total is None:
-            total = risk.total(users, xi) / (tail * users.size)
+        total = mean_loss if self.equal else risk.total(users, xi) / (tail * users.size)
         record = Epoch(
             epoch=self.epoch,
             objective=total + ridge / 2 / (tail * count),
@@ -277,7 +275,7 @@ class _Run:
         self, weighing: Weighing, found: Result
     ) -> tuple[NDArray[np.float64], float, float]:
         """Return X' diag(w) X, sum w_u and sum (w_u - old)^2."""
-        if isinstance(self.risk, Mean) and found.gram is not None:
+        if self.equal and found.gram is not None:
             return self.risk.tail * found.gram, self.risk.tail * self.layout.users.size, 0.0
         return self.engine.weigh(weighing)
 
@@ -372,10 +370,6 @@ class _Run:
             "history": pack_history(self.history),
         }
         return Trained(frames[0], frames[1], fitted)
-
-
-def _row_solver(solver: Solver) -> RowSolver:
-    return solver  # type: ignore[return-value]
 
 
 @contextmanager
