@@ -1,15 +1,14 @@
 """Pages of the benchmarks, under docs/results/."""
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from reproduction import page
-from reproduction.page import RESULTS, ROOT, machine, table
+from reproduction.page import RESULTS, ROOT, commit, machine, table
 
-__all__ = ["RESULTS", "command", "commit", "machine", "short", "table", "write"]
+__all__ = ["RESULTS", "command", "commit", "machine", "met", "short", "table", "write"]
 
 
 def command() -> str:
@@ -20,14 +19,18 @@ def command() -> str:
     return " ".join(("python -m", name, *sys.argv[1:]))
 
 
-def commit() -> str:
-    """Return the commit; SAFECF_COMMIT where there is a copy of the files without their history."""
-    return os.environ.get("SAFECF_COMMIT") or page.commit()
-
-
 def short(value: float) -> str:
     """Write a number with three digits, or all of those before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
+
+
+def met(seconds: float, goal: float) -> str:
+    """Say whether a measurement reaches its goal.
+
+    >>> met(15.6e-3, goal=15e-3)
+    'not met'
+    """
+    return "met" if seconds <= goal else "not met"
 
 
 def write(

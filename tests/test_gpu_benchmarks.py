@@ -18,6 +18,7 @@ from safecf.data.splits.log import Log
 
 TINY = Options(0.0005, threads=1, repeats=2)
 MATRIX = long_tailed(300, 120, 4000)
+RECOMMEND = "`model.recommend_all`"
 INTERACTIONS = Interactions.from_csr(MATRIX)
 
 
@@ -64,6 +65,26 @@ def test_epochs_have_times_errors_and_floors(parts):
     assert len(found["cpu"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "text"),
+    [
+        ("ml-20m", lambda found, by: found["rivals"][0].update(seconds=[0.015 * by]), "median: "),
+        ("run", lambda found, by: found.update(epochs=[2 * by, 2 * by]), "for the epochs: "),
+        (
+            "topk",
+            lambda found, by: found["seconds"].update({RECOMMEND: [5 * by]}),
+            "`: ",
+        ),
+    ],
+)
+def test_a_page_says_whether_a_goal_is_met(parts, name, change, text):
+    found = parts[name].measure(TINY)
+    for by, result in ((1, "met"), (1.01, "not met")):
+        change(found, by)
+        about = parts[name].section(found, TINY)[0]
+        assert f"{text}{result}" in about
+
+
 def test_the_fit_has_the_objectives_of_the_cpu(parts):
     found = parts["run"].measure(TINY)
     np.testing.assert_allclose(found["objectives"][: len(found["cpu"])], found["cpu"], rtol=1e-3)
@@ -93,8 +114,14 @@ def test_threads(tmp_path, monkeypatch):
     assert case == [("ml-20m", 1), ("ml-20m", 2), ("msd", 2), ("msd", 2)]
     text = "\n\n".join(threads.section(found, TINY))
     assert "| ml-20m | 16 | 2 |" in text
+    assert "Goals per epoch: 0.200 s (ml-20m, d = 256, 16 threads), not measured; 1.20 s" in text
     assert "](cpu-threads.svg)" in text
     assert (TINY.pages / "cpu-threads.svg").exists()
+    found["cases"][1] |= {"factors": 256, "threads": 16, "seconds": [0.19, 0.2, 0.3]}
+    found["cases"][3] |= {"factors": 2048, "threads": 16, "seconds": [7.1]}
+    text = "\n\n".join(threads.section(found, TINY))
+    assert "0.200 s (ml-20m, d = 256, 16 threads), met; 1.20 s" in text
+    assert "7.00 s (msd, d = 2048, 16 threads), not met." in text
 
 
 def test_a_verb_waits_for_the_device():

@@ -45,14 +45,22 @@ def training_bytes(
     + partial Gramians, or one with its eigenvectors + scratch of the threads
     """
     width = -(-factors // 32) * 32
-    both_sides = 4 * factors * (users + items)
     rotated = max(2 * width * max(users, items), 4 * factors * users + 4 * width * items)
     kept = 4 * factors * items
-    vectors = 160 * (users + items)
     gramians = factors**2 * max(48, 4 * min(32, 2**26 // factors**2))
     scratch = threads * 4 * (192 * width + users)
     places = 8 * interactions if blocks else 0
-    return both_sides + rotated + kept + vectors + gramians + scratch + places
+    fetched = fetched_bytes(users, items, factors)
+    return fetched + rotated + kept + gramians + scratch + places
+
+
+def fetched_bytes(users: int, items: int, factors: int) -> int:
+    """The factors of both sides, and vectors: what the host holds of a model trained on a GPU.
+
+    >>> fetched_bytes(users=1000, items=100, factors=8)
+    211200
+    """
+    return (4 * factors + 160) * (users + items)
 
 
 def gigabytes(size: int) -> str:

@@ -9,12 +9,14 @@ import pytest
 import scipy.sparse as sp
 
 import safecf
-from safecf import EASE, IALS, SAFER2, SAFER2PP, CVaRMF, ParameterWarning
+from safecf import EASE, IALS, SAFER2, SAFER2PP, CVaRMF, ParameterWarning, free_memory
 from safecf.als.solvers import CG, Exact, SpectralCG
 from safecf.backends import best_device, find_backend, make_backend
+from safecf.data.matrices.interactions import Interactions
 from safecf.models.callbacks import Watching
+from safecf.models.training import _check_memory
 from tests.agreement.placed import TWIN, fix, gram, solve, variants_of
-from tests.installed import KERNEL_DEVICE
+from tests.installed import DEVICES, GPU, KERNEL_DEVICE
 from tests.problems import LOSSES, matrix_of, problem_of, rotation_free
 
 torch = pytest.importorskip(
@@ -24,8 +26,6 @@ torch = pytest.importorskip(
 TorchBackend = find_backend("torch")
 DATA = sp.csr_matrix(np.random.default_rng(0).random((40, 30)) < 0.3, dtype=np.float32)
 NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no GPU here")
-DEVICES = ["cpu", pytest.param("cuda", marks=GPU)]
 
 
 def trained(kind=SAFER2, **options):
@@ -116,6 +116,22 @@ def test_products_are_what_they_have_to_be_whatever_the_process_has_set():
     assert max(errors[0], errors[2]) < 1e-5 < min(errors[1], errors[3])
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_host_holds_what_does_not_stay_on_a_gpu(monkeypatch, device):
+    """A GPU that is not there, of which the host holds the factors and vectors alone."""
+    both_sides, vectors = 4 * 1000 * 70, 160 * 70
+    monkeypatch.setattr(free_memory, "ALWAYS_FREE", 0)
+    monkeypatch.setattr(free_memory, "available_bytes", lambda: both_sides + vectors)
+    backend = TorchBackend(device="cpu")
+    backend.device = torch.device(device)
+    model, data = SAFER2(1000), Interactions.from_csr(DATA)
+    if device == "cuda":
+        _check_memory(model, data, backend)
+        monkeypatch.setattr(free_memory, "available_bytes", lambda: both_sides)
+    with pytest.raises(MemoryError, match=r"training 1000 factors of 40 users.*; lower factors"):
+        _check_memory(model, data, backend)
+
+
 def test_what_was_placed_is_placed_once(monkeypatch):
     """Batches of an evaluation, or of recommendations, share the factors on the device."""
     placed = []
@@ -156,6 +172,17 @@ def test_a_gpu_beyond_the_last(monkeypatch):
     assert best_device() == "cuda"
 
 
+@pytest.mark.parametrize(("name", "number"), [("auto", 1), ("cuda", 1), ("cuda:0", 0)])
+def test_a_gpu_stays_the_same_when_another_one_becomes_the_current_one(monkeypatch, name, number):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    backend = make_backend("torch", device=name)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    assert backend.device == backend.budget.device == torch.device("cuda", number)
+
+
 def test_devices_of_other_backends():
     for backend in ("cpu", "numpy"):
         with pytest.raises(ValueError, match=f"backend='{backend}' works on the CPU; try backend="):
@@ -169,9 +196,9 @@ def test_devices_of_other_backends():
 
 
 def test_auto_is_what_is_here():
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device, named = ("cuda", "cuda:0") if torch.cuda.is_available() else ("cpu", "cpu")
     assert SAFER2().to("auto").device == best_device() == device
-    assert repr(make_backend("torch")) == f"torch-{device}"
+    assert repr(make_backend("torch")) == f"torch-{named}"
     assert make_backend("auto").name == "cpu"  # PyTorch is used only if it is asked for
 
 

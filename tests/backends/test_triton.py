@@ -81,3 +81,89 @@ def test_a_matrix_without_entries(fused):
         side = Fixed(ones, ones[0], None)
         assert backend.solve_rows(rows, side, x, SpectralCG()).largest() == 0
         assert not x.any()
+
+
+def test_kernels_are_tried_out(fused, monkeypatch):
+    device = torch.device(KERNEL_DEVICE)
+    fused.try_out(device)
+    monkeypatch.setattr(fused.kernels, "widen", Launches())
+    with pytest.raises(RuntimeError, match="did not write"):
+        fused.try_out(device)
+
+
+@pytest.fixture
+def backends_module():
+    """Forget what was found out about devices, before and after."""
+    from safecf.backends.torch import backend  # noqa: PLC0415 - after torch is known
+
+    backend._fused.cache_clear()
+    yield backend
+    backend._fused.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [RuntimeError("Failed to find C compiler"), ValueError("type bf16 not supported"), OSError(8)],
+    ids=repr,
+)
+def test_plain_pytorch_is_used_where_kernels_do_not_compile(
+    fused, backends_module, monkeypatch, problem
+):
+    """Tried out once per device and process, however many backends there are."""
+    tried = []
+
+    def try_out(device):
+        tried.append(device)
+        raise problem
+
+    monkeypatch.setattr(fused, "try_out", try_out)
+    device = torch.device("cuda", 0)
+    with pytest.warns(UserWarning, match=r"on cuda:0 \(.*plain PyTorch .*install a C compiler"):
+        assert backends_module._fused(device) is None
+    assert backends_module._fused(device) is None
+    assert tried == [device]
+
+
+def test_memory_that_runs_out_says_nothing_about_triton(fused, backends_module, monkeypatch):
+    device = torch.device("cuda", 0)
+
+    def try_out(device):
+        raise torch.cuda.OutOfMemoryError("once")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fused, "try_out", try_out)
+        with pytest.raises(torch.cuda.OutOfMemoryError, match="once"):
+            backends_module._fused(device)
+    monkeypatch.setattr(fused, "try_out", lambda device: None)
+    assert backends_module._fused(device) is fused
+
+
+class Launches:
+    """A kernel that is not run; it notes its warps."""
+
+    def __init__(self):
+        self.warps = []
+
+    def __getitem__(self, grid):
+        return lambda *given, num_warps=4, **sizes: self.warps.append(num_warps)
+
+
+@pytest.mark.parametrize("factors", [1, 512, 513, 2**13, 2**13 + 1, 2**14, 2**16])
+def test_a_block_of_cuda_has_no_more_than_32_warps(fused, monkeypatch, factors):
+    from safecf.backends.torch.systems import Fixed, Systems  # noqa: PLC0415 - after torch is known
+
+    launches = Launches()
+    monkeypatch.setattr(fused.kernels, "solve_rows", launches)
+    monkeypatch.setattr(fused.kernels, "row_losses", launches)
+    _, backend = backends(fused)
+    ones = np.ones(2)
+    rows = Rows(backend.place_matrix(matrix_of([1, 2], 2, np.random.default_rng(0))), *[ones] * 4)
+    x = backend.zeros(2, factors)
+    side = Fixed(backend.zeros(2, factors), backend.zeros(1, factors)[0], None)
+    systems, report = Systems.of(rows, side, rounded=False), fused.TorchReport.of(x)
+    fused.solve_iteratively(systems, x, report, SpectralCG(), backend.budget)
+    backend.losses(rows.matrix, ones, x, side)
+    solve, losses = launches.warps
+    assert 1 <= solve <= losses <= 32
+    assert losses == 2 * solve
+    assert factors <= 512 * solve or losses == 32

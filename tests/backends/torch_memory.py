@@ -14,28 +14,30 @@ from safecf.backends.torch import TorchBackend
 from safecf.backends.torch.budget import Budget
 from tests.problems import LOSSES, matrix_of, problem_of
 
-CPU = torch.device("cpu")
 D = 16
 
 
-def make_backend(numbers=None, memory=None, fused=None):
-    backend = TorchBackend(device="cpu", budget=Budget(CPU, numbers, memory))
-    backend.fused = fused
+def backend_on(device, numbers=None, memory=None, fused=None):
+    backend = TorchBackend(device=device)
+    backend.budget, backend.fused = Budget(backend.device, numbers, memory), fused
     return backend
 
 
 class Allocations(TorchDispatchMode):
-    """The bytes of every tensor that an operation makes; memory runs out as told."""
+    """The bytes of every tensor that an operation makes on a device; memory runs out as told."""
 
-    def __init__(self, most=None, fails_at=None):
+    def __init__(self, device, most=None, fails_at=None, error=None):
         super().__init__()
+        self.device = torch.device(device).type
         self.sizes, self.most, self.fails_at = [], most, fails_at
+        self.error = error or torch.cuda.OutOfMemoryError("once")
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         found = func(*args, **(kwargs or {}))
         known = {_memory(each) for each in tree_leaves((args, kwargs)) if _is_tensor(each)}
         for each in tree_leaves(found):
-            if _is_tensor(each) and _memory(each) not in known:
+            here = _is_tensor(each) and each.device.type == self.device
+            if here and _memory(each) not in known:
                 self._count(each.untyped_storage().nbytes())
         return found
 
@@ -44,7 +46,7 @@ class Allocations(TorchDispatchMode):
         if self.most is not None and size > self.most:
             raise torch.cuda.OutOfMemoryError("too large")
         if len(self.sizes) == self.fails_at:
-            raise torch.cuda.OutOfMemoryError("once")
+            raise self.error
 
 
 def _is_tensor(value):
@@ -157,9 +159,9 @@ VERBS = {
 }
 
 
-def run(verb, backend, case):
+def run(verb, backend, case, watched=None):
     """Place a case, and run a verb."""
-    return run_on(verb, backend, Placed(backend, case))
+    return run_on(verb, backend, Placed(backend, case), watched)
 
 
 def run_on(verb, backend, placed, watched=None):

@@ -12,6 +12,7 @@ lacks it is refused before any work; see `safecf.backends.make_backend`.
 """
 
 from collections.abc import Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
@@ -106,6 +107,15 @@ class HalfSteps(Protocol):
     name: str
     row_solvers: Collection[str]  # the names of the `RowSolver`s that it has
     same_bits: bool  # whether a row has the same bits however the rows are cut, and a query, too
+
+    def guarded(self) -> AbstractContextManager[None]:
+        """Return a context for all that uses the backend, arithmetic on its vectors included.
+
+        Memory that runs out inside of it is a MemoryError that says what to try.
+        """
+
+    def host_bytes(self, users: int, items: int, interactions: int, factors: int) -> int:
+        """Return how much of the host's memory training takes beyond the interactions."""
 
     def place_matrix(self, matrix: "Csr") -> Matrix:
         """Bring interactions to where the backend works."""

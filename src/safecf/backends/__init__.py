@@ -78,7 +78,7 @@ def thread_count(num_threads: int) -> int:
     16
     """
     cores = os.cpu_count() or 1
-    return min(num_threads or cores, max(cores, MOST_THREADS))
+    return min(int(num_threads) or cores, max(cores, MOST_THREADS))
 
 
 def _has_capability(capability: type, backend: Any) -> bool:

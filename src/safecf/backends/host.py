@@ -1,5 +1,6 @@
 """What backends share that keep factors as NumPy arrays in the host's memory."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from safecf.als.optimizers import Moments
 from safecf.als.rows import Rows
 from safecf.als.solvers import Gradient
 from safecf.data.matrices.csr import Csr
+from safecf.free_memory import training_bytes
 
 Array = NDArray[Any]
 
@@ -35,6 +37,15 @@ class HostBackend:
 
     def __repr__(self) -> str:
         return self.name
+
+    def guarded(self) -> AbstractContextManager[None]:
+        """Do nothing: NumPy's errors are MemoryErrors already."""
+        return nullcontext()
+
+    def host_bytes(self, users: int, items: int, interactions: int, factors: int) -> int:
+        """Return all that training takes."""
+        found = training_bytes(users, items, interactions, factors, self.num_threads)
+        return found * self.dtype.itemsize // np.dtype(np.float32).itemsize
 
     def place_matrix(self, matrix: Csr) -> Csr:
         """Return the matrix itself."""

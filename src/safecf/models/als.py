@@ -1,7 +1,8 @@
 """`ALSModel`: options, training by the one loop, fold-in, and files of all ALS models."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
@@ -208,6 +209,7 @@ class ALSModel(MatrixFactorization):
         done, epochs = plan.state.epoch, int(self.iterations)
         with (
             self._fitting(),
+            plan.training.backend.guarded(),
             epoch_bar(plan.run.model, done, epochs, show=show_progress) as draw,
         ):
             self._adopt(plan)
@@ -293,12 +295,12 @@ class ALSModel(MatrixFactorization):
 
         With the ridge in the risk, + ridge_u/2 |x_u|^2: what the risk measures.
         """
-        backend = self._half_steps()
-        users, rows = backend.place(np.asarray(factors)), self._user_rows(backend, history)
-        ridge = rows.ridge if self.compose().ridge.in_risk else None
-        items = self._fixed(backend, "items")
-        losses = backend.losses(rows.matrix, rows.row_weight, users, items, ridge)
-        return np.asarray(backend.fetch(losses))
+        with self._half_steps() as backend:
+            users, rows = backend.place(np.asarray(factors)), self._user_rows(backend, history)
+            ridge = rows.ridge if self.compose().ridge.in_risk else None
+            items = self._fixed(backend, "items")
+            losses = backend.losses(rows.matrix, rows.row_weight, users, items, ridge)
+            return np.asarray(backend.fetch(losses))
 
     def training_weights(self, losses: Vector) -> Vector:
         """Return w_u that the last epoch's xi gives to users with these losses."""
@@ -325,8 +327,7 @@ class ALSModel(MatrixFactorization):
 
     def _fold_in_users(self, history: Csr) -> Factors32:
         """x_u = argmin loss_u + ridge_u/2 |x_u|^2, each row by itself and exactly."""
-        backend = self._half_steps()
-        with naming("user"):
+        with naming("user"), self._half_steps() as backend:
             return self._solve_users(backend, self._user_rows(backend, history), history.row_mass())
 
     def _user_rows(self, backend: HalfSteps, history: Csr) -> Rows:
@@ -346,11 +347,11 @@ class ALSModel(MatrixFactorization):
                 f"{len(self.user_weights)}; items can only be computed with a row for every user"
             )
         pair_weight = self.user_counts * loss.pair_weight(self.user_mass)
-        backend = self._half_steps()
-        matrix, mass = backend.place_matrix(audience), audience.row_mass(pair_weight)
+        mass = audience.row_mass(pair_weight)
         total, col_weight = risk.tail * self.num_users, self.user_weights * pair_weight
-        rows = item_rows(matrix, mass, col_weight, loss, ridge, total)
-        with naming("item"):
+        with naming("item"), self._half_steps() as backend:
+            matrix = backend.place_matrix(audience)
+            rows = item_rows(matrix, mass, col_weight, loss, ridge, total)
             return self._solve(backend, rows, "users", audience.num_rows)
 
     def _contributions(
@@ -402,11 +403,14 @@ class ALSModel(MatrixFactorization):
 
         return self.derived.get((side, repr(backend), loss), fixed, fix)
 
-    def _half_steps(self) -> HalfSteps:
+    @contextmanager
+    def _half_steps(self) -> Iterator[HalfSteps]:
+        """Make a backend, and guard the work with it."""
         name = type(self).__name__
         solvers = {FOLD_IN.name: f"fold-in of {name}"}
         backend: HalfSteps = self._make_backend({HalfSteps: name}, solvers)
-        return backend
+        with backend.guarded():
+            yield backend
 
     def _pack(self) -> tuple[dict[str, Any], Arrays]:
         return stored.pack(self)

@@ -17,11 +17,11 @@ from safecf.als.rows import Problem
 from safecf.als.solvers import Exact, Solver
 from safecf.als.state import State
 from safecf.als.sweeps import capability_for, row_solvers_for
-from safecf.backends import make_backend, thread_count
+from safecf.backends import make_backend
 from safecf.data.matrices.ids import IdArray
 from safecf.data.matrices.interactions import Interactions
 from safecf.defaults import AUTO
-from safecf.free_memory import check_free, training_bytes
+from safecf.free_memory import check_free
 from safecf.models import files
 from safecf.models.callbacks import stop_requested
 from safecf.models.checkpoint import Run, fingerprints, read_checkpoint, read_run, write_checkpoint
@@ -151,11 +151,12 @@ def make_plan(
         _check_replaced(model, run, checkpoint, replaced)
     _check_memory(model, user_items, backend)
     training = Training(problem.place(backend), groups or risk, solver, backend, seed)
-    if earlier is None:
-        start = training.start(model.factors, model.init_std)
-        return Plan(run, training, groups, start, [], resolved)
-    placed = state.map(backend.place, backend.place_vector)
-    return Plan(run, training, groups, placed, history, resolved)
+    with backend.guarded():
+        if earlier is None:
+            start = training.start(model.factors, model.init_std)
+            return Plan(run, training, groups, start, [], resolved)
+        placed = state.map(backend.place, backend.place_vector)
+        return Plan(run, training, groups, placed, history, resolved)
 
 
 def _check_replaced(model: "ALSModel", run: Run, path: Path, header: dict[str, Any]) -> None:
@@ -169,11 +170,9 @@ def _check_replaced(model: "ALSModel", run: Run, path: Path, header: dict[str, A
 
 
 def _check_memory(model: "ALSModel", data: Interactions, backend: HalfSteps) -> None:
-    """Raise if the factors, and what training derives from them, need more memory than is free."""
+    """Raise if what training holds on the host needs more memory than is free there."""
     users, items, factors = data.num_users, data.num_items, int(model.factors)
-    threads = thread_count(int(model.num_threads))
-    precision = backend.fetch(backend.zeros(1, 1)).itemsize // 4  # in units of float32
-    needed = precision * training_bytes(users, items, data.nnz, factors, threads)
+    needed = backend.host_bytes(users, items, data.nnz, factors)
     what = f"training {factors} factors of {users:,} users and {items:,} items"
     check_free(needed, what, "lower factors, or drop users and items without interactions")
 

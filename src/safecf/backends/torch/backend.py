@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
+from contextlib import AbstractContextManager
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Self
@@ -18,7 +19,7 @@ from safecf.als.rows import Rows
 from safecf.als.solvers import Exact, Gradient, RowSolver
 from safecf.backends.torch import passes
 from safecf.backends.torch.blocks import BlockUpdate, Unkept
-from safecf.backends.torch.budget import Budget, at_work
+from safecf.backends.torch.budget import Budget, at_work, out_of_memory
 from safecf.backends.torch.devices import choose_device, devices_here
 from safecf.backends.torch.matrices import Part, TorchMatrix
 from safecf.backends.torch.passes import Products
@@ -28,8 +29,10 @@ from safecf.backends.torch.solvers import ROW_SOLVERS
 from safecf.backends.torch.streaming import StreamedMatrix
 from safecf.backends.torch.sums import TorchSums
 from safecf.backends.torch.systems import Fixed, Systems, as_tensor
+from safecf.caching import cached_property
 from safecf.data.matrices.csr import Csr
 from safecf.errors import SolveError, warn
+from safecf.free_memory import fetched_bytes, training_bytes
 
 Matrix = TorchMatrix | StreamedMatrix
 
@@ -37,8 +40,9 @@ Matrix = TorchMatrix | StreamedMatrix
 class TorchBackend:
     """float32 on a device: a GPU if there is one, else the CPU.
 
-    A batch of rows may round differently from one row alone; reruns give the same bits. Memory is
-    bounded as docs/memory.md says; `budget` is all of the device's by default.
+    A batch of rows may round differently from one row alone; reruns give the same bits, if memory
+    suffices for the same batches. It is bounded as docs/memory.md says; `budget` is all of the
+    device's by default.
     """
 
     name = "torch"
@@ -52,7 +56,11 @@ class TorchBackend:
         self.num_threads = num_threads  # of no use on a GPU; PyTorch's own on the CPU
         self.device = choose_device(device)
         self.budget = budget or Budget(self.device)
-        self.fused = _fused(self.device)
+
+    @cached_property
+    def fused(self) -> Any:
+        """The module that works by Triton, or None; found out when it is first needed."""
+        return _fused(self.device)
 
     @classmethod
     def variants(cls, num_threads: int) -> list[Self]:
@@ -61,6 +69,16 @@ class TorchBackend:
 
     def __repr__(self) -> str:
         return f"{self.name}-{self.device}"
+
+    def guarded(self) -> AbstractContextManager[None]:
+        """Report memory that runs out; see `Budget`."""
+        return self.budget.guarded()
+
+    def host_bytes(self, users: int, items: int, interactions: int, factors: int) -> int:
+        """Return what the host draws and fetches, for a GPU; else all that training takes."""
+        if self.device.type == "cuda":
+            return fetched_bytes(users, items, factors)
+        return training_bytes(users, items, interactions, factors, self.num_threads)
 
     def place_matrix(self, matrix: Csr) -> Matrix:
         """Copy the matrix to the device if it fits; else stream it from the host's memory."""
@@ -80,7 +98,7 @@ class TorchBackend:
 
     def place_vector(self, values: NDArray[Any]) -> Tensor:
         """Copy a vector to the device, as it is."""
-        return torch.tensor(values, device=self.device)
+        return self.budget.run(lambda: torch.tensor(values, device=self.device))
 
     def fetch(self, factors: Tensor) -> NDArray[Any]:
         """Copy factors or a vector to the host."""
@@ -224,12 +242,15 @@ class TorchBackend:
         ridge: PerRow | None = None,
     ) -> Tensor:
         """a/2 sum_j c_j (1 - x.y_j)^2 + 1/2 x'Gx + ridge/2 |x|^2 of all rows."""
-        write = (self.fused or passes).write_losses
         place = partial(as_tensor, like=factors, rounded=self.fused is None)
 
         def measure(rows: slice, part: TorchMatrix) -> None:
             x, penalty = _rotated(factors[rows], fixed), None if ridges is None else ridges[rows]
-            write(found[rows], part, weights[rows], x, fixed, penalty, self.budget.numbers)
+            given = found[rows], part, weights[rows], x, fixed, penalty
+            if self.fused is None:
+                passes.write_losses(*given, self.budget.numbers)
+            else:
+                self.fused.write_losses(*given)
 
         with at_work(self.device):
             found = self.budget.run(lambda: factors.new_empty(len(factors), dtype=torch.float64))
@@ -242,11 +263,15 @@ class TorchBackend:
         """Sort the entries by column, and by row within each; where they would not fit, nothing."""
         if isinstance(matrix, StreamedMatrix):
             return None
-        # a sort takes up to 32 bytes per entry
-        small = 8 * matrix.nnz <= self.budget.numbers
-        found = torch.argsort(matrix.indices if small else matrix.indices.cpu(), stable=True)
-        kind = torch.int32 if matrix.nnz < 2**31 else torch.int64
-        return found.to(kind).to(self.device)
+
+        def sort() -> Tensor:
+            # a sort takes up to 32 bytes per entry
+            small = 8 * matrix.nnz <= self.budget.numbers
+            found = torch.argsort(matrix.indices if small else matrix.indices.cpu(), stable=True)
+            kind = torch.int32 if matrix.nnz < 2**31 else torch.int64
+            return found.to(kind).to(self.device)
+
+        return self.budget.run(sort)
 
     def scores(self, matrix: Matrix, factors: Tensor, others: Tensor) -> Tensor | Unkept:
         """x_r.y_j for every entry of the matrix; of a streamed one, when they are needed."""
@@ -319,15 +344,25 @@ class TorchBackend:
         return self.budget.run(lambda: TorchIndex(placed, self.budget))
 
 
+@cache
 def _fused(device: torch.device) -> Any:
-    """Return the module that works by Triton, where there is one for this device."""
+    """Return the module that works by Triton, where that is installed and works on this device."""
     if device.type != "cuda" or find_spec("triton") is None:
         return None
     try:
-        return import_module("safecf.backends.torch.fused")
+        module = import_module("safecf.backends.torch.fused")
+        module.try_out(device)
     except Exception as problem:  # whatever a broken installation raises
-        warn(f"Triton cannot be imported ({problem}): plain PyTorch works, slower", UserWarning)
+        if out_of_memory(problem):
+            raise
+        warn(
+            f"Triton does not work on {device} ({type(problem).__name__}: {problem}): plain "
+            "PyTorch is used, which is slower; install a C compiler such as gcc, or the version of "
+            "triton that belongs to PyTorch; a GPU below compute capability 8.0 may be too old",
+            UserWarning,
+        )
         return None
+    return module
 
 
 def _eigenbasis(gram: Tensor) -> tuple[Tensor, Tensor]:

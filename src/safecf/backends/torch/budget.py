@@ -21,6 +21,10 @@ FLOOR = 2**16
 # At most so many temporaries of full size are in memory at the same time.
 TEMPORARIES = 16
 
+# What errors say that are no OutOfMemoryError: CUDA's and Triton's, cuBLAS's and cuSOLVER's, and
+# that of PyTorch on the CPU.
+NO_MEMORY = "out of memory", "_STATUS_ALLOC_FAILED", "can't allocate memory"
+
 Result = TypeVar("Result")
 _one_at_a_time = threading.RLock()
 _thread = threading.local()  # `entered`: the device that this thread is at work on
@@ -105,13 +109,25 @@ class Budget:
             try:
                 with at_work(self.device):
                     return work()
-            except torch.cuda.OutOfMemoryError:
-                pass  # its traceback holds temporaries, until here
+            except RuntimeError as problem:
+                if not out_of_memory(problem):
+                    raise
+                # its traceback holds temporaries, until here
             if self.numbers <= FLOOR:
                 raise MemoryError(self._report())
             self._numbers = self.numbers // 2
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Report memory that runs out outside of `run`, where the work is not cut."""
+        try:
+            yield
+        except RuntimeError as problem:
+            if not out_of_memory(problem):
+                raise
+            raise MemoryError(self._report()) from None
 
     def each(self, edges: Edges, per: int, work: Callable[[slice], object]) -> None:
         """Call `work` for all rows, of which it gets so many at a time that a temporary fits.
@@ -139,12 +155,24 @@ class Budget:
         where = str(self.device)
         if total is not None and free is not None:
             where += f", which has {gigabytes(total)} of it, {gigabytes(max(0, free))} free"
+        uncut = ", which cannot be cut any smaller" if self.numbers <= FLOOR else ""
         return (
             f"out of memory on {where}: interactions take {gigabytes(self.held('interactions'))}, "
             f"factors {gigabytes(self.held('factors'))}, and training up to twice as much as the "
-            f"factors again, and {gigabytes(self.working_space())} as working space, which cannot "
-            "be cut any smaller; lower factors, end what else uses the device, or try device='cpu'"
+            f"factors again, and {gigabytes(self.working_space())} as working space{uncut}; "
+            "lower factors, end what else uses the device, or try device='cpu'"
         )
+
+
+def out_of_memory(problem: Exception) -> bool:
+    """Whether an error of PyTorch's, Triton's or CUDA's says that memory has run out.
+
+    >>> out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling ..."))
+    True
+    """
+    if isinstance(problem, torch.cuda.OutOfMemoryError):
+        return True
+    return isinstance(problem, RuntimeError) and any(each in str(problem) for each in NO_MEMORY)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 
@@ -18,12 +19,12 @@ def devices_here() -> list[str]:
 def choose_device(name: str) -> torch.device:
     """Return the device of that name; "auto" is a GPU if there is one that works, else the CPU.
 
+    A GPU has its number: "cuda" is the thread's current one now, whatever others choose later.
+
     >>> choose_device("cpu")
     device(type='cpu')
     """
-    if name == "auto":
-        return torch.device(devices_here()[-1])
-    device = torch.device(name)
+    device = torch.device(devices_here()[-1] if name == "auto" else name)
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if count == 0:
@@ -34,6 +35,10 @@ def choose_device(name: str) -> torch.device:
             raise ValueError(
                 f"device={name!r}: PyTorch finds {count} of them, counted from 0; try device='cuda'"
             )
+        if ":" not in name:
+            # CUDA is not initialised for it: a process that is forked later could not use it
+            cuda: Any = torch.cuda
+            return torch.device("cuda", cuda.current_device() if cuda.is_initialized() else 0)
     return device
 
 

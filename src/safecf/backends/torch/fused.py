@@ -11,12 +11,14 @@ from torch import Tensor
 
 from safecf.als.solvers import CG, SpectralCG
 from safecf.backends.torch import kernels, long_kernels
-from safecf.backends.torch.budget import Budget
+from safecf.backends.torch.budget import Budget, at_work
 from safecf.backends.torch.matrices import TorchMatrix
 from safecf.backends.torch.reports import TorchReport
 from safecf.backends.torch.solvers import SMALLEST
 from safecf.backends.torch.systems import Fixed, Systems
 
+# A block of CUDA has at most 32 warps; losses are launched with twice as many as solves.
+MOST_WARPS = 16
 # A row with more pairs is solved in lockstep with the other long ones, in tasks of so many pairs.
 LONG = 1024
 TASK = 512
@@ -31,9 +33,23 @@ class Tile(NamedTuple):
 
     @classmethod
     def of(cls, factors: int) -> "Tile":
-        """A warp has 256 to 512 columns of a tile, as only few registers are left for its rows."""
+        """A warp has 512 columns of a tile at most, unless there would be too many warps.
+
+        With more columns, only few registers would be left for its rows.
+        """
         columns = triton.next_power_of_2(factors)
-        return cls(columns, max(4, 1024 // columns), max(1, columns // 512))
+        warps = min(MOST_WARPS, max(1, columns // 512))
+        return cls(columns, max(4, 1024 // columns), warps)
+
+
+def try_out(device: torch.device) -> None:
+    """Compile and run a tiny kernel; raise if Triton, its C compiler or the GPU cannot do that."""
+    with at_work(device):
+        values = torch.ones(16, dtype=torch.bfloat16, device=device)
+        found = torch.zeros(16, dtype=torch.float32, device=device)
+        kernels.widen[(1,)](values, found, N=16)
+        if found.tolist() != [1.0] * 16:
+            raise RuntimeError("a kernel did not write what it should")
 
 
 class LongRows(NamedTuple):
@@ -84,7 +100,6 @@ def write_losses(
     factors: Tensor,
     fixed: Fixed,
     ridge: Tensor | None,
-    numbers: int,
 ) -> None:
     """Write the losses of all rows, as `passes` does; there are no temporaries to be cut."""
     d, order = factors.shape[1], matrix.planned("order", order_of).all

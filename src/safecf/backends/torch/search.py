@@ -140,7 +140,8 @@ class TorchIndex:
         factors = self._factors
         everywhere = None
         if exclude_all is not None:
-            everywhere = torch.as_tensor(np.array(exclude_all, dtype=np.int64)).to(factors.device)
+            ids = np.array(exclude_all, dtype=np.int64)
+            everywhere = self._budget.run(lambda: torch.as_tensor(ids).to(factors.device))
 
         def score(part: slice) -> None:
             asked = torch.as_tensor(np.array(queries[part], dtype=np.float32)).to(factors.device)

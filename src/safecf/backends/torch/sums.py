@@ -168,10 +168,12 @@ class TorchSums:
             excess = (losses - largest).clamp_(min=0).sum(0, keepdim=True)
             value, total = torch.cat([largest, excess]).tolist()
             return Tail(value, value + total / (tail * len(losses)))
-        reached = counts[order].cumsum(0)
-        largest = ordered[torch.searchsorted(reached[:-1], most * reached[-1:])]
+        # `cumsum` of fractions may have other bits in every run on CUDA: it only finds the place,
+        # where ROUNDING leaves room for that
+        reached, everyone = counts[order].cumsum(0), counts.sum(0, keepdim=True)
+        largest = ordered[torch.searchsorted(reached[:-1], most * everyone)]
         excess = (counts @ (losses - largest).clamp_(min=0))[None]
-        value, total, size = torch.cat([largest, excess, reached[-1:]]).tolist()
+        value, total, size = torch.cat([largest, excess, everyone]).tolist()
         return Tail(value, value + total / (tail * size))
 
     def group_sums(self, group: NDArray[np.intp], values: Tensor | None, groups: int) -> Tensor:
