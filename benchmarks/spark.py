@@ -7,7 +7,10 @@ import sys
 import tempfile
 import time
 import urllib.request
+from contextlib import ExitStack
+from functools import partial
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +26,13 @@ from benchmarks.report import short
 ABOUT = (
     "Ratings of 1, items by popularity, in a Parquet file, cached. `local[2]`: two tasks at a "
     "time, one thread each. pyspark's ALS has `implicitPrefs`, the same rank and the same numbers "
-    "of blocks; its seconds per epoch are those of a fit of 6 epochs less one of 2, by 4, ours "
-    "the median of the records of 6 epochs, both after a fit that warms up. As pip installs it, "
-    "pyspark has no native BLAS; that of this machine is OpenBLAS, on one thread per "
-    "task.",
+    "of blocks. Seconds per epoch are those of a fit of 6 epochs less one of 2, by 4 (3 less 1, by "
+    "2, for the larger set), the median of up to three, after 20 epochs of rank 32 on the first "
+    "set: the JVM compiles what runs often. As pip installs it, pyspark has no native BLAS; that "
+    "of this machine is OpenBLAS, on one thread per task. In the last column, less is faster.",
 )
 SIZE = 20_000, 5_000, 1_000_000
-CASES = [(1.0, 32), (1.0, 128), (10.0, 32), (10.0, 128)]
+RANKS = (32, 128)
 NO_NATIVE = " ".join(
     f"-Ddev.ludovic.netlib.{part}.nativeLib=none" for part in ("blas", "lapack", "arpack")
 )
@@ -82,43 +85,45 @@ def ratings(spark: Any, scale: float) -> Any:
 
 def case(rival: str, scale: float, factors: int) -> dict[str, Any]:
     """Return the seconds of an epoch, in a process that does nothing else."""
-    plain = RIVALS[rival] == "plain"
-    frame = ratings(session(NO_NATIVE if plain else ""), scale)
-    params = {"rank": factors, "numUserBlocks": 2, "numItemBlocks": 2, "seed": 0}
+    spark = session(NO_NATIVE if RIVALS[rival] == "plain" else "")
+    params = {"numUserBlocks": 2, "numItemBlocks": 2, "seed": 0}
     if RIVALS[rival] == "ours":
         from safecf import spark as ours  # noqa: PLC0415
 
         kind = getattr(ours, rival.rsplit(maxsplit=1)[-1])
-        kind(maxIter=1, **params).fit(frame)
-        begin = time.perf_counter()
-        model = kind(maxIter=6, **params).fit(frame)
-        whole = time.perf_counter() - begin
-        seconds = [sum(record.seconds.values()) for record in model.history]
-        return {"epoch": float(np.median(seconds)), "fit": whole}
-    from pyspark.ml.recommendation import ALS  # noqa: PLC0415
+    else:
+        from pyspark.ml.recommendation import ALS as KIND  # noqa: PLC0415
 
-    def fit(epochs: int) -> float:
+        kind, params = KIND, params | {"implicitPrefs": True, "regParam": 0.01}
+
+    def fit(frame: Any, rank: int, epochs: int) -> float:
         begin = time.perf_counter()
-        als = ALS(maxIter=epochs, implicitPrefs=True, regParam=0.01, **params)
-        als.fit(frame).userFactors.count()
+        kind(rank=rank, maxIter=epochs, **params).fit(frame).userFactors.count()
         return time.perf_counter() - begin
 
-    fit(1)
-    few, many = fit(2), fit(6)
-    return {"epoch": (many - few) / 4, "fit": many}
+    few, many = (2, 6) if scale <= 1 else (1, 3)
+    warm, frame = ratings(spark, min(scale, 1.0)), ratings(spark, scale)
+    for _ in range(2):
+        fit(warm, 32, 10)
+    fit(frame, factors, 1)
+    begin, fits = time.perf_counter(), []
+    while len(fits) < 3 and time.perf_counter() - begin < 30:
+        fits.append((fit(frame, factors, few), fit(frame, factors, many)))
+    epoch = float(np.median([(whole - before) / (many - few) for before, whole in fits]))
+    whole = float(np.median([whole for _, whole in fits]))
+    return {"epoch": epoch, "epochs": many, "fit": whole, "repeats": len(fits)}
 
 
-def measure(options: Options) -> dict[str, Any]:
-    """Time all cases, one process after the other."""
-    found = []
-    for scale, factors in CASES:
-        for rival, kind in RIVALS.items():
-            if kind == "plain" and scale > 1:
-                continue
-            sized, d = scale * options.scale, options.factors(factors)
-            result = _apart(f"case({rival!r}, {sized}, {d})")
-            progress(f"{sized:g}, d = {d}, {rival}: {result}")
-            found.append({"scale": sized, "d": d, "rival": rival, **result})
+def measure(options: Options, scale: float = 1.0) -> dict[str, Any]:
+    """Time all rivals at every rank, one process after the other."""
+    found, sized = [], scale * options.scale
+    for rank, (rival, kind) in product(RANKS, RIVALS.items()):
+        if kind == "plain" and scale > 1:
+            continue
+        d = options.factors(rank)
+        result = _apart(f"case({rival!r}, {sized}, {d})")
+        progress(f"{sized:g}, d = {d}, {rival}: {result}")
+        found.append({"scale": sized, "d": d, "rival": rival, **result})
     return {"found": found}
 
 
@@ -142,14 +147,15 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
             if (other["scale"], other["d"]) == (each["scale"], each["d"])
             and RIVALS[other["rival"]] == "native"
         )
-        cells = short(each["epoch"]), short(each["fit"]), short(native / each["epoch"])
+        fit = f"{short(each['fit'])} ({each['epochs']})"
+        cells = short(each["epoch"]), fit, short(each["epoch"] / native)
         rows.append([size, str(each["d"]), each["rival"], *cells])
     heads = [
         "users x items x ratings",
         "d",
         "",
         "s per epoch",
-        "fit of 6 epochs, s",
+        "whole fit, s (epochs)",
         "native BLAS = 1",
     ]
     return [report.table(heads, rows)]
@@ -157,7 +163,6 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
 
 def shuffled(scale: float, factors: int, blocks: int) -> dict[str, Any]:
     """Return the bytes that an epoch shuffles by Spark's own count, and by the formula."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
     from pyspark.storagelevel import StorageLevel  # noqa: PLC0415
 
     from safecf.als.loss import Loss  # noqa: PLC0415
@@ -170,12 +175,18 @@ def shuffled(scale: float, factors: int, blocks: int) -> dict[str, Any]:
     training.HELD = 4 * factors * items + 1  # the driver holds the items alone
     coded = frame.selectExpr("user", "item", "rating as confidence")
     level = StorageLevel.MEMORY_AND_DISK
-    layout = lay_out(coded, (blocks, blocks), Loss(0.1), factors, lambda rows: rows <= items, level)
-    sent = layout.users.interactions.where("name = 'send'").agg(F.sum(F.length("data")))
-    hot = layout.users.interactions.where("name = 'hot'").agg(F.sum(F.length("data")))
-    rows, hot_rows = (int(each.collect()[0][0] or 0) // 4 for each in (sent, hot))
-    layout.users.unpersist()
-    layout.items.unpersist()
+    with ExitStack() as ending:
+        layout = lay_out(
+            coded,
+            (blocks, blocks),
+            Loss(0.1),
+            factors,
+            lambda rows: rows <= items,
+            level,
+            ending,
+            cached=True,
+        )
+        rows, hot_rows = (_count(layout.users.interactions, name) for name in ("send", "hot"))
     bytes_of = {}
     for epochs in (2, 5):
         before = _written(spark)
@@ -198,6 +209,14 @@ def shuffled(scale: float, factors: int, blocks: int) -> dict[str, Any]:
         "epoch": seconds,
         "users": users,
     }
+
+
+def _count(interactions: Any, name: str) -> int:
+    """Return the length of all arrays of a name, of int32."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    found = interactions.where(F.col("name") == name).agg(F.sum(F.length("data"))).collect()
+    return int(found[0][0] or 0) // 4
 
 
 def _written(spark: Any) -> int:
@@ -252,6 +271,7 @@ def shuffle_section(results: dict[str, Any], options: Options) -> list[str]:
 
 PARTS = {
     "epochs": Part("One epoch", measure, section),
+    "larger": Part("One epoch, ten times the data", partial(measure, scale=10.0), section),
     "shuffles": Part("What is shuffled", measure_shuffles, shuffle_section),
 }
 SPARK = Parts("spark", "Speed on Spark", ABOUT, PARTS)
@@ -260,7 +280,7 @@ SPARK = Parts("spark", "Speed on Spark", ABOUT, PARTS)
 def main(part: list[str] | None = None, scale: float = 1.0) -> None:
     """Measure all parts or the named ones, keep the results, and write the page from them.
 
-    --part may be repeated: epochs, shuffles, or page to measure nothing. With --scale below 1
-    everything is smaller, and stays under build/.
+    --part may be repeated: epochs, larger, shuffles, or page to measure nothing. With --scale below
+    1 everything is smaller, and stays under build/.
     """
     SPARK.run(part, Options(scale, threads=2, repeats=1), lambda: {"pyspark": version("pyspark")})

@@ -6,12 +6,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from safecf.als.loss import Loss
 from safecf.models.scaling import DataSums
-from safecf.spark import blocks, chunks
+from safecf.spark import blocks, building, chunks
 
 PAIRS = st.lists(
     st.tuples(*(st.integers(0, high) for high in (4, 2, 6)), st.integers(1, 3)), min_size=1
@@ -32,7 +32,11 @@ def test_arrays_survive_rows(length, monkeypatch):
     assert max(len(row["data"][0].as_py()) for row in rows) <= 64
 
 
-def built(pairs, offsets, most):
+EVERY_ROW = [(row, 0, 0, 1) for row in range(5)]
+OFFSETS = np.array([0, 7, 14, 21])
+
+
+def built(pairs, held, factors=1):
     """Return the arrays that block 1 makes of (row, source, column, confidence), by block."""
     row, source, column, confidence = (np.array(each) for each in zip(*pairs, strict=True))
     batch = pa.RecordBatch.from_arrays(
@@ -43,7 +47,7 @@ def built(pairs, offsets, most):
         ],
         list("abcde"),
     )
-    build = blocks._Build(np.array([0, 5]), offsets, most, Loss(0.1))
+    build = building.Build(np.array([0, 5]), OFFSETS, held, factors, Loss(0.1))
     return blocks.parts_of(pa.Table.from_batches(build(iter([batch]))))
 
 
@@ -55,11 +59,19 @@ def expected(pairs):
     return found
 
 
+@pytest.fixture(params=[0.0, 0.3])
+def hot(request, monkeypatch):
+    monkeypatch.setattr(building, "HOT", 1)
+    monkeypatch.setattr(building, "EQUATIONS", request.param)
+
+
+@pytest.mark.usefixtures("hot")
 @given(PAIRS, st.integers(1, 4))
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_pair_is_somewhere_once(pairs, most):
     """In the block's own rows, whose columns are those it is sent, or with a hot row's source."""
-    found, here = built(pairs, None, most), {}
+    pairs = EVERY_ROW + pairs
+    found, here = built(pairs, held=False, factors=most), {}
     own = found[1]
     sources = [source for source in sorted(found) if 1 in found[source].sources("send")]
     table = [
@@ -87,11 +99,11 @@ def test_every_pair_is_somewhere_once(pairs, most):
 @given(PAIRS)
 @settings(deadline=None)
 def test_columns_of_a_held_side_are_all_its_rows(pairs):
-    offsets = np.array([0, 7, 14, 21])
-    own = built(pairs, offsets, 1)[1]
+    pairs = EVERY_ROW + pairs
+    own = built(pairs, held=True)[1]
     wanted = expected(pairs)
     rows = np.repeat(np.arange(5), np.diff(own.of("indptr")))
-    columns = [offsets[source] + column for _, source, column in sorted(wanted)]
+    columns = [OFFSETS[source] + column for _, source, column in sorted(wanted)]
     np.testing.assert_array_equal(own.of("indices"), columns)
     np.testing.assert_array_equal(rows, [row for row, _, _ in sorted(wanted)])
     mass = np.bincount(rows, [wanted[pair] for pair in sorted(wanted)], 5)
@@ -100,3 +112,34 @@ def test_columns_of_a_held_side_are_all_its_rows(pairs):
     sums = DataSums(*own.of("sums").tolist())
     assert sums.pairs == len(wanted)
     assert sums.mass == pytest.approx(np.count_nonzero(mass))
+
+
+def bytes_sent(found, factors):
+    """Return what is sent to block 1, in rows of factors."""
+    sent = sum(len(each.of("send", 1)) for each in found.values())
+    return sent + building.EQUATIONS * factors * sum(
+        len(each.of("hot", 1)) for each in found.values()
+    )
+
+
+@given(st.lists(st.sets(st.integers(0, 20), min_size=1), min_size=5, max_size=5))
+@settings(deadline=None)
+def test_hot_rows_are_those_that_save_most(sets):
+    """Of all lengths from which on rows might be hot, none sends less than what is chosen."""
+    pairs = [(row, at // 7, at % 7, 1) for row, columns in enumerate(sets) for at in columns]
+    chosen = bytes_sent(built(pairs, held=False), 1)
+    for source in range(3):
+        parts = [[at for at in columns if at // 7 == source] for columns in sets]
+        costs = []
+        for limit in range(building.HOT, 8):
+            cold = {at for part in parts if len(part) <= limit for at in part}
+            costs.append(len(cold) + building.EQUATIONS * sum(len(part) > limit for part in parts))
+        chosen -= min(costs)
+    assert chosen == 0
+
+
+def test_rows_without_pairs_are_told():
+    """They were counted before, so that the data has changed since."""
+    found = built([(0, 0, 0, 1), (3, 1, 1, 1)], held=True)
+    assert found[1].of("missing").tolist() == [3]
+    assert found[1].optional("indptr") is None

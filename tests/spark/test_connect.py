@@ -49,7 +49,13 @@ def model(remote, saved):
 def test_loaded_and_saved_again(remote, model, local, tmp_path):
     path = str(tmp_path / "model")
     model.save(path)
+    (tmp_path / "model" / "foreign").mkdir()
+    with pytest.raises(FileExistsError, match="model is there already"):
+        model.save(path)
     model.write().overwrite().save(path)
+    assert {each.name for each in (tmp_path / "model").iterdir()} == {"metadata", "users", "items"}
+    with pytest.raises(ValueError, match="holds files that this very object reads"):
+        SAFER2Model.load(path).write().overwrite().save(path)
     found = SAFER2Model.load(path).to_local()
     order = np.argsort(local.user_ids)
     np.testing.assert_array_equal(found.user_factors, local.user_factors[order])
@@ -104,7 +110,7 @@ def test_training(remote, monkeypatch, tmp_path):
     ids = orders(frame)
     params = {"rank": 8, "maxIter": 5, "seed": 5, "solver": "exact"}
     params |= {"numUserBlocks": BLOCKS[0], "numItemBlocks": BLOCKS[1]}
-    local = fit_locally(SAFER2(**params).to_local_options(), table, ids)
+    local = fit_locally(SAFER2(**params)._unfitted(), table, ids)
     expected = local.user_factors @ local.item_factors.T
     monkeypatch.setattr(training, "HELD", 60 * 8 * 4)  # the driver holds the items alone
     found = scores(SAFER2(**params).fit(frame), ids)

@@ -114,7 +114,7 @@ def test_wrong_use(spark, predictions, tmp_path):
         TailEvaluator(tail=1.5).evaluate(predictions)
     with pytest.raises(ValueError, match="unknown metricName 'acu': did you mean 'auc'"):
         TailEvaluator(metricName="acu")
-    with pytest.raises(ValueError, match="unknown argument of TailEvaluator 'tails'"):
+    with pytest.raises(TypeError, match="unknown argument of TailEvaluator 'tails'"):
         TailEvaluator(tails=0.1)
     with pytest.raises(ValueError, match=r"no user has the metric 'auc'.*with_unobserved"):
         TailEvaluator().evaluate(predictions.where("rating > 0"))
@@ -124,6 +124,15 @@ def test_wrong_use(spark, predictions, tmp_path):
     TailEvaluator(tail=0.2, metricName="NDCG").save(path)
     assert TailEvaluator.load(path).getTail() == 0.2
     assert TailEvaluator.load(path).getMetricName() == "ndcg"
+
+
+def test_names_of_columns(spark):
+    data = spark.createDataFrame([(1, 2, 1), (2, 3, 1)], "User int, ITEM int, Rating int")
+    found = with_unobserved(data, perUser=1)
+    assert found.columns == data.columns
+    assert sorted(found.collect()) == [(1, 2, 1), (1, 3, 0), (2, 2, 0), (2, 3, 1)]
+    with pytest.raises(ValueError, match="userCol and itemCol name the same column 'user'"):
+        with_unobserved(data, itemCol="user")
 
 
 def test_unobserved_items(spark):

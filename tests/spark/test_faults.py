@@ -58,7 +58,7 @@ def whole(frame, ids):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "HELD", HELD)
         found = scores(SAFER2(**PARAMS).fit(frame), ids)
-    model = fit_locally(SAFER2(**PARAMS).to_local_options(), ratings(), ids)
+    model = fit_locally(SAFER2(**PARAMS)._unfitted(), ratings(), ids)
     expected = model.user_factors @ model.item_factors.T
     assert np.linalg.norm(found - expected) <= 1e-4 * np.linalg.norm(expected)
     return found
@@ -115,7 +115,7 @@ def test_the_driver_dies(frame, ids, whole, monkeypatch, tmp_path):
     driver = subprocess.Popen([*command, *arguments], stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + PATIENCE
-        while len(list(tmp_path.glob("*/done/_SUCCESS"))) < 2 and time.monotonic() < deadline:
+        while len(list(tmp_path.glob("*/*/done/_SUCCESS"))) < 2 and time.monotonic() < deadline:
             assert driver.poll() is None, "the driver ended by itself"
             time.sleep(0.05)
     finally:

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
-from pyspark.errors import PythonException
+from pyspark.errors import SparkRuntimeException
 
 import safecf
 from safecf.spark import ERMMFModel, IALSModel, SAFER2Model, folding
@@ -91,6 +91,9 @@ def test_gram_is_that_of_all_items(spark):
 
 def test_wrong_rows_are_refused(spark):
     model = SAFER2Model.from_local(local_model(safecf.SAFER2), spark)
-    data = spark.createDataFrame([(1, 7, -1.0)], "user int, item int, rating double")
-    with pytest.raises(PythonException, match="foldIn: a user's id is null, or a rating is null"):
-        model.foldIn(data).collect()
+    message = r"^\[USER_RAISED_EXCEPTION\] foldIn: a user's id or rating is missing, or .* negative"
+    rows = [(1, 7, -1.0), (1, 999, -1.0), (None, 7, 1.0), (1, 7, None), (1, 7, np.nan)]
+    for row in [*rows, (1, 7, np.inf)]:  # 999 is no item of the model
+        data = spark.createDataFrame([row, (1, 14, 1.0)], "user int, item int, rating double")
+        with pytest.raises(SparkRuntimeException, match=message):
+            model.foldIn(data).collect()

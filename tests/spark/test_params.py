@@ -34,7 +34,8 @@ def test_arguments_are_the_params(kind):
 
 @EVERY
 def test_defaults_are_those_of_the_local_model(kind):
-    assert kind().to_local_options().get_params() == kind.local().get_params()
+    local = kind.local(random_state=0)  # as ALS's, the seed is fixed
+    assert kind()._unfitted().get_params() == local.get_params()
 
 
 @EVERY
@@ -53,7 +54,7 @@ def test_options_reach_the_local_model():
     estimator = SAFER2(
         rank=8, maxIter=3, regParam=0.1, unobservedWeight="auto", seed=5, bandwidth=2, tail=0.2
     )
-    found = estimator.setParams(kernel="logistic", solver="exact").to_local_options()
+    found = estimator.setParams(kernel="logistic", solver="exact")._unfitted()
     assert repr(found) == repr(
         safecf.SAFER2(
             8,
@@ -86,7 +87,8 @@ def test_names_in_camel_case():
         ({"broadcast": "yes"}, ValueError, "unknown broadcast 'yes'"),
         ({"regParam": "none"}, TypeError, "param \"regParam\". 'none' is neither a number nor"),
         ({"rank": 2.5}, TypeError, 'param "rank". Could not convert 2.5 to int'),
-        ({"rnk": 2}, ValueError, "unknown argument of SAFER2 'rnk': did you mean 'rank'"),
+        ({"seed": 2**63}, ValueError, r"seed=9223372036854775808 has to be from -2\*\*63 to"),
+        ({"rnk": 2}, TypeError, "unknown argument of SAFER2 'rnk': did you mean 'rank'"),
     ],
 )
 def test_refused_when_set(params, error, message):
@@ -101,18 +103,21 @@ def test_refused_when_set(params, error, message):
         ({"regParam": -1.0}, r"regParam=-1.0 has to be in \[0, 1e\+15\]; try regParam='auto'"),
         ({"tail": 1.5}, "tail=1.5 has to be in"),
         ({"kernel": "gausian"}, "unknown kernel 'gausian': did you mean 'gaussian'"),
-        ({"seed": -3}, "seed=-3 has to be at least 0; try seed=3"),
     ],
 )
 def test_refused_by_fit_with_the_names_of_params(params, message):
     with pytest.raises(ValueError, match=message):
-        SAFER2(**params).to_local_options()
+        SAFER2(**params)._unfitted()
 
 
 def test_accepted_as_in_als():
     estimator = SAFER2(implicitPrefs=True, nonnegative=False, coldStartStrategy="DROP", seed=None)
     assert estimator.getColdStartStrategy() == "drop"
     assert estimator.getSeed() is None
+    assert estimator._unfitted().random_state is None
+    for seed, state in ((-3, 2**63 - 3), (-(2**63), 0), (2**63 - 1, 2**63 - 1)):
+        assert estimator.setSeed(seed).getSeed() == seed
+        assert estimator._unfitted().random_state == state
     assert estimator.setNumBlocks(3).getNumUserBlocks() == estimator.getNumItemBlocks() == 3
     assert estimator.setCheckpointInterval(-1).getCheckpointInterval() == -1
 
@@ -144,6 +149,34 @@ def test_training_gets_confidences(spark, seen):
     assert isinstance(options, training.Options)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "tinyint",
+        "decimal(20,2)",
+        "double",
+        "boolean",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "binary",
+        "interval day to second",
+    ],
+)
+def test_types_of_ids(spark, seen, kind):
+    data = spark.createDataFrame([], f"user {kind}, item {kind}, rating int")
+    with pytest.raises(RuntimeError, match="caught"):
+        IALS().fit(data)
+    assert seen[0][1].dtypes == [("user", kind), ("item", kind), ("confidence", "float")]
+
+
+def test_names_of_columns_in_another_case(spark, seen):
+    data = spark.createDataFrame([], "User int, ITEM int, Rating int")
+    with pytest.raises(RuntimeError, match="caught"):
+        IALS().fit(data)
+    assert seen[0][1].columns == ["user", "item", "confidence"]
+
+
 def test_without_ratings_every_row_counts_alpha(spark, seen):
     data = spark.range(3).select(F.col("id").alias("user"), F.col("id").alias("item"))
     estimator = SAFER2(ratingCol="")
@@ -160,9 +193,16 @@ def test_without_ratings_every_row_counts_alpha(spark, seen):
     [
         ({"userCol": "usr"}, ValueError, "unknown userCol 'usr': did you mean 'user'"),
         ({"ratingCol": "name"}, TypeError, "ratingCol='name' is of type string; cast it to float"),
+        ({"itemCol": "USER"}, ValueError, "userCol and itemCol name the same column 'USER'"),
+        ({"ratingCol": "item"}, ValueError, "itemCol and ratingCol name the same column 'item'"),
+        ({"itemCol": "tags"}, TypeError, "itemCol='tags' is of type array<int>; ids can be"),
+        ({"itemCol": "map"}, TypeError, "itemCol='map' is of type map<int,int>; ids can be"),
+        ({"itemCol": "json"}, TypeError, "itemCol='json' is of type variant; ids can be"),
     ],
 )
 def test_columns_are_checked(spark, params, error, message):
-    data = spark.createDataFrame([(1, 2, "x")], "user int, item int, name string")
+    data = spark.createDataFrame([(1, 2, "x")], "user int, item int, name string").selectExpr(
+        "*", "array(item) tags", "map(item, user) map", "parse_json('1') json", "1.0 rating"
+    )
     with pytest.raises(error, match=message):
         SAFER2(**params).fit(data)

@@ -5,6 +5,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
+from pyspark.errors import SparkRuntimeException
 from pyspark.ml.recommendation import ALS
 
 from safecf.spark import IALSModel
@@ -113,6 +114,19 @@ def test_factors_of_other_users(spark, model, factors):
     new = spark.createDataFrame([("ann", [1.0, 0.0, 2.0])], "id string, features array<float>")
     want = expected(np.float32([[1, 0, 2]]), factors[1], 4)[0]
     assert collected(model.recommendForFactors(new, 4)) == {"ann": want}
+
+
+def test_factors_that_are_not_the_models(spark, model):
+    columns = "id string, features array<float>"
+    for features in ([1.0, 0.0], [1.0] * 6, None):
+        new = spark.createDataFrame([("ann", features), ("bob", [1.0, 0.0, 2.0])], columns)
+        message = (
+            r"^\[USER_RAISED_EXCEPTION\] recommendForFactors: .* not 3 numbers, the model's rank"
+        )
+        with pytest.raises(SparkRuntimeException, match=message):
+            model.recommendForFactors(new, 4).collect()
+    with pytest.raises(ValueError, match="unknown column of userFactors 'features': did you mean"):
+        model.recommendForFactors(new.withColumnRenamed("features", "feature"), 4)
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,25 @@ def test_params_come_from_the_estimator(spark, ratings, locally):
     assert [several[0].rank, several[1].rank] == [2, 4]
 
 
+@pytest.mark.parametrize(
+    ("kind", "params", "cancels"),
+    [
+        (SAFER2, {}, True),
+        (ERMMF, {}, True),
+        (IALS, {}, True),
+        (IALS, {"unobservedWeight": 1.0}, False),
+    ],
+)
+def test_where_alpha_cancels_out(ratings, locally, kind, params, cancels):
+    found = []
+    for alpha in (1.0, 40.0):
+        options = {"alpha": alpha, "solver": "exact", **params}
+        local = kind(rank=4, maxIter=3, **options).fit(ratings).to_local()
+        found.append(local.user_factors @ local.item_factors.T)
+    assert np.abs(found[0]).max() > 0.1  # something was learned
+    assert np.allclose(*found, rtol=1e-3, atol=1e-3) == cancels
+
+
 def test_transform(spark, model, local):
     pairs = [(100, 7), (101, 14), (139, 0), (5, 7), (100, 8), (5, 8), (None, 7)]
     data = spark.createDataFrame(
@@ -99,10 +118,60 @@ def test_transform_refuses(spark, model):
         model.transform(data)
     with pytest.raises(ValueError, match="there is a column 'user' already; set another"):
         model.copy({model.predictionCol: "user"}).transform(data)
-    with pytest.raises(ValueError, match="unknown argument of SAFER2Model 'rank'"):
+    with pytest.raises(TypeError, match="unknown argument of SAFER2Model 'rank'"):
         model.copy().setParams(rank=3)
     with pytest.raises(ValueError, match="unknown userCol 'users': did you mean 'user'"):
         model.copy({model.userCol: "users"}).transform(data)
+
+
+def test_names_are_compared_as_spark_does(spark, model):
+    data = spark.createDataFrame([(100, 7, 5.0)], "User long, ITEM long, Prediction double")
+    with pytest.raises(ValueError, match="there is a column 'prediction' already; set another"):
+        model.transform(data)
+    renamed = data.withColumnRenamed("Prediction", "rating")
+    found = model.transform(renamed)
+    assert found.columns == ["User", "ITEM", "rating", "prediction"]
+    assert len(model.foldIn(renamed).collect()) == 1
+    assert model.recommendForUserSubset(renamed, 2).columns == ["user", "recommendations"]
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        named = model.copy({model.userCol: "User", model.itemCol: "ITEM"})
+        row = named.transform(data).first()
+        assert row["Prediction"] == 5.0 != row["prediction"]
+        with pytest.raises(ValueError, match="unknown userCol 'user': did you mean 'User'"):
+            model.transform(renamed)
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_names_of_results_that_are_taken(model):
+    for names, method in (
+        ({"itemCol": "Rating"}, model.recommendForAllUsers),
+        ({"userCol": "recommendations"}, model.recommendForAllUsers),
+        ({"userCol": "rating"}, model.recommendForAllItems),
+    ):
+        named = model.copy().setParams(**names)
+        with pytest.raises(ValueError, match=r"the result would have two columns '.*': rename"):
+            getattr(named, method.__name__)(3)
+
+
+def test_predictions_in_a_column_with_a_dot(spark, model):
+    data = spark.createDataFrame([(100, 7), (5, 7)], "user long, item long")
+    named = model.copy({model.predictionCol: "a.b", model.coldStartStrategy: "drop"})
+    assert [row.user for row in named.transform(data).collect()] == [100]
+
+
+def test_ids_of_another_kind_than_the_models(spark, model):
+    for kind in ("boolean", "date", "binary"):
+        data = spark.createDataFrame([(100, None)], f"user long, item {kind}")
+        with pytest.raises(TypeError, match=rf"itemCol='item' is of type {kind}, .* on bigint"):
+            model.transform(data)
+        with pytest.raises(TypeError, match=rf"itemCol='item' is of type {kind}, .* on bigint"):
+            model.recommendForItemSubset(data, 2)
+    data = spark.createDataFrame([], "user struct<a:int>, item int, rating int")
+    for method in (model.transform, model.foldIn):
+        with pytest.raises(TypeError, match=r"userCol='user' is of type struct<a:int>; ids can be"):
+            method(data)
 
 
 def test_texts_as_ids(spark, locally):
@@ -175,3 +244,17 @@ def test_ids_that_local_models_do_not_have(model, spark):
     users = model.users.selectExpr("cast(id as double) id", "features", "weight", "mass")
     with pytest.raises(TypeError, match=r"ids of users are of type double, .* cast userCol"):
         SAFER2Model(users, model.items, model.fitted).to_local()
+
+
+def test_unpersist(spark, ratings):
+    ratings.count()
+    before = spark.sparkContext._jsc.getPersistentRDDs().size()
+    params = {"maxIter": 1, "numUserBlocks": 1, "numItemBlocks": 1}
+    model = IALS(rank=2, **params).fit(ratings)
+    frames = model.users, model.items
+    assert [frame.storageLevel.useMemory for frame in frames] == [True, True]
+    rows = sorted(model.userFactors.collect())
+    assert model.unpersist(blocking=True) is model
+    assert [frame.storageLevel.useMemory for frame in frames] == [False, False]
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() == before
+    assert sorted(model.userFactors.collect()) == rows  # computed again

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
-from pyspark.errors import AnalysisException
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.ml.feature import SQLTransformer
+from pyspark.ml.recommendation import ALS
 
 from safecf.errors import FileFormatError
 from safecf.spark import ERMMF, IALS, SAFER2, IALSModel, SAFER2Model, training
@@ -40,11 +40,13 @@ def test_estimator(spark, tmp_path):
     estimator.save(path)
     found = SAFER2.load(path)
     assert (found.uid, values(found)) == (estimator.uid, values(estimator))
-    with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
+    with pytest.raises(FileExistsError, match=r"estimator is there already; use write\(\).over"):
         estimator.save(path)
     estimator.setRank(8).write().overwrite().save(path)
     assert SAFER2.load(path).getRank() == 8
-    with pytest.raises(FileFormatError, match=r"holds a SAFER2, not a ERMMF; try SAFER2.load"):
+    with pytest.raises(
+        FileFormatError, match=r"SAFER2 of safecf.spark, not a ERMMF of .* try SAFER2.load"
+    ):
         ERMMF.load(path)
 
 
@@ -63,9 +65,48 @@ def test_model(spark, ratings, tmp_path):
         rows = [sorted(getattr(each, name).collect()) for each in (found, model)]
         assert rows[0] == rows[1]
     assert found.transform(ratings).count() == ratings.count()
-    model.write().overwrite().save(path)
-    with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
-        model.save(path)
+
+
+def tree(path):
+    """Return the names of all files under a folder."""
+    return {str(each.relative_to(path)) for each in path.rglob("*") if each.is_file()}
+
+
+def test_a_folder_of_others(spark, ratings, tmp_path):
+    path = tmp_path / "als"
+    ALS(rank=1, maxIter=1).fit(ratings).save(str(path))
+    before = tree(path)
+    model = IALS(rank=2, maxIter=1).fit(ratings)
+    message = r"holds a ALSModel of pyspark\.ml\.recommendation, not a IALSModel of safecf\.spark"
+    with pytest.raises(FileFormatError, match=message):
+        IALSModel.load(str(path))
+    with pytest.raises(FileExistsError, match="als is there already"):
+        model.save(str(path))
+    assert tree(path) == before
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        model.write().overwrite().save(str(path))
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert {each.name for each in path.iterdir()} == {"metadata", "users", "items"}
+    assert IALSModel.load(str(path)).rank == 2
+
+
+def test_a_model_does_not_overwrite_its_own_files(spark, ratings, tmp_path):
+    path = tmp_path / "model"
+    IALS(rank=2, maxIter=1).fit(ratings).save(str(path))
+    before = tree(path)
+    found = IALSModel.load(str(path))
+    for table in (found.users, found.items):
+        table.persist().count()
+    for folder in (path, f"{path}/", tmp_path):  # the last one holds the model's folder
+        with pytest.raises(ValueError, match="holds files that this very object reads"):
+            found.copy().write().overwrite().save(str(folder))
+    assert tree(path) == before
+    for table in (found.users, found.items):
+        table.unpersist()
+    found.write().overwrite().save(str(tmp_path / "other"))
+    assert IALSModel.load(str(tmp_path / "other")).userFactors.count() == found.users.count()
 
 
 def test_a_param_of_a_newer_version(spark, tmp_path):

@@ -1,5 +1,8 @@
 """Training on Spark gives what one machine gives, wherever the factors are."""
 
+import os
+from contextlib import ExitStack
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +13,7 @@ from pyspark.sql import functions as F
 
 import safecf
 from safecf.models.history import unpack_history
-from safecf.spark import ERMMF, IALS, SAFER2, blocks, engine, training
+from safecf.spark import ERMMF, IALS, SAFER2, blocks, building, engine, training
 from tests.spark.training_data import BLOCKS, fit_locally, orders, ratings, read, scores
 
 D = 8
@@ -54,11 +57,12 @@ def options(where, monkeypatch, tmp_path):
     ("kind", "more", "where"), CASES, ids=lambda each: getattr(each, "__name__", str(each))
 )
 def test_agrees_with_one_machine(frame, table, ids, kind, more, where, monkeypatch, tmp_path):
-    monkeypatch.setattr(blocks, "HOT", 2)  # a popular item has more than 16 users in a block
+    monkeypatch.setattr(building, "HOT", 2)  # a popular item has more than 16 users in a block
+    monkeypatch.setattr(building, "EQUATIONS", 0)
     params = {"maxIter": 5, "solver": "exact", **more, **options(where, monkeypatch, tmp_path)}
     estimator = kind(**params)
     model = estimator.fit(frame)
-    local = fit_locally(estimator.to_local_options(), table, ids)
+    local = fit_locally(estimator._unfitted(), table, ids)
     expected = local.user_factors @ local.item_factors.T
     found = scores(model, ids)
     assert np.linalg.norm(found - expected) <= CLOSE * np.linalg.norm(expected)
@@ -78,7 +82,7 @@ def test_agrees_with_one_machine(frame, table, ids, kind, more, where, monkeypat
 def test_rough_solves_have_the_same_objective(frame, table, ids):
     estimator = SAFER2(rank=32, maxIter=3, seed=1, numUserBlocks=3, numItemBlocks=2)
     history = estimator.fit(frame).to_local().history
-    local = fit_locally(estimator.to_local_options(), table, ids)
+    local = fit_locally(estimator._unfitted(), table, ids)
     assert history[-1].objective == pytest.approx(local.history[-1].objective, rel=1e-3)
 
 
@@ -107,8 +111,9 @@ def test_all_rows_may_be_hot(frame, ids, monkeypatch, tmp_path):
     """No rows are sent at all: every block gets normal equations alone."""
     params = {"maxIter": 1, "solver": "exact", **options("users spread", monkeypatch, tmp_path)}
     found = []
+    monkeypatch.setattr(building, "EQUATIONS", 0)
     for hot in (0, 1000):
-        monkeypatch.setattr(blocks, "HOT", hot)
+        monkeypatch.setattr(building, "HOT", hot)
         found.append(scores(SAFER2(**params).fit(frame), ids))
     np.testing.assert_allclose(*found, atol=1e-5 * np.abs(found[1]).max())
 
@@ -151,8 +156,59 @@ def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path):
     assert [each.objective for each in went_on.history] == [
         each.objective for each in whole.history
     ]
-    with pytest.raises(ValueError, match="has a checkpoint of another training"):
-        SAFER2(maxIter=4, **{**params, "tail": 0.5}).fit(frame)
+    shorter = SAFER2(maxIter=1, **params).fit(frame).to_local()
+    assert len(shorter.history) == 1
+    assert shorter.history[0].objective == whole.history[0].objective
+
+
+def test_trainings_share_a_folder(frame, monkeypatch, tmp_path):
+    """Other data, or other options, are another training."""
+    params = options("held", monkeypatch, tmp_path) | {"maxIter": 1, "checkpointInterval": 1}
+    others = [
+        (frame, {}),
+        (frame.withColumn("item", F.expr("50 - item")), {}),
+        (frame, {"tail": 0.5}),
+    ]
+    for data, more in others:
+        fresh = SAFER2(**params, **more).fit(data).to_local()
+        with_folder = SAFER2(**params, **more, checkpointDir=str(tmp_path)).fit(data).to_local()
+        np.testing.assert_array_equal(with_folder.item_factors, fresh.item_factors)
+    assert len(list(tmp_path.iterdir())) == len(others)
+
+
+def test_data_that_changes(spark, monkeypatch):
+    """It is read once; where it is read again, what is missing then is noticed."""
+    coin = F.udf(lambda: os.urandom(1)[0] < 128, "boolean").asNondeterministic()
+    once = spark.range(300).selectExpr("id as user", "id % 40 as item", "1.0 as rating")
+    changing = once.where(coin())
+    estimator = IALS(rank=2, maxIter=1, seed=0)
+    assert estimator.fit(changing).to_local().user_mass.min() > 0
+    monkeypatch.setattr(blocks, "_kept", lambda frame, level, until: frame)
+    with pytest.raises(ValueError, match="has changed while it was read"):
+        estimator.fit(changing)
+
+
+def test_trainings_at_a_time_restore_the_session(spark):
+    names = "spark.sql.adaptive.enabled", "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = [spark.conf.get(name) for name in names]
+    with ExitStack() as first:
+        first.enter_context(engine.plain_plans(spark))
+        with engine.plain_plans(spark):
+            first.close()
+            assert spark.conf.get(names[0]) == "false"
+    assert [spark.conf.get(name) for name in names] == before
+
+
+def test_nothing_stays_cached_but_the_model(spark, frame, monkeypatch, tmp_path):
+    params = options("users spread", monkeypatch, tmp_path) | {"maxIter": 2}
+    frame.count()  # it is cached itself
+    context = spark.sparkContext._jsc
+    before, views = set(context.getPersistentRDDs()), spark.catalog.listTables()
+    model = SAFER2(**params).fit(frame)
+    kept = set(context.getPersistentRDDs()) - before
+    assert len(kept) == 2  # users and items
+    assert spark.catalog.listTables() == views
+    model.userFactors.count()
 
 
 def test_more_blocks_than_rows(spark):

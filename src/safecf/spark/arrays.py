@@ -1,14 +1,13 @@
 """What tasks on executors share: factors between Arrow and NumPy, and the native backend."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark import TaskContext
 
-from safecf.backends import make_backend
+from safecf.backends.cpu.native import CpuBackend
 
 Floats = NDArray[np.float32]
 Batches = Iterator[pa.RecordBatch]
@@ -34,10 +33,10 @@ def lists(rows: Floats) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, pa.array(rows.reshape(-1)))
 
 
-def task_backend() -> Any:
-    """Return the native backend with the threads of the task: `spark.task.cpus`."""
+def task_backend() -> CpuBackend:
+    """Return the native backend with the threads of a task, `spark.task.cpus`."""
     context = TaskContext.get()
-    return make_backend("cpu", 1 if context is None else context.cpus())
+    return CpuBackend(1 if context is None else context.cpus())
 
 
 def task_partition() -> int:

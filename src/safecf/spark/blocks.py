@@ -7,27 +7,26 @@ holds that side, else of the rows that the block needs, ordered by block and pos
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 from pyspark.storagelevel import StorageLevel
 
-from safecf.als.loss import Loss, Vector
+from safecf.als.loss import Loss
 from safecf.models.scaling import DataSums
-from safecf.spark.chunks import COLUMNS, Arrays, named, pack
+from safecf.spark.building import Build, Offsets
+from safecf.spark.chunks import COLUMNS, Arrays, pack
 
-# A row with more pairs than this times d in one block of the other side is hot there: instead of
-# the factors of all those pairs, it gets its normal equations, d (d + 1) numbers.
-HOT = 4
+# Rows that a side may have: positions are int32.
+MOST = 2**31 - 1
 
-Offsets = NDArray[np.int64]
 Batches = Iterator[pa.RecordBatch]
 Task = Callable[[Batches], Batches]
 
@@ -61,27 +60,21 @@ class Side:
         """Number of rows."""
         return int(self.sizes.sum())
 
-    def unpersist(self) -> None:
-        """Let go of what is cached."""
-        self.index.unpersist()
-        self.interactions.unpersist()
-
 
 class Layout(NamedTuple):
-    """Both sides, and sums over the data."""
+    """Both sides, sums over the data, and a number that tells data apart."""
 
     users: Side
     items: Side
     sums: DataSums
-
-    def unpersist(self) -> None:
-        """Let go of what is cached."""
-        self.users.unpersist()
-        self.items.unpersist()
+    fingerprint: str
 
 
-def check_ratings(ratings: DataFrame) -> None:
-    """Raise if there is nothing to learn from, or something that cannot be learned from."""
+def check_ratings(ratings: DataFrame) -> str:
+    """Raise if there is nothing to learn from, or something that cannot be learned from.
+
+    The result tells data apart: sums over the hashes of rows, in whatever order they come.
+    """
     confidence = F.col("confidence")
     bad = {
         "have no user": F.col("user").isNull(),
@@ -91,13 +84,17 @@ def check_ratings(ratings: DataFrame) -> None:
         "have a rating beyond float32": confidence > float(np.finfo(np.float32).max),
     }
     counts = [F.count_if(wrong).alias(what) for what, wrong in bad.items()]
-    found = ratings.agg(F.count_if(confidence > 0).alias("good"), *counts).collect()[0].asDict()
-    good = found.pop("good")
+    row = F.xxhash64("user", "item", confidence)
+    hashes = F.bit_xor(row).alias("xor"), F.sum(F.pmod(row, F.lit(2**28))).alias("sum")
+    good = F.count_if(confidence > 0).alias("good")
+    found = ratings.agg(good, *hashes, *counts).collect()[0].asDict()
+    good, *fingerprint = (found.pop(name) for name in ("good", "xor", "sum"))
     for what, count in found.items():
         if count:
             raise ValueError(f"{count:,} rows of the data set {what}; drop or mend them")
     if not good:
         raise ValueError("the data set has no row with a rating above 0; check its columns")
+    return " ".join(map(str, fingerprint))
 
 
 def lay_out(
@@ -107,53 +104,75 @@ def lay_out(
     factors: int,
     held: Callable[[int], bool],
     level: StorageLevel,
+    ending: ExitStack,
+    *,
+    cached: bool = False,
 ) -> Layout:
     """Cut ratings, with the columns user, item and confidence, into blocks of users and items.
 
-    `held` says whether the driver can hold the factors of so many rows.
+    `held` says whether the driver can hold the factors of so many rows. What is cached for longer
+    than this takes is let go of by `ending`. Ratings that are not `cached` are, in the meantime: a
+    frame may be costly to compute, or come out differently the next time.
     """
-    check_ratings(ratings)
-    ratings = ratings.where("confidence > 0")
-    indices = [
-        _numbered(ratings.select(F.col(name).alias("id")), count).persist(level)
-        for name, count in zip(("user", "item"), blocks, strict=True)
-    ]
-    sizes = _sizes(indices, blocks)
-    coded = ratings
-    for name, index in zip(("user", "item"), indices, strict=True):
-        places = index.select(
-            F.col("id").alias(name), *(F.col(each).alias(f"{name}_{each}") for each in PLACE)
+    with ExitStack() as soon:
+        ratings = ratings if cached else _kept(ratings, level, soon)
+        fingerprint = check_ratings(ratings)
+        ratings = ratings.where("confidence > 0")
+        indices = [
+            _kept(_numbered(ratings.select(F.col(name).alias("id")), count), level, ending)
+            for name, count in zip(("user", "item"), blocks, strict=True)
+        ]
+        sizes = _sizes(indices, blocks)
+        coded = ratings
+        for name, index in zip(("user", "item"), indices, strict=True):
+            places = index.select(
+                F.col("id").alias(name), *(F.col(each).alias(f"{name}_{each}") for each in PLACE)
+            )
+            coded = coded.join(places, name)
+        coded = coded.select(
+            "user_block", "user_position", "item_block", "item_position", "confidence"
         )
-        coded = coded.join(places, name)
-    holds = [held(int(size.sum())) for size in sizes]
-    coded = coded.select(
-        "user_block", "user_position", "item_block", "item_position", "confidence"
-    ).persist(level)
-    built = []
-    for side, (own, other) in enumerate((("user", "item"), ("item", "user"))):
-        build = _Build(
-            sizes=sizes[side],
-            offsets=np.append(0, np.cumsum(sizes[1 - side])) if holds[1 - side] else None,
-            most=HOT * factors,
-            loss=loss if side == 0 else None,
+        coded = _kept(coded, level, soon)
+        holds = [held(int(size.sum())) for size in sizes]
+        built = []
+        for side, (own, other) in enumerate((("user", "item"), ("item", "user"))):
+            offsets = np.append(0, np.cumsum(sizes[1 - side]))
+            build = Build(
+                sizes[side], offsets, holds[1 - side], factors, loss if side == 0 else None
+            )
+            names = [f"{own}_block", f"{own}_position", f"{other}_block", f"{other}_position"]
+            pairs = coded.select(*names, F.col("confidence").cast("float"))
+            rows = pairs.repartitionById(blocks[side], F.col(names[0])).mapInArrow(build, COLUMNS)
+            built.append(_kept(rows, level, ending if all(holds) else soon))
+        interactions = built
+        if not all(holds):
+            interactions = [
+                _kept(_with_foreign(built, side, blocks[side]), level, ending) for side in (0, 1)
+            ]
+        for frame, size in zip(interactions, sizes, strict=True):
+            _check_blocks(frame, size)
+        sides = [
+            Side(name, indices[side], sizes[side], holds[side], interactions[side])
+            for side, name in enumerate(("users", "items"))
+        ]
+        return Layout(sides[0], sides[1], collected_sums(built[0]), fingerprint)
+
+
+def _kept(frame: DataFrame, level: StorageLevel, until: ExitStack) -> DataFrame:
+    """Cache a frame."""
+    until.callback(frame.unpersist)
+    return frame.persist(level)
+
+
+def _check_blocks(interactions: DataFrame, sizes: Offsets) -> None:
+    """Compute the blocks of a side; raise if they lack rows that were there before."""
+    table = interactions.where("name = 'missing'").toArrow()
+    missing = sum(int(np.frombuffer(data.as_buffer(), np.int64)[0]) for data in table["data"])
+    if missing or table.num_rows != np.count_nonzero(sizes):
+        raise ValueError(
+            "the data set has changed while it was read: it lacks ids that it had before; write it "
+            "to a file or table, or use what gives the same rows every time, and fit that"
         )
-        names = [f"{own}_block", f"{own}_position", f"{other}_block", f"{other}_position"]
-        pairs = coded.select(*names, F.col("confidence").cast("float"))
-        rows = pairs.repartitionById(blocks[side], F.col(names[0])).mapInArrow(build, COLUMNS)
-        built.append(rows.persist(level))
-    sums = collected_sums(built[0])
-    interactions = built
-    if not all(holds):
-        interactions = [_with_foreign(built, side, blocks[side]).persist(level) for side in (0, 1)]
-    for frame in interactions:
-        frame.count()
-    for frame in (coded, *(built if interactions is not built else [])):
-        frame.unpersist()
-    sides = [
-        Side(name, indices[side], sizes[side], holds[side], interactions[side])
-        for side, name in enumerate(("users", "items"))
-    ]
-    return Layout(sides[0], sides[1], sums)
 
 
 def _with_foreign(built: list[DataFrame], side: int, blocks: int) -> DataFrame:
@@ -207,113 +226,10 @@ def _sizes(indices: list[DataFrame], blocks: tuple[int, int]) -> list[Offsets]:
     ]
     for row in places[0].union(places[1]).groupBy("side", "block").count().collect():
         found[row["side"]][row["block"]] = row["count"]
+    for name, sizes in zip(("users", "items"), found, strict=True):
+        if sizes.sum() > MOST:
+            raise ValueError(f"{sizes.sum():,} {name}: more than {MOST:,} cannot be numbered")
     return found
-
-
-@dataclass(frozen=True)
-class _Build:
-    """Makes a block's arrays from its interactions, as a task.
-
-    `offsets` are those of the other side's blocks if the driver holds it, `most` is the number of
-    pairs from which on a row is hot, and `loss` is given for the side whose sums are wanted.
-    """
-
-    sizes: Offsets
-    offsets: Offsets | None
-    most: int
-    loss: Loss | None
-
-    def __call__(self, batches: Batches) -> Batches:
-        found = [batch for batch in batches if batch.num_rows]
-        if not found:
-            return
-        table = pa.Table.from_batches(found).combine_chunks()
-        block, row, source, column, confidence = (
-            each.to_numpy(zero_copy_only=False) for each in table.columns
-        )
-        own = int(block[0])
-        del table, found, block
-        pairs = _merged(row, source, column, confidence)
-        yield from pack(self._arrays(own, int(self.sizes[own]), pairs))
-
-    def _arrays(self, own: int, rows: int, pairs: "_Pairs") -> Iterator[Any]:
-        """Return entries for `pack`."""
-        degree = np.bincount(pairs.row, minlength=rows)
-        mass: Vector = np.bincount(pairs.row, pairs.confidence, rows).astype(np.float64)
-        every = pairs
-        if self.offsets is None:
-            hot = every.hot(self.most)
-            pairs = every.take(~hot)
-            key = (pairs.source.astype(np.int64) << 32) | pairs.column
-            needed, indices = np.unique(key, return_inverse=True)
-            for source in np.unique(needed >> 32).tolist():
-                send = needed[needed >> 32 == source] & 0xFFFFFFFF
-                yield source, own, "send", send
-            yield from _hot_arrays(own, every.take(hot))
-        else:
-            indices = self.offsets[pairs.source] + pairs.column
-        equal = bool((pairs.confidence == 1).all())
-        counts = np.bincount(pairs.row, minlength=rows)
-        arrays = {
-            "indptr": np.append(0, np.cumsum(counts)),
-            "indices": indices,
-            "confidence": None if equal else pairs.confidence,
-            "degree": degree,
-            "mass": mass,
-        }
-        yield from named(own, 0, arrays)
-        if self.loss is not None:
-            squares: Vector = np.bincount(every.row, every.confidence**2, rows).astype(np.float64)
-            yield own, 0, "sums", np.array(DataSums.of(self.loss, degree, mass, squares))
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    """Interactions in the order of row, source and column."""
-
-    row: NDArray[Any]
-    source: NDArray[Any]
-    column: NDArray[Any]
-    confidence: NDArray[np.float64]
-
-    def take(self, which: NDArray[Any]) -> "_Pairs":
-        return _Pairs(*(each[which] for each in vars(self).values()))
-
-    def hot(self, most: int) -> NDArray[np.bool_]:
-        """Which pairs are of a row that has more than `most` of them in one source."""
-        changes = (np.diff(self.row) != 0) | (np.diff(self.source) != 0)
-        starts = np.append(0, np.flatnonzero(changes) + 1)
-        lengths = np.diff(np.append(starts, len(self.row)))
-        return np.repeat(lengths > most, lengths)
-
-
-def _merged(
-    row: NDArray[Any], source: NDArray[Any], column: NDArray[Any], confidence: NDArray[Any]
-) -> _Pairs:
-    """Sort, and add up the confidences of pairs that occur more than once."""
-    order = np.lexsort((confidence, column, source, row))
-    pairs = _Pairs(row, source, column, confidence.astype(np.float64)).take(order)
-    keys = (pairs.row, pairs.source, pairs.column)
-    first = np.append(True, np.any([np.diff(key) != 0 for key in keys], axis=0))
-    if first.all():
-        return pairs
-    total = np.add.reduceat(pairs.confidence, np.flatnonzero(first))
-    merged = pairs.take(first)
-    return _Pairs(merged.row, merged.source, merged.column, total)
-
-
-def _hot_arrays(own: int, hot: _Pairs) -> Iterator[Any]:
-    """Return the pairs of hot rows for the blocks that have their other halves."""
-    for source in np.unique(hot.source).tolist():
-        part = hot.take(hot.source == source)
-        rows, counts = np.unique(part.row, return_counts=True)
-        arrays = {
-            "hot": rows,
-            "hot_indptr": np.append(0, np.cumsum(counts)),
-            "hot_indices": part.column,
-            "hot_confidence": part.confidence,
-        }
-        yield from named(source, own, arrays)
 
 
 def by_block(work: Callable[[int, Arrays], Iterator[Any]]) -> Task:

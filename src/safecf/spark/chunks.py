@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
-COLUMNS = "block int, source int, name string, part int, data binary"
 SCHEMA = pa.schema(
     [
         ("block", pa.int32()),
@@ -19,6 +19,15 @@ SCHEMA = pa.schema(
         ("name", pa.string()),
         ("part", pa.int32()),
         ("data", pa.binary()),
+    ]
+)
+COLUMNS = StructType(
+    [
+        StructField("block", IntegerType()),
+        StructField("source", IntegerType()),
+        StructField("name", StringType()),
+        StructField("part", IntegerType()),
+        StructField("data", BinaryType()),
     ]
 )
 # Bytes of one row: small beside a task's memory, large beside what a row costs.
@@ -32,6 +41,7 @@ TYPES: dict[str, Any] = {
     "confidence": np.float32,
     "degree": np.int64,
     "mass": np.float64,
+    "missing": np.int64,
     # which rows of this block another one needs, and which of its rows are hot here
     "send": np.int32,
     "hot": np.int32,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, reduce
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,7 +181,7 @@ class Engine:
             result = _added(self._collect(found, RESULTS))
             self._keep(side, found)
             return result
-        blocks = self._collect(found, (*RESULTS, "factors", "losses"))
+        blocks = parts_of(found.toArrow())
         shape = (-1, self.setting.factors)
         factors = [each.of("factors").reshape(shape) for each in blocks.values()]
         self.factors[side] = np.concatenate(factors)
@@ -297,10 +298,15 @@ class Engine:
             self.users.losses, self.users.weights = arrays.of("losses"), arrays.of("weights")
 
     def stop(self) -> None:
-        """Let go of the states that are cached; the last ones keep their names, for the model."""
+        """Let go of the states that are cached.
+
+        Through Spark Connect the last ones keep their names: the model's frames refer to them.
+        """
         for cached in self._cached:
             if cached is not None:
                 cached[1].unpersist()
+                if not is_remote(self.spark):
+                    self.spark.catalog.dropTempView(cached[0])
 
 
 def _added(blocks: dict[int, Arrays]) -> Result:
@@ -343,9 +349,13 @@ class SpreadPopulation(Population):
         return float(np.sqrt(max(0.0, sums.squared_loss / sums.rows - mean**2)))
 
 
+_PLAIN: dict[int, tuple[int, dict[str, str]]] = {}  # trainings by session, and what it had set
+_PLAIN_LOCK = Lock()
+
+
 @contextmanager
 def plain_plans(spark: SparkSession) -> Iterator[None]:
-    """Set what an iterative job needs of the session, and restore it.
+    """Set what an iterative job needs of the session; the last training to end restores it.
 
     Adaptive execution plans the whole history of a cached frame again in every job, and the rows
     here are of megabytes.
@@ -354,14 +364,35 @@ def plain_plans(spark: SparkSession) -> Iterator[None]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     }
-    before = {name: str(spark.conf.get(name)) for name in wanted}
-    for name, value in wanted.items():
-        spark.conf.set(name, value)
+    with _PLAIN_LOCK:
+        count, before = _PLAIN.get(id(spark), (0, {}))
+        if not count:
+            before = {name: str(spark.conf.get(name)) for name in wanted}
+            for name, value in wanted.items():
+                spark.conf.set(name, value)
+        _PLAIN[id(spark)] = count + 1, before
     try:
         yield
     finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
+        with _PLAIN_LOCK:
+            count, before = _PLAIN.pop(id(spark))
+            if count > 1:
+                _PLAIN[id(spark)] = count - 1, before
+            else:
+                for name, value in before.items():
+                    spark.conf.set(name, value)
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether this is a session of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def checkpoint_dir(spark: SparkSession) -> str | None:
+    """Return Spark's own folder of checkpoints, if it is set."""
+    if is_remote(spark):
+        return spark.conf.get("spark.checkpoint.dir", None)
+    return spark.sparkContext.getCheckpointDir()
 
 
 def write_json(spark: SparkSession, path: str, value: Any) -> None:

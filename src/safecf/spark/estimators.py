@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from safecf.models import catalogue
 from safecf.models.als import ALSModel
-from safecf.models.options import parameters, rules
+from safecf.models.options import LARGEST_SEED, parameters, rules
 from safecf.spark import training
 from safecf.spark.arguments import ERMMFArguments, IALSArguments, SAFER2Arguments
 from safecf.spark.columns import interactions
@@ -37,6 +37,7 @@ class FactorEstimator(Estimator[Any], TrainingParams, Stored):
         self._setDefault(
             **{param: defaults[option].default for option, param in self._options().items()}
         )
+        self._setDefault(seed=0)  # a fit gives the same result again, as ALS's does
 
     @classmethod
     def _options(cls) -> dict[str, str]:
@@ -44,20 +45,22 @@ class FactorEstimator(Estimator[Any], TrainingParams, Stored):
         names = (name for name in parameters(cls.local) if name not in OWN_BY_SPARK)
         return {name: param_name(name) for name in names}
 
-    def to_local_options(self) -> ALSModel:
+    def _unfitted(self) -> ALSModel:
         """Return the local model with these options, checked and not fitted.
 
-        >>> SAFER2(rank=64, tail=0.1).to_local_options()
-        SAFER2(factors=64, tail=0.1)
+        >>> SAFER2(rank=64, tail=0.1)._unfitted()
+        SAFER2(factors=64, random_state=0, tail=0.1)
         """
         options = {name: self.getOrDefault(param) for name, param in self._options().items()}
         allowed, defaults = rules(self.local), parameters(self.local)
+        if options["random_state"] is not None:
+            options["random_state"] %= LARGEST_SEED  # ALS's seeds may be negative
         for name, value in options.items():
             allowed[name](param_name(name), value, defaults[name].default)
         return self.local(**options)
 
     def _fit(self, dataset: DataFrame) -> FactorModel:
-        local = self.to_local_options()
+        local = self._unfitted()
         ratings = interactions(
             dataset, self.getUserCol(), self.getItemCol(), self.getRatingCol(), self.getAlpha()
         )
@@ -68,6 +71,7 @@ class FactorEstimator(Estimator[Any], TrainingParams, Stored):
             final_storage_level=getattr(StorageLevel, self.getFinalStorageLevel()),
             checkpoint_interval=self.getCheckpointInterval(),
             checkpoint_dir=self.getCheckpointDir(),
+            cached=dataset.storageLevel.useMemory or dataset.storageLevel.useDisk,
             broadcast=self.getBroadcast(),
         )
         trained = training.train(local, ratings, options)
@@ -116,11 +120,11 @@ class SAFER2(FactorEstimator, SmoothedTailParams):
 
         c_ui = alpha r_ui ,   loss_u = 1/(2 m_u) sum_i c_ui (1 - x_u.y_i)^2 + b/2 x_u' Y'Y x_u
 
-    Params have the names of pyspark's ALS, whose confidence 1 + alpha r_ui of an observed pair
-    is c_ui + b with `unobservedWeight` b = 1. The local model's options have theirs in camel case,
-    and its defaults, `rank` and `maxIter` included; "auto" fits `regParam`, `unobservedWeight`
-    and `bandwidth` to the data. Rows of rating 0 count nowhere. Several rows of one user and item
-    add up.
+    m_u = sum_i c_ui, so that `alpha` cancels out: `unobservedWeight` b says what unobserved pairs
+    weigh, where a user's observed ones weigh 1 in all. Params have the names of pyspark's ALS. The
+    local model's options have theirs in camel case, and its defaults, `rank` and `maxIter`
+    included; "auto" fits `regParam`, `unobservedWeight` and `bandwidth` to the data. Rows of
+    rating 0 count nowhere. Several rows of one user and item add up.
 
     >>> from safecf.spark import SAFER2
     >>> als = SAFER2(rank=64, tail=0.3, userCol="user", itemCol="movie", seed=0)

@@ -15,7 +15,7 @@ from safecf.checks import check_integer
 from safecf.defaults import LEVEL
 from safecf.measures.tails import ROUNDING, check_level
 from safecf.spark.arguments import EvaluatorArguments
-from safecf.spark.columns import known_column
+from safecf.spark.columns import check_different, known_column, known_type
 from safecf.spark.params import declare, one_of, set_named, to_float, to_string, whole
 from safecf.spark.persistence import Stored
 
@@ -228,8 +228,8 @@ def with_unobserved(
     """
     check_integer("perUser", perUser, 1, 100)
     check_integer("seed", seed, 0, 0)
-    known_column(dataset, "ratingCol", ratingCol)
-    rating = dataset.schema[ratingCol].dataType
+    check_different(dataset, userCol=userCol, itemCol=itemCol, ratingCol=ratingCol)
+    rating = known_type(dataset, "ratingCol", ratingCol)
     pairs = dataset.select(
         known_column(dataset, "userCol", userCol).alias("user"),
         known_column(dataset, "itemCol", itemCol).alias("item"),

@@ -37,7 +37,7 @@ class Fold:
     width: int
 
     def __call__(self, interactions: DataFrame, items: DataFrame) -> DataFrame:
-        """Return id and features of the users who have known items."""
+        """Return id and features of the users who have known items; confidences are above 0."""
         known = items.select("id", "features")
         joined = interactions.join(known, interactions["item"] == known["id"])
         rows = joined.select("user", "item", "confidence", "features").repartition("user")
@@ -61,11 +61,6 @@ class Fold:
     def solved(self, table: pa.Table, backend: Any) -> pa.RecordBatch:
         """Return the users' factors, given all their interactions."""
         users, confidence = table["user"].combine_chunks(), table["confidence"].to_numpy()
-        if users.null_count or not (np.isfinite(confidence) & (confidence > 0)).all():
-            raise ValueError(
-                "foldIn: a user's id is null, or a rating is null, NaN, infinite or negative; "
-                "drop such rows"
-            )
         starts = np.append(0, changes(users))
         columns = len(users)
         history = Csr(

@@ -1,5 +1,6 @@
 """A half-step of a block: losses of its users, and new factors of its rows."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from safecf.als.solvers import RowSolver
 from safecf.backends.cpu.native import CpuBackend, Fixed
 from safecf.backends.host import aligned
 from safecf.data.matrices.csr import Csr
+from safecf.spark.arrays import task_backend
 from safecf.spark.chunks import SCHEMA, Arrays, named, pack
 from safecf.spark.tasks import (
     Eigenbasis,
@@ -25,8 +27,9 @@ from safecf.spark.tasks import (
     StepSums,
     Weighing,
     passed_on,
-    task_backend,
+    upper_triangle,
     weights_of,
+    whole_matrix,
 )
 
 
@@ -43,7 +46,7 @@ class Told:
     """Hot rows: their normal equations over the pairs that were not sent."""
 
     rows: NDArray[np.int64]
-    gram: Factors  # sum_j p_j y_j y_j'
+    gram: Factors  # sum_j p_j y_j y_j', the upper triangle
     right: Factors  # sum_j p_j y_j
 
 
@@ -198,30 +201,26 @@ class _Work:
             return None
         d = self.step.setting.factors
         rows = np.unique(np.concatenate([self.inbox.of("hot", source) for source in sources]))
-        gram, right = np.zeros((len(rows), d, d)), np.zeros((len(rows), d))
-        upper = np.triu_indices(d)
+        gram = np.zeros((len(rows), d * (d + 1) // 2), np.float32)
+        right = np.zeros((len(rows), d), np.float32)
         for source in sources:
             at = np.searchsorted(rows, self.inbox.of("hot", source))
-            packed = self.inbox.of("hot_gram", source).reshape(len(at), -1)
-            square = np.zeros((len(at), d, d))
-            square[:, upper[0], upper[1]] = packed
-            square[:, upper[1], upper[0]] = packed
-            gram[at] += square
+            gram[at] += self.inbox.of("hot_gram", source).reshape(len(at), -1)
             right[at] += self.inbox.of("hot_right", source).reshape(len(at), d)
-        return Told(rows, *self._with_sent(rows, gram, right))
-
-    def _with_sent(
-        self, rows: NDArray[Any], gram: NDArray[Any], right: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Add the pairs of hot rows whose factors were sent."""
-        for place, row in enumerate(rows):
+        for place, row in enumerate(rows):  # the pairs whose factors were sent
             columns, p = self.matrix.row(row)
             if self.table.col_weight is not None:
                 p = p * self.table.col_weight[columns]
-            y = as_float(self.table.rows[columns], self.step.setting.factors)
-            gram[place] += (y.T * p) @ y
+            y = as_float(self.table.rows[columns], d)
+            gram[place] += upper_triangle((y.T * p) @ y)
             right[place] += p @ y
-        return gram, right
+        return Told(rows, gram, right)
+
+    def _equations(self) -> Iterator[tuple[int, Vector, Vector]]:
+        """Return each hot row with its sum_j p_j y_j y_j' and sum_j p_j y_j."""
+        assert self.hot is not None
+        for row, gram, right in zip(self.hot.rows, self.hot.gram, self.hot.right, strict=True):
+            yield int(row), whole_matrix(gram).astype(np.float64), right.astype(np.float64)
 
     @cached_property
     def rows(self) -> Rows:
@@ -252,13 +251,13 @@ class _Work:
             self.matrix, self.rows.row_weight, factors, self.fixed, ridge
         ).astype(np.float64)
         if self.hot is not None:
-            x, at = factors[self.hot.rows].astype(np.float64), self.hot.rows
-            observed = np.einsum("rd,rde,re->r", x, self.hot.gram, x)
-            observed += self.mass[at] - 2 * np.einsum("rd,rd->r", x, self.hot.right)
-            found[at] = self.rows.row_weight[at] / 2 * observed
-            found[at] += (x**2 @ self.step.eigenbasis.values) / 2
-            if ridge is not None:
-                found[at] += ridge[at] / 2 * (x**2).sum(axis=1)
+            for row, gram, right in self._equations():
+                x = factors[row].astype(np.float64)
+                observed = x @ gram @ x + self.mass[row] - 2 * right @ x
+                found[row] = self.rows.row_weight[row] / 2 * observed
+                found[row] += x**2 @ self.step.eigenbasis.values / 2
+                if ridge is not None:
+                    found[row] += ridge[row] / 2 * x @ x
         return found
 
     def solve(self, weight: Vector) -> tuple[Factors, HostReport, Vector]:
@@ -276,13 +275,12 @@ class _Work:
 
     def _solve_hot(self, rows: Rows, factors: Factors, report: HostReport) -> HostReport:
         """Solve the hot rows from their normal equations."""
-        assert self.hot is not None
         changes, norms = np.array(report.changes), np.array(report.norms)
-        for place, row in enumerate(self.hot.rows):
-            system = rows.row_weight[row] * self.hot.gram[place]
+        for row, gram, right in self._equations():
+            system = rows.row_weight[row] * gram
             shared = rows.gram_weight[row] * self.step.eigenbasis.values + rows.ridge[row]
             system[np.diag_indices_from(system)] += shared
-            x = np.linalg.solve(system, rows.row_weight[row] * self.hot.right[place])
+            x = np.linalg.solve(system, rows.row_weight[row] * right)
             factors[row] = x
             changes[row] = ((x - self.rotated[row]) ** 2).sum()
             norms[row] = (x**2).sum()

@@ -20,12 +20,21 @@ from safecf.models.history import unpack_history
 from safecf.models.json_values import plain, revived
 from safecf.spark.arguments import ModelArguments
 from safecf.spark.arrays import matrix
-from safecf.spark.columns import check_comparable, interactions, known_column
+from safecf.spark.columns import (
+    check_comparable,
+    check_different,
+    checked,
+    folding_case,
+    id_column,
+    interactions,
+    known_column,
+    quoted,
+)
 from safecf.spark.folding import Fold, gram_of
 from safecf.spark.local import fitted_of, local_of, tables_of
 from safecf.spark.params import ModelParams, set_named
 from safecf.spark.persistence import Stored
-from safecf.spark.recommending import best
+from safecf.spark.recommending import top_k
 
 # Columns that a dataset is joined with for a while.
 USER, ITEM, X, Y = "__safecf_user", "__safecf_item", "__safecf_x", "__safecf_y"
@@ -73,6 +82,19 @@ class FactorModel(Model, ModelParams, Stored):
         """The items' factors: id, features."""
         return self.items.select("id", "features")
 
+    def unpersist(self, blocking: bool = False) -> Self:
+        """Let go of the factors that `finalStorageLevel` keeps; whoever needs them computes them.
+
+        What Spark caches is not garbage-collected. Call it on the models of a search that are not
+        needed any more, or once a model is saved: one that is loaded reads files instead.
+
+        >>> model.write().overwrite().save(path)
+        >>> model.unpersist()
+        """
+        for frame in (self.users, self.items):
+            frame.unpersist(blocking)
+        return self
+
     @property
     def history(self) -> list[Epoch]:
         """One `Epoch` per epoch."""
@@ -85,25 +107,26 @@ class FactorModel(Model, ModelParams, Stored):
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         """Add x_u . y_i, NaN where the user or the item is unknown; or drop those rows."""
-        prediction = self.getPredictionCol()
-        if prediction in dataset.columns:
+        prediction, fold = self.getPredictionCol(), folding_case(dataset)
+        if fold(prediction) in map(fold, dataset.columns):
             raise ValueError(
                 f"there is a column {prediction!r} already; set another predictionCol, or drop it"
             )
+        check_different(dataset, userCol=self.getUserCol(), itemCol=self.getItemCol())
         sides = (
             ("userCol", self.getUserCol(), self.users, USER, X),
             ("itemCol", self.getItemCol(), self.items, ITEM, Y),
         )
         joined = dataset
         for param, name, table, own, factors in sides:
-            column = known_column(dataset, param, name)
+            column = id_column(dataset, param, name)
             check_comparable(table, dataset, param, name)
             known = table.select(F.col("id").alias(own), F.col("features").alias(factors))
             joined = joined.join(known, column == known[own], "left")
         scores = F.coalesce(self._products(F.col(X), F.col(Y)), F.lit(float("nan")))
         found = joined.withColumn(prediction, scores.cast("float")).drop(USER, ITEM, X, Y)
         if self.getColdStartStrategy() == "drop":
-            return found.dropna(subset=[prediction])
+            return found.dropna(subset=[quoted(prediction)])
         return found
 
     def _products(self, x: Column, y: Column) -> Column:
@@ -128,39 +151,55 @@ class FactorModel(Model, ModelParams, Stored):
 
         Scores are x_u . y_i, and ties rank by the items' ids.
         """
-        return self._best(self.users, "user", numItems)
+        return self._top_k(self.users, "user", numItems)
 
     def recommendForAllItems(self, numUsers: int) -> DataFrame:
         """Return the best users of every item: itemCol, recommendations of (userCol, rating)."""
-        return self._best(self.items, "item", numUsers)
+        return self._top_k(self.items, "item", numUsers)
 
     def recommendForUserSubset(self, dataset: DataFrame, numItems: int) -> DataFrame:
         """Return the best items of the users in `dataset`'s userCol, once each if known."""
-        return self._best(self._among(self.users, dataset, "userCol"), "user", numItems)
+        return self._top_k(self._among(self.users, dataset, "userCol"), "user", numItems)
 
     def recommendForItemSubset(self, dataset: DataFrame, numUsers: int) -> DataFrame:
         """Return the best users of the items in `dataset`'s itemCol, once each if known."""
-        return self._best(self._among(self.items, dataset, "itemCol"), "item", numUsers)
+        return self._top_k(self._among(self.items, dataset, "itemCol"), "item", numUsers)
 
     def recommendForFactors(self, userFactors: DataFrame, numItems: int) -> DataFrame:
         """Return the best items of users that are given by id and features, as `foldIn` does.
 
         >>> model.recommendForFactors(model.foldIn(ratings_of_new_users), 10)
         """
-        return self._best(userFactors, "user", numItems)
+        found = known_column(userFactors, "column of userFactors", "features")
+        features = checked(
+            found,
+            F.size(found) == self.rank,
+            f"recommendForFactors: a user's features are not {self.rank} numbers, the model's "
+            "rank; take those of foldIn, or of userFactors",
+        )
+        users = known_column(userFactors, "column of userFactors", "id").alias("id")
+        queries = userFactors.select(users, features.alias("features"))
+        return self._top_k(queries, "user", numItems)
 
-    def _best(self, queries: DataFrame, side: str, k: int) -> DataFrame:
+    def _top_k(self, queries: DataFrame, side: str, k: int) -> DataFrame:
         names, others = (self.getUserCol(), self.getItemCol()), self.items
         count = "numItems"
         if side == "item":
             names, others, count = names[::-1], self.users, "numUsers"
         check_integer(count, k, 1, 10)
-        return best(queries, others, int(k), self.getBlockSize(), self.rank, names)
+        fold = folding_case(queries)
+        for name, taken in zip(names, ("recommendations", "rating"), strict=True):
+            if fold(name) == taken:
+                raise ValueError(
+                    f"the result would have two columns {name!r}: rename the model's userCol or "
+                    "itemCol that is called so"
+                )
+        return top_k(queries, others, int(k), self.getBlockSize(), self.rank, names)
 
     def _among(self, table: DataFrame, dataset: DataFrame, param: str) -> DataFrame:
         """Return the rows of a table whose ids are in the dataset."""
         name = self.getOrDefault(param)
-        wanted = dataset.select(known_column(dataset, param, name).alias(USER)).distinct()
+        wanted = dataset.select(id_column(dataset, param, name).alias(USER)).distinct()
         check_comparable(table, dataset, param, name)
         return table.join(wanted, table["id"] == wanted[USER], "left_semi")
 
@@ -169,7 +208,8 @@ class FactorModel(Model, ModelParams, Stored):
 
         x_u = argmin loss_u + ridge_u/2 |x_u|^2, exactly, as `fold_in` of the local model. Rows of
         items that the model does not know, and rows of rating 0, are ignored; users who have no
-        others get no row. `recommendForFactors` takes the result. Nothing is stored.
+        others get no row. A rating that is negative or missing is an error of the job that computes
+        the result. `recommendForFactors` takes it. Nothing is stored.
 
         >>> model.foldIn(ratings_of_new_users).show()
         """
@@ -182,7 +222,11 @@ class FactorModel(Model, ModelParams, Stored):
         unfitted = self.local(**self.fitted["options"])
         loss, ridge, _, _ = unfitted.settled(self.resolved).parts()
         fold = Fold(loss, ridge, self._gram, int(self.fitted["num_items"]), self.rank)
-        return fold(ratings, self.items)
+        confidence = F.col("confidence")
+        good = F.col("user").isNotNull() & (confidence > 0) & (confidence < float("inf"))
+        problem = "foldIn: a user's id or rating is missing, or a rating is negative or infinite"
+        proper = checked(confidence, good, f"{problem}; drop such rows")
+        return fold(ratings.withColumn("confidence", proper), self.items)
 
     @classmethod
     def from_local(cls, model: ALSModel, spark: SparkSession) -> Self:

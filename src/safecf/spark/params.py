@@ -10,6 +10,7 @@ from pyspark.ml.param import Param, Params, TypeConverters
 from safecf.checks import check_integer
 from safecf.defaults import AUTO
 from safecf.errors import choose
+from safecf.models.options import LARGEST_SEED
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Params)
@@ -74,10 +75,13 @@ def declare(
 
 
 def set_named(owner: P, values: Mapping[str, Any]) -> P:
-    """Set Params by name; raise with the closest name if one is unknown."""
+    """Set Params by name; raise TypeError, with the closest name, if one is unknown."""
     known = {param.name: param for param in owner.params}
-    for name in values:
-        choose(f"argument of {type(owner).__name__}", name, known)
+    try:
+        for name in values:
+            choose(f"argument of {type(owner).__name__}", name, known)
+    except ValueError as problem:
+        raise TypeError(str(problem)) from None
     return owner._set(**values)
 
 
@@ -127,6 +131,15 @@ def number_or_auto(value: Any) -> float | str:
     return TypeConverters.toFloat(value)
 
 
+def _seed(value: Any) -> int:
+    number = TypeConverters.toInt(value)
+    if not -LARGEST_SEED <= number < LARGEST_SEED:
+        raise ValueError(
+            f"seed={number} has to be from -2**63 to 2**63 - 1; try seed={number % LARGEST_SEED}"
+        )
+    return number
+
+
 def _positive(value: Any) -> float:
     number = TypeConverters.toFloat(value)
     if not 0 < number < float("inf"):
@@ -138,6 +151,7 @@ STORAGE_LEVELS = tuple(
     name for name, level in vars(StorageLevel).items() if isinstance(level, StorageLevel)
 )
 EXPLICIT = "ratings are confidences here, and not predicted; for those, see pyspark's ALS"
+IDS = "numbers, texts, dates, timestamps, booleans, binary or day-time intervals"
 SIGNED = "factors of both signs are needed"
 to_int, to_float, to_string = (
     TypeConverters.toInt,
@@ -150,17 +164,18 @@ class ModelParams(Params):
     """Params of estimators and models alike."""
 
     userCol, getUserCol, setUserCol = declare(
-        "userCol", "column of the users' ids, of any type that can be sorted", to_string
+        "userCol", "column of the users' ids: " + IDS, to_string
     )
     itemCol, getItemCol, setItemCol = declare(
-        "itemCol", "column of the items' ids, of any type that can be sorted", to_string
+        "itemCol", "column of the items' ids: " + IDS, to_string
     )
     ratingCol, getRatingCol, setRatingCol = declare(
         "ratingCol", 'column of the ratings r_ui >= 0; "": every row counts 1', to_string
     )
     alpha, getAlpha, setAlpha = declare(
         "alpha",
-        "c_ui = alpha r_ui: by how much the confidence of an observed pair exceeds that of others",
+        "c_ui = alpha r_ui, the confidence of an observed pair. It cancels out where a user's loss "
+        "is divided by sum_i c_ui, and where unobservedWeight is 'auto': set unobservedWeight",
         _positive,
     )
     predictionCol, getPredictionCol, setPredictionCol = declare(
@@ -200,14 +215,17 @@ class TrainingParams(ModelParams):
     )
     unobservedWeight, getUnobservedWeight, setUnobservedWeight = declare(
         "unobservedWeight",
-        'b, the confidence of unobserved pairs, 1 in ALS; "auto": found from the data',
+        "b, the weight of unobserved pairs: beside c_ui = alpha r_ui in IALS, where ALS has 1, and "
+        'beside c_ui / sum_i c_ui in ERMMF and SAFER2; "auto": found from the data',
         number_or_auto,
     )
     initStd, getInitStd, setInitStd = declare(
         "initStd", "sigma; the factors start at N(0, sigma^2 / d)", to_float
     )
     seed, getSeed, setSeed = declare(
-        "seed", "what all chance comes from; None: another one in every fit", optional(to_int)
+        "seed",
+        "what all chance comes from, any 64-bit integer; None: another one in every fit",
+        optional(_seed),
     )
     solver, getSolver, setSolver = declare(
         "solver", "how rows are solved: 'exact', 'cg', 'spectral-cg' or 'auto'", to_string

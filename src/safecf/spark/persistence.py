@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Self
 
+from pyspark.errors import AnalysisException
 from pyspark.ml.param import TypeConverters
 from pyspark.ml.util import (
     DefaultParamsReader,
@@ -21,7 +22,7 @@ from pyspark.ml.util import (
     MLWritable,
     MLWriter,
 )
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from safecf.errors import FileFormatError
 from safecf.models.json_values import plain, revived
@@ -30,6 +31,8 @@ from safecf.spark.params import number_or_auto
 
 class Stored(MLWritable, MLReadable[Any]):
     """`save`, `write().overwrite().save`, and `load`; a class may add tables and metadata."""
+
+    _source: str | None = None  # the folder that it was loaded from
 
     def write(self) -> "Writer":
         """Return what saves this object."""
@@ -62,16 +65,54 @@ class Writer(MLWriter):
         self.instance = instance
 
     def save(self, path: str) -> None:
-        """Write the tables and the metadata; raise if there are some, unless `overwrite()`."""
-        mode, spark = "overwrite" if self.shouldOverwrite else "error", self.sparkSession
-        for name, table in self.instance._tables().items():
-            table.write.mode(mode).parquet(os.path.join(path, name))
+        """Write the tables and the metadata to a new folder; `overwrite()` empties an old one."""
+        spark, tables = self.sparkSession, self.instance._tables()
+        there = _files(spark, path)
+        if there is not None:
+            if not self.shouldOverwrite:
+                raise FileExistsError(
+                    f"{path} is there already; use write().overwrite().save(...) to replace it "
+                    "with all that it holds, or name another folder"
+                )
+            if tables and there & self._files_needed():
+                raise ValueError(
+                    f"{path} holds files that this very object reads; save it to another folder"
+                )
+            _clear(spark, path)
+        for name, table in tables.items():
+            table.write.parquet(os.path.join(path, name))
         params = {param.name: value for param, value in self.instance._paramMap.items()}
         text = DefaultParamsWriter._get_metadata_to_save(
             self.instance, spark, plain(self.instance._metadata()), plain(params)
         )
         frame = spark.createDataFrame([(text,)], "value string").coalesce(1)
-        frame.write.mode(mode).text(os.path.join(path, "metadata"))
+        frame.write.text(os.path.join(path, "metadata"))
+
+    def _files_needed(self) -> set[str]:
+        """Return the files that the tables are read from; a cached table does not tell them."""
+        source, tables = self.instance._source, self.instance._tables().values()
+        stored = None if source is None else _files(self.sparkSession, source)
+        return (stored or set()).union(*(table.inputFiles() for table in tables))
+
+
+def _files(spark: SparkSession, path: str) -> set[str] | None:
+    """Return the names of all files in a folder as `inputFiles` has them; None: no such folder."""
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", True)
+    try:
+        # Named twice: Spark logs a stack trace if a single path is not there.
+        return set(reader.load([path, path]).inputFiles())
+    except AnalysisException as problem:
+        if problem.getCondition() != "PATH_NOT_FOUND":
+            raise
+        return None
+
+
+def _clear(spark: SparkSession, path: str) -> None:
+    """Delete all that is in a folder: what an empty table in partitions leaves is no file."""
+    empty = spark.createDataFrame([], "value string, part string").write.partitionBy("part")
+    empty.option("partitionOverwriteMode", "static").option(
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
+    ).mode("overwrite").text(path)
 
 
 class Reader(MLReader[Any]):
@@ -85,20 +126,29 @@ class Reader(MLReader[Any]):
         """Read what `Writer` has written."""
         spark = self.sparkSession
         metadata = DefaultParamsReader.loadMetadata(path, spark)
-        found = metadata["class"].rpartition(".")[2]
-        if found != self.kind.__name__:
-            raise FileFormatError(
-                f"{path} holds a {found}, not a {self.kind.__name__}; try {found}.load"
-            )
+        self._check_class(path, metadata["class"])
         extra = {name: revived(metadata[name]) for name in metadata.keys() - {"paramMap"}}
         instance: Any = self.kind._restored(
             extra, lambda name: spark.read.parquet(os.path.join(path, name))
         )
+        instance._source = path
         instance._resetUid(metadata["uid"])
         for name in ("paramMap", "defaultParamMap"):
             metadata[name] = _params(instance, path, metadata[name])
         DefaultParamsReader.getAndSetParams(instance, metadata)
         return instance
+
+    def _check_class(self, path: str, written: str) -> None:
+        """Raise if the folder holds an object of another class."""
+        module, _, found = written.rpartition(".")
+        ours = module.startswith("safecf.spark.")
+        if ours and found == self.kind.__name__:
+            return
+        where = "safecf.spark" if ours else module.replace("org.apache.spark", "pyspark")
+        raise FileFormatError(
+            f"{path} holds a {found} of {where}, not a {self.kind.__name__} of safecf.spark; try "
+            f"{found}.load of {where}"
+        )
 
 
 def _params(instance: Any, path: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 from safecf.spark.arrays import Batches, Floats, matrix, task_backend, task_partition
 
 
-def best(
+def top_k(
     queries: DataFrame,
     candidates: DataFrame,
     k: int,
@@ -102,7 +102,7 @@ def _blocks(factors: DataFrame, size: int, width: int, name: str) -> DataFrame:
 
 
 @dataclass
-class Best:
+class TopK:
     """The best candidates so far of a block of queries: scores by row, and ids row after row.
 
     A score of minus infinity stands for no candidate.
@@ -112,7 +112,7 @@ class Best:
     scores: Floats
     ids: pa.Array
 
-    def merged(self, other: "Best", k: int) -> "Best":
+    def merged(self, other: "TopK", k: int) -> "TopK":
         """Return the best k of both; where they tie, the candidates of this one come first."""
         scores = np.hstack([self.scores, other.scores])
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
@@ -124,7 +124,7 @@ class Best:
             rows * mine + at * other.scores.shape[1] + order - mine,
         )
         ids = pa.concat_arrays([self.ids, other.ids]).take(pa.array(source.reshape(-1)))
-        return Best(self.queries, scores[at, order], ids)
+        return TopK(self.queries, scores[at, order], ids)
 
     def batch(self) -> pa.RecordBatch:
         """Return one row per query, its entries best first."""
@@ -163,7 +163,7 @@ def _searcher(k: int, width: int) -> Callable[[Batches], Batches]:
     return search
 
 
-def _found(backend: Any, batch: pa.RecordBatch, row: int, k: int, width: int) -> Best:
+def _found(backend: Any, batch: pa.RecordBatch, row: int, k: int, width: int) -> TopK:
     """Search one block of candidates for one block of queries."""
     queries, candidates = (
         np.frombuffer(batch[f"{name}_factors"][row].as_buffer(), np.float32).reshape(-1, width)
@@ -171,7 +171,7 @@ def _found(backend: Any, batch: pa.RecordBatch, row: int, k: int, width: int) ->
     )
     at, scores = backend.index(candidates).search(queries, min(k, len(candidates)))
     ids = batch["candidate_ids"][row].values
-    return Best(
+    return TopK(
         batch["query_ids"][row].values,
         np.where(at >= 0, scores, -np.inf).astype(np.float32),
         ids.take(pa.array(np.maximum(at, 0).reshape(-1))),

@@ -6,11 +6,11 @@ basis in which they were drawn; a half-step is solved in the eigenbasis of its G
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark import TaskContext
 
 from safecf.als.loop import normals
 from safecf.als.loss import Loss, Ridge, Vector
@@ -18,17 +18,12 @@ from safecf.als.population import Population, Smoothing, Sums
 from safecf.als.risk import Risk
 from safecf.als.solvers import RowSolver
 from safecf.backends.cpu.native import CpuBackend, Fixed
-from safecf.spark.blocks import Offsets
+from safecf.spark.arrays import task_backend
+from safecf.spark.building import Offsets
 from safecf.spark.chunks import Arrays, named
 
 Factors = NDArray[np.float32]
 Entries = Iterator[Any]
-
-
-def task_backend() -> CpuBackend:
-    """Return the native backend with the threads of a task, `spark.task.cpus`."""
-    context = TaskContext.get()
-    return CpuBackend(1 if context is None else context.cpus())
 
 
 class StepSums(NamedTuple):
@@ -180,16 +175,40 @@ class Tell:
         if col_weight is not None:
             p = (p * col_weight[indices]).astype(np.float32)
         d = self.setting.factors
-        gram, right = np.empty((len(rows), d, d), np.float32), np.empty((len(rows), d), np.float32)
+        gram = np.empty((len(rows), d * (d + 1) // 2), np.float32)
+        right = np.empty((len(rows), d), np.float32)
         for row in range(len(rows)):
             pairs = slice(indptr[row], indptr[row + 1])
             y = rotated[indices[pairs]]
-            np.matmul(y.T * p[pairs], y, out=gram[row])
+            gram[row] = upper_triangle((y.T * p[pairs]) @ y)
             np.matmul(p[pairs], y, out=right[row])
-        upper = np.triu_indices(d)
         yield other, block, "hot", rows
-        yield other, block, "hot_gram", gram[:, upper[0], upper[1]]
+        yield other, block, "hot_gram", gram
         yield other, block, "hot_right", right
+
+
+@cache
+def triangle_places(d: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return rows and columns of an upper triangle's numbers."""
+    return np.triu_indices(d)
+
+
+def upper_triangle(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Return the upper triangle of a matrix, row by row."""
+    return matrix[triangle_places(len(matrix))]
+
+
+def whole_matrix(triangle: Factors) -> Factors:
+    """Return the symmetric matrix of an upper triangle.
+
+    >>> whole_matrix(np.array([1, 2, 3], np.float32)).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    d = int((2 * len(triangle)) ** 0.5)
+    whole = np.empty((d, d), np.float32)
+    rows, columns = triangle_places(d)
+    whole[rows, columns] = whole[columns, rows] = triangle
+    return whole
 
 
 def _hot_mass(state: Arrays, other: int, pair_weight: Vector) -> Vector:

@@ -1,5 +1,7 @@
 """Training on Spark: the driver's loop over epochs, and what it keeps."""
 
+import hashlib
+import json
 import logging
 import math
 import re
@@ -32,6 +34,7 @@ from safecf.spark.engine import (
     USERS,
     Engine,
     Result,
+    checkpoint_dir,
     plain_plans,
     read_json,
     write_json,
@@ -61,6 +64,7 @@ class Options:
     final_storage_level: StorageLevel = field(default_factory=memory_and_disk)
     checkpoint_interval: int = 10
     checkpoint_dir: str | None = None
+    cached: bool = False  # whether the ratings are
 
     def holds(self, factors: int, rows: int) -> bool:
         """Whether the driver holds the factors of a side of so many rows."""
@@ -91,17 +95,19 @@ def train(local: ALSModel, ratings: DataFrame, options: Options) -> Trained:
     spark = ratings.sparkSession
     names = auto_options(local)
     loss = local.settled(dict.fromkeys(names, 1.0)).make_loss()
-    layout = lay_out(
-        ratings,
-        (options.user_blocks, options.item_blocks),
-        loss,
-        local.factors,
-        partial(options.holds, local.factors),
-        options.storage_level,
-    )
-    resolved = scaled_options(names, layout.sums, layout.items.size)
-    with ExitStack() as ending, plain_plans(spark), _plain_errors():
-        ending.callback(layout.unpersist)
+    with ExitStack() as ending, _plain_errors():
+        layout = lay_out(
+            ratings,
+            (options.user_blocks, options.item_blocks),
+            loss,
+            local.factors,
+            partial(options.holds, local.factors),
+            options.storage_level,
+            ending,
+            cached=options.cached,
+        )
+        resolved = scaled_options(names, layout.sums, layout.items.size)
+        ending.enter_context(plain_plans(spark))
         run = _Run(spark, local, options, layout, resolved)
         ending.callback(run.engine.stop)
         return run.train()
@@ -143,15 +149,18 @@ class _Run:
         self.epoch = 0
         self.clock = Clock()
         self.interval = options.checkpoint_interval
+        root = options.checkpoint_dir or checkpoint_dir(spark)
         if not (layout.users.held or layout.items.held):
             # each state follows from both earlier ones: plans would double in every half-step
             self.interval = 1
-            if options.checkpoint_dir is None:
+            if root is None:
                 raise ValueError(
                     "the factors of both sides are spread over the executors, which needs a "
                     "folder to write them to after every epoch: set checkpointDir, or let the "
                     'driver hold the smaller side by broadcast="auto" and a lower rank'
                 )
+        elif root is None and not (layout.users.held and layout.items.held):
+            log.warning("plans grow with every epoch without checkpoints: set checkpointDir")
         self.identity = {
             "model": type(local).__name__,
             "options": {
@@ -162,8 +171,10 @@ class _Run:
             "blocks": [options.user_blocks, options.item_blocks],
             "held": [layout.users.held, layout.items.held],
             "sizes": [layout.users.size, layout.items.size],
-            "sums": list(layout.sums),
+            "data": layout.fingerprint,
         }
+        named = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
+        self.folder = None if root is None else f"{root.rstrip('/')}/safecf-{named}"
         self.earlier = self._find_checkpoint()
         seed = self.earlier["seed"] if self.earlier else draw_seed(local.random_state)
         setting = Setting(
@@ -279,11 +290,11 @@ class _Run:
             return self.risk.tail * found.gram, self.risk.tail * self.layout.users.size, 0.0
         return self.engine.weigh(weighing)
 
-    # Checkpoints: two folders in turn, so that one is whole at any time.
+    # Checkpoints: two folders in turn, so that one is whole at any time. They are in one that is
+    # named after the training, so that others may use the same `checkpointDir`.
 
     def _folders(self) -> list[str]:
-        root = self.options.checkpoint_dir
-        return [] if root is None else [f"{root.rstrip('/')}/{slot}" for slot in ("even", "odd")]
+        return [] if self.folder is None else [f"{self.folder}/{slot}" for slot in ("even", "odd")]
 
     def _checkpoint(self, gram: NDArray[np.float64]) -> None:
         """Write what is needed to go on from here, and read it back: lineage ends there."""
@@ -301,7 +312,7 @@ class _Run:
             if self.engine.factors[side] is None:
                 self.engine.restore(side, self.spark.read.parquet(f"{folder}/{name}"))
         record = {
-            "identity": self.identity,
+            "training": self.identity,
             "seed": self.setting.seed,
             "epoch": self.epoch,
             "history": pack_history(self.history),
@@ -312,20 +323,15 @@ class _Run:
         write_json(self.spark, f"{folder}/done", record)
 
     def _find_checkpoint(self) -> dict[str, Any] | None:
-        """Return the newest record of this very training, if there is one."""
+        """Return the newest record of this training, if there is one, and it is not too long."""
         best = None
         for folder in self._folders():
             try:
                 record = read_json(self.spark, f"{folder}/done")
             except (AnalysisException, IndexError, ValueError):
                 continue
-            if record is None:
+            if record is None or record["epoch"] > self.local.iterations:
                 continue
-            if record["identity"] != self.identity:
-                raise ValueError(
-                    f"checkpointDir={self.options.checkpoint_dir!r} has a checkpoint of another "
-                    "training: other options, data or blocks; name another folder, or empty it"
-                )
             if best is None or record["epoch"] > best["epoch"]:
                 best = {**record, "folder": folder}
         return best
