@@ -44,6 +44,14 @@ def reproduce(
             show_default="the library's",
         ),
     ] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="tuning: only this search of the set `tuned`, such as iALS; repeatable.",
+            show_default="all",
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -61,6 +69,12 @@ def reproduce(
     ] = None,
     render_only: Annotated[
         bool, typer.Option("--render-only", help="Write pages from finished cells, run nothing.")
+    ] = False,
+    cells_only: Annotated[
+        bool,
+        typer.Option(
+            "--cells-only", help="Run cells, and write no pages; tuning still writes --presets."
+        ),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False,
 ) -> None:
@@ -90,8 +104,18 @@ def reproduce(
     left_out = [each.name for each in chosen if everything and data and not each.accepts(data)]
     chosen = [each for each in chosen if each.name not in left_out]
     counts = {"splits": splits, "seeds": seeds, "trials": trials}
-    plans = [(each, each.options(data, presets=presets, **counts)) for each in chosen]
-    session = Session(path, output, cells, jobs, show_progress=not quiet, render_only=render_only)
+    if search and not any(each.tunes for each in chosen):
+        raise ValueError("--search is an option of tuning; add tuning to the names")
+    plans = [
+        (each, each.options(data, presets=presets, searches=search or (), **counts))
+        for each in chosen
+    ]
+    session = Session(
+        *(path, output, cells, jobs),
+        show_progress=not quiet,
+        render_only=render_only,
+        cells_only=cells_only,
+    )
     if left_out:
         typer.echo(f"left out, since they do not accept {data}: {', '.join(left_out)}")
     for experiment in chosen if names else ():

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,7 @@ class Options:
     seeds: int = 1
     trials: int = 1
     presets: Path | None = None
+    searches: tuple[str, ...] = ()  # of tuning; empty: all
 
 
 Cells = Callable[[Options], list[Cell]]
@@ -161,6 +162,7 @@ class Experiment:
         seeds: int | None = None,
         trials: int | None = None,
         presets: Path | None = None,
+        searches: Sequence[str] = (),
     ) -> Options:
         """Return the options of a run; what is None is that of the whole experiment."""
         counts = {"splits": splits, "seeds": seeds, "trials": trials}
@@ -175,7 +177,8 @@ class Experiment:
             return Options("", **given)
         chosen = self.default if data is None else data
         choose(f"data of {self.name}", chosen, dict.fromkeys((*self.data, TINY)))
-        return Options(chosen, **given, presets=presets)
+        wanted = tuple(searches) if self.tunes else ()
+        return Options(chosen, **given, presets=presets, searches=wanted)
 
     def ignored(self, jobs: int | None = None, **counts: int | None) -> list[str]:
         """Return a line for each option of the command that has no effect here."""
@@ -206,6 +209,7 @@ class Experiment:
         """Return the command that repeats the run, without the options that depend on a machine."""
         given = [] if options.data == self.default else [f"--data {options.data}"]
         given += [f"--{name} {pair[0]}" for name, pair in self.reduced(options).items()]
+        given += [f"--search {shlex.quote(name)}" for name in options.searches]
         if options.presets is not None:
             given.append(f"--presets {shlex.quote(str(options.presets))}")
         return " ".join([COMMAND, self.name, *given])
@@ -214,11 +218,13 @@ class Experiment:
         """Return the name of the page's files, without suffix.
 
         It names the data unless they are the default, and ends in "-part" for a smaller run or
-        other presets, so that the page of the whole experiment is not overwritten.
+        other presets, so that the page of the whole experiment is not overwritten. A `tuning` with
+        some of its searches has "-chosen".
         """
         data = [] if options.data == self.default else [options.data]
+        chosen = ["chosen"] if options.searches else []
         part = ["part"] if self.reduced(options) or self.other_presets(options) else []
-        return "-".join([self.name, *data, *part])
+        return "-".join([self.name, *data, *chosen, *part])
 
 
 def cells_of(plan: Callable[[Options], list[tuple[Any, Cell]]]) -> Cells:

@@ -68,7 +68,12 @@ def cores() -> int:
 
 
 def commit(root: Path = ROOT) -> str:
-    """Return the short hash of the commit, with "-dirty" if files other than results changed."""
+    """Return the short hash of the commit, with "-dirty" if files other than results changed.
+
+    Where the files are a copy without their history, SAFECF_COMMIT names it.
+    """
+    if given := os.environ.get("SAFECF_COMMIT"):
+        return given
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(root), *arguments]

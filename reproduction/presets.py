@@ -50,6 +50,12 @@ def load(data: str, which: str, path: Path | None = None) -> dict[str, Preset]:
     return {name: _small(each) for name, each in sets.get("ml-1m", {}).items()} | found
 
 
+def defaults(data: str, models: Mapping[str, str]) -> list[Preset]:
+    """Return models as they come, by their names and the names of their classes."""
+    found = [Preset(name, model, {}, "as it comes") for name, model in models.items()]
+    return [_small(each) for each in found] if data == TINY else found
+
+
 def _small(preset: Preset) -> Preset:
     small = {name: value for name, value in SMALL.items() if has_option(preset.model, name)}
     return replace(preset, options={**preset.options, **small})

@@ -61,10 +61,10 @@ def summary(found: list[Ratio]) -> str:
         [
             each.name,
             heading(each.column),
-            _finite("{:+.1f} %", each.gain.value),
-            _finite("[{:+.1f}, {:+.1f}]", *each.gain.splits),
-            _finite("[{:+.1f}, {:+.1f}]", *each.gain.users),
-            _finite("{:.3f} to {:.3f}", each.values.min(), each.values.max()),
+            finite("{:+.1f} %", each.gain.value),
+            finite("[{:+.1f}, {:+.1f}]", *each.gain.splits),
+            finite("[{:+.1f}, {:+.1f}]", *each.gain.users),
+            finite("{:.3f} to {:.3f}", each.values.min(), each.values.max()),
             f"{round(each.gain.won * each.values.size)} of {each.values.size}",
         ]
         for each in found
@@ -73,7 +73,7 @@ def summary(found: list[Ratio]) -> str:
     return table([*header, "splits won"], lines)
 
 
-def _finite(pattern: str, *numbers: float) -> str:
+def finite(pattern: str, *numbers: float) -> str:
     """Write numbers; empty if one is not finite, since the baseline is 0."""
     return pattern.format(*numbers) if np.isfinite(numbers).all() else ""
 

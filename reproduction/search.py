@@ -61,6 +61,8 @@ class Search:
         many. None means the whole grid in a single round.
     sizes
         Numbers of factors with which the best are repeated; empty: only that of the trial.
+    start
+        The options of the first random trial: the model's defaults. They are repeated in any case.
     """
 
     which: str
@@ -73,11 +75,14 @@ class Search:
     objective: Objective = MEAN
     trials: int | None = None
     sizes: tuple[int, ...] = ()
+    start: ModelOptions | None = None
 
     def first(self, trials: int) -> list[ModelOptions]:
         """Return the first round: random options, or the grid, or a part of it in a smaller run."""
         if self.trials is not None:
-            found = suggest(self.space, [], min(trials, self.trials), seed=0)
+            known = [] if self.start is None else [self.start]
+            count = min(trials, self.trials) - len(known)
+            found = known + suggest(self.space, [], count, seed=0)
         else:
             found = grid(self.space)
             if trials < TRIALS:
@@ -161,11 +166,13 @@ class Progress:
 
     @cached_property
     def repeated(self) -> list[ModelOptions]:
-        """The options of repetitions: the best of all trials, once done, with every size."""
+        """The options of repetitions, once all trials are done: the best and the start, by size."""
         if not self._all_done(self.tried):
             return []
         values = dict(enumerate(self._values(self.tried)))
         best = sorted(values, key=lambda place: -values[place])[:KEPT]
+        if self.search.start is not None and 0 not in best:
+            best.append(0)
         chosen = [self.tried[place] for place in best]
         sizes = [{"factors": size} for size in self.search.sizes] or [{}]
         return [{**each, **size} for each in chosen for size in sizes]

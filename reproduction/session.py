@@ -43,6 +43,8 @@ class Session:
         Whether to show progress bars.
     render_only
         Write pages from finished cells, and run nothing.
+    cells_only
+        Run cells and write no pages, which need matplotlib; `tuning` still writes presets.
     """
 
     def __init__(
@@ -54,16 +56,19 @@ class Session:
         *,
         show_progress: bool = True,
         render_only: bool = False,
+        cells_only: bool = False,
     ) -> None:
         if jobs is not None and jobs < 0:
             raise ValueError(f"--jobs {jobs}: give 1 or more, or 0 to run cells in this process")
         self.path, self.cells, self.jobs = path, cells, jobs
         self.output = page.RESULTS if output is None else output
-        self.show_progress, self.render_only = show_progress, render_only
+        self.show_progress = show_progress
+        self.render_only, self.cells_only = render_only, cells_only
         _check_folder(self.output, "--output")
         if not render_only:
             _check_folder(Store(cells).folder, "--cells")
-        page.check_plots()
+        if not cells_only:
+            page.check_plots()
 
     def run_all(self, plans: Sequence[tuple[Experiment, Options]], echo: Echo) -> int:
         """Run experiments one after another; return how many of them did not get a page.
@@ -143,6 +148,11 @@ class Session:
                 return failures
             done += found
             wanted = self._next_round(experiment, done, options)
+        if self.cells_only:
+            if experiment.tunes:
+                experiment.render(done, options)  # writes the presets
+            echo(f"{experiment.name}: {counted(len(done), 'cell')} in {store.folder}")
+            return 0
         origin = page.origin_text(experiment.command(options), [each.origin for each in done])
         shown = experiment.render(done, options)
         notes = self._notes(experiment, options)
@@ -209,6 +219,8 @@ class Session:
         reduced = experiment.reduced(options)
         counts = [f"{few} of {all_} {name}" for name, (few, all_) in reduced.items()]
         notes = [f"**A smaller run: {', '.join(counts)}.**"] if counts else []
+        if options.searches:
+            notes.append(f"**Only the searches for {'; '.join(options.searches)}.**")
         if experiment.other_presets(options):
             notes.append(f"**Settings of one's own: `{options.presets}`.**")
         if options.data == TINY:

@@ -87,7 +87,11 @@ _KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def random_searches(
-    factors: int, sizes: tuple[int, ...], trials: int, ranges: dict[str, Space]
+    factors: int,
+    sizes: tuple[int, ...],
+    trials: int,
+    ranges: dict[str, Space],
+    starts: dict[str, dict[str, Any]] | None = None,
 ) -> list[Search]:
     """Return searches for all of `_KINDS` with ranges; the best are repeated with all `sizes`."""
     return [
@@ -102,6 +106,7 @@ def random_searches(
             objective=BOTH,
             trials=trials,
             sizes=sizes,
+            start=(starts or {}).get(name),
         )
         for name, (model, fixed) in _KINDS.items()
         if name in ranges
@@ -174,7 +179,7 @@ def cvar_mf(unobserved: tuple[float, float], trials: int) -> Search:
 
 _ML_1M: dict[str, Space] = {
     "iALS": {
-        "unobserved_weight": LogUniform(0.02, 1.0),
+        "unobserved_weight": LogUniform(0.03, 3.0),
         "regularization": LogUniform(1e-3, 3e-2),
     },
     "ERM-MF": {
@@ -194,11 +199,22 @@ _ML_1M: dict[str, Space] = {
         "bandwidth": LogUniform(0.06, 0.6),
     },
     "SAFER2, ridge in the risk": {
-        "unobserved_weight": LogUniform(1e-3, 0.04),
-        "regularization": LogUniform(1.5e-3, 2e-2),
+        "unobserved_weight": LogUniform(5e-4, 0.04),
+        "regularization": LogUniform(1e-3, 2.5e-2),
         "normalisation": Uniform(0.5, 1.0),
-        "bandwidth": LogUniform(0.03, 1.5),
+        "bandwidth": LogUniform(0.02, 1.5),
     },
+}
+# What the defaults are on the training users of ML-1M: "auto" resolved, in three digits.
+_EVERYBODY = {"regularization": 0.005, "unobserved_weight": 0.416}
+_EQUAL = {"regularization": 0.005, "unobserved_weight": 0.00433}
+_TAILED = {**_EQUAL, "bandwidth": 0.104}
+_ML_1M_DEFAULTS: dict[str, dict[str, Any]] = {
+    "iALS": _EVERYBODY,
+    "ERM-MF": {**_EQUAL, "normalisation": 1.0},
+    "SAFER2": {**_TAILED, "normalisation": 1.0},
+    "SAFER2, rho = 1": _TAILED,
+    "SAFER2, ridge in the risk": {**_TAILED, "normalisation": 1.0},
 }
 _GOWALLA: dict[str, Space] = {
     "iALS": {
@@ -222,7 +238,7 @@ _GOWALLA: dict[str, Space] = {
 # per epoch.
 SEARCHES = {
     "ml-1m": [
-        *random_searches(256, (128, 256, 512, 1024), 64, _ML_1M),
+        *random_searches(256, (128, 256, 512, 1024), 64, _ML_1M, _ML_1M_DEFAULTS),
         cvar_mf((1e-3, 0.05), 16),
         EASE,
         WEIGHTED_EASE,

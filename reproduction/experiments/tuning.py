@@ -6,6 +6,8 @@ and numbers of factors, which also choose the number of epochs. The best mean ov
 becomes the preset.
 """
 
+from dataclasses import replace
+
 from reproduction import presets
 from reproduction.aggregate import heading
 from reproduction.base import Cell, Experiment, Options, Results, canonical
@@ -28,6 +30,7 @@ from reproduction.search import (
 )
 from reproduction.spaces import SEARCHES, searches
 from safecf.defaults import METRIC
+from safecf.errors import choose
 from safecf.models.presets import Preset, Presets
 
 EDGE, NEAR = "†", 0.1  # the mark of values near an end, and how near, as a share of the range
@@ -46,7 +49,16 @@ def then(results: Results, options: Options) -> list[Cell]:
 def progress(results: Results, options: Options) -> list[Progress]:
     """Return every search with the results so far."""
     known = results.by_settings()
-    return [Progress(each, options.data, options.trials, known) for each in searches(options.data)]
+    return [Progress(each, options.data, options.trials, known) for each in wanted(options)]
+
+
+def wanted(options: Options) -> list[Search]:
+    """Return all searches, or those of the set `tuned` that `options.searches` names."""
+    found = searches(options.data)
+    if not options.searches:
+        return found
+    tuned = {each.name: each for each in found if each.which == "tuned"}
+    return [choose("search", name, tuned) for name in dict.fromkeys(options.searches)]
 
 
 def chosen(
@@ -65,7 +77,7 @@ def _preset(search: Search, name: str, candidate: Candidate, options: Options) -
     settings = dict(candidate.options)
     if has_option(search.model, "iterations"):
         settings["iterations"] = candidate.epochs
-    command = EXPERIMENT.command(Options(options.data, trials=options.trials))
+    command = EXPERIMENT.command(replace(options, presets=None))
     return Preset(name, search.model, settings, command)
 
 
@@ -136,13 +148,16 @@ def _summary(search: Search, options: Options) -> str:
     count = len(search.first(options.trials))
     kind = f"{count} on a grid"
     if search.trials is not None:
-        kind = f"{count} at random, {ROUNDS} times {half(count)} by TPE"
+        start = "the defaults, " if search.start else ""
+        drawn = count - bool(search.start)
+        kind = f"{start}{drawn} at random, {ROUNDS} times {half(count)} by TPE"
     epochs, final = (", ".join(map(str, each)) for each in (search.epochs, search.final))
     sizes = f", d = {', '.join(map(str, search.sizes))}" if search.sizes else ""
+    again = " and the defaults" if search.start else ""
     ranges = "; ".join(f"{name} {each}" for name, each in search.space.items())
     return (
         f"**{search.name}**, set `{search.which}`, by the {search.objective}: {ranges}; {kind}, "
-        f"after {epochs} epochs; then the {KEPT} best, after {final}{sizes}."
+        f"after {epochs} epochs; then the {KEPT} best{again}, after {final}{sizes}."
     )
 
 

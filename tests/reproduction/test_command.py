@@ -68,6 +68,7 @@ def test_it_writes_pages_with_workers(run, tmp_path):
         (["robustness", "--all"], "give names of experiments, or --all"),
         (["robustness", "--data", "msd-like"], "unknown data of robustness"),
         (["robustness", "--jobs", "-1"], "--jobs -1"),
+        (["robustness", "--search", "iALS"], "--search is an option of tuning"),
         (["robustness", "--seeds", "0"], "--seeds 0"),
         (["frontier", "--presets", "nowhere.toml"], "there is no nowhere.toml"),
         (["table-1", "--path", "nowhere"], "nowhere: does not exist"),

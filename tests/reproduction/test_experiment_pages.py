@@ -74,6 +74,11 @@ def test_pages_go_to_the_docs_of_the_checkout():
     assert page.RESULTS.parent == page.ROOT / "docs"
 
 
+def test_a_copy_without_history_is_told_its_commit(tmp_path, monkeypatch):
+    monkeypatch.setenv("SAFECF_COMMIT", "abc1234")
+    assert page.commit(tmp_path) == "abc1234"
+
+
 def test_commits_are_marked_if_files_other_than_results_changed(tmp_path):
     assert page.commit(tmp_path) == "unknown"
     git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@b.c"]

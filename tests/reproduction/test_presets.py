@@ -32,6 +32,12 @@ def test_tiny_is_small():
         assert each.options.get("iterations", 1) <= 2
 
 
+def test_defaults_have_no_options_but_on_tiny_data():
+    models = {"iALS": "IALS", "SAFER2": "SAFER2"}
+    assert [each.options for each in presets.defaults("ml-1m", models)] == [{}, {}]
+    assert [each.options["factors"] for each in presets.defaults("tiny", models)] == [4, 4]
+
+
 def test_tiny_has_its_own_presets_if_there_are_any(tmp_path):
     found = Preset("SAFER2", "SAFER2", {"factors": 6, "iterations": 1}, "a test")
     presets.update(tmp_path / "mine.toml", "tiny", [("tuned", found)])

@@ -157,6 +157,31 @@ def test_only_the_whole_experiment_has_its_page(name, given, expected):
     assert experiment.page_name(experiment.options(**given)) == expected
 
 
+def test_cells_alone_need_no_matplotlib_and_make_no_page(tmp_path, monkeypatch):
+    def refuses(results, options):
+        raise AssertionError("rendered")
+
+    monkeypatch.setattr(page, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="figures need matplotlib"):
+        Session(output=tmp_path, cells=tmp_path)
+    options = TOY.options("tiny", splits=2)
+    failed, lines = run(replace(TOY, render=refuses), tmp_path, options, cells_only=True)
+    assert (failed, lines) == (0, [f"toy: 2 cells in {tmp_path / 'cells'}"])
+    assert not (tmp_path / "out").exists()
+    assert len(list((tmp_path / "cells").iterdir())) == 2
+
+
+def test_cells_alone_of_tuning_give_presets(tmp_path):
+    def writes(results, options):
+        options.presets.write_text(f"# {len(results)}")
+        return Page(["found"])
+
+    options = TOY.options("tiny", splits=2, presets=tmp_path / "mine.toml")
+    run(replace(TOY, name="tuning", render=writes), tmp_path, options, cells_only=True)
+    assert (tmp_path / "mine.toml").read_text() == "# 2"
+    assert not (tmp_path / "out").exists()
+
+
 def test_commands_have_presets_as_given():
     options = TOY.options(presets=Path("some where", "mine.toml"))
     assert TOY.command(options) == "python -m reproduction toy --presets 'some where/mine.toml'"

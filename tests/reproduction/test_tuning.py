@@ -74,7 +74,7 @@ def test_further_rounds_find_better_settings(searched, name):
 def test_the_preset_has_the_best_size_and_epochs(searched, name):
     best, *others = progress(searched, name).compare()
     assert (best.options["factors"], best.epochs) == (512, 24)
-    assert len(others) == search.KEPT * 4 - 1
+    assert len(others) == (search.KEPT + 1) * 4 - 1  # with the defaults
     assert all(best.value >= each.value - search.SAME for each in others)
 
 
@@ -104,6 +104,29 @@ def test_settings_that_diverged_are_not_proposed_again(searched):
     found = one.further(tried, [1.0 if each else -np.inf for each in good], 10, 0)
     assert sum(each["regularization"] < 0.005 for each in found) > 8
     assert found == one.further(tried, [1.0 if each else -np.inf for each in good], 10, 0)
+
+
+@pytest.mark.parametrize("name", ["iALS", "ERM-MF", "SAFER2, ridge in the risk"])
+def test_the_defaults_are_tried_first_and_always_repeated(searched, name):
+    done = progress(searched, name)
+    start = done.search.start
+    assert done.tried[0] == {**done.search.fixed, **start}
+    assert len(done.tried) == done.search.budget
+    repeated = [each for each in done.repeated if start.items() <= each.items()]
+    assert [each["factors"] for each in repeated] == list(done.search.sizes)
+
+
+def test_only_the_searches_that_are_named_are_run():
+    names = ("SAFER2, ridge in the risk", "iALS")
+    options = tuning.EXPERIMENT.options("ml-1m", searches=names)
+    assert [each.search.name for each in tuning.progress(Results(()), options)] == list(names)
+    assert {each.search.which for each in tuning.progress(Results(()), options)} == {"tuned"}
+    assert tuning.EXPERIMENT.command(options).endswith(
+        "tuning --search 'SAFER2, ridge in the risk' --search iALS"
+    )
+    assert tuning.EXPERIMENT.page_name(options) == "tuning-chosen"
+    with pytest.raises(ValueError, match="unknown search 'SAFER3': known are 'iALS'"):
+        tuning.cells(Options("ml-1m", searches=("SAFER3",)))
 
 
 def test_fewer_trials_are_fewer_cells():
