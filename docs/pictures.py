@@ -3,6 +3,7 @@
 They are made by the library's own code, on synthetic users. Run it from the root of a checkout.
 """
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from reproduction import figures
-from reproduction.figures import COLOURS, line_style, panels
+from reproduction.figures import COLOURS, error_bars, line_style, panels
 from safecf import ERMMF, SAFER2
 from safecf.als.kernels import KERNELS
 from safecf.als.solvers import CG, SpectralCG
@@ -39,6 +40,9 @@ PACKAGES = {
     "progress": "bars on stderr",
 }
 CORE = {"models", "backends", "als"}
+WIDTH = 720  # of the picture of the layers
+LETTERS = 85  # which a line of it has room for
+RIGHT = 'text-anchor="end"'
 
 
 def weights() -> Any:
@@ -107,28 +111,59 @@ def spectral_cg() -> Any:
     return figure
 
 
+def where() -> Any:
+    """Draw the table of `docs/where.md`: gains by the mean length of histories."""
+    page = (DOCS / "where.md").read_text()
+    rows = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("| ")]
+    heads, *rows = [[cell.strip(" *") for cell in row] for row in rows]
+    figure, axes = panels(2, height=2.4, sharey=True)
+    for panel, column, title in zip(
+        axes, (4, 5), ("nDCG", "nDCG, the worst-off 30 %"), strict=True
+    ):
+        assert heads[column] == ("nDCG", "its tail")[column - 4]
+        for place, row in enumerate(rows):
+            value, low, high = (float(each) for each in re.findall(r"[+-][\d.]+", row[column]))
+            style = line_style(place)
+            panel.errorbar(
+                float(row[1]),
+                value,
+                yerr=error_bars([value], [low], [high]),
+                label=row[0],
+                color=style.color,
+                marker=style.marker,
+            )
+        panel.axhline(0, color="#7F7F7F", linestyle=":", linewidth=0.8)
+        panel.set(xlabel=heads[1], title=title)
+    axes[0].set_ylabel("gain over iALS, %")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
 def architecture() -> str:
-    """Draw the layers of the packages, as `pyproject.toml` has them."""
+    """Draw the layers of the packages, as `pyproject.toml` has them: names, and what they do."""
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())
     layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
-    height, width, left = 34, 720, 10
-    parts = []
-    for place, layer in enumerate(layers):
-        top, names = 10 + place * (height + 8), layer.split(" | ")
+    parts, top = [], 10
+    for layer in layers:
+        names = layer.split(" | ")
         said = "; ".join(PACKAGES[name] for name in names if name in PACKAGES)
+        title = ", ".join(names)
+        two_lines = len(title) + len(said) > LETTERS
+        height = 52 if two_lines else 34
+        place = f'x="22" y="{top + 40}"' if two_lines else f'x="698" y="{top + 21}" {RIGHT}'
         fill = "#dbe7f5" if CORE & {*names} else "#f1f3f5"
         parts.append(
-            f'<rect x="{left}" y="{top}" width="{width - 20}" height="{height}" rx="6" '
+            f'<rect x="10" y="{top}" width="{WIDTH - 20}" height="{height}" rx="6" '
             f'fill="{fill}" stroke="#9aa5b1"/>'
-            f'<text x="{left + 12}" y="{top + 21}" font-weight="600">{", ".join(names)}</text>'
-            f'<text x="{width - 22}" y="{top + 21}" text-anchor="end" fill="#4d5761">{said}</text>'
+            f'<text x="22" y="{top + 21}" font-weight="600">{title}</text>'
+            f'<text {place} fill="#4d5761">{said}</text>'
         )
-    tall = 10 + len(layers) * (height + 8) + 4
+        top += height + 8
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {tall}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top + 4}" '
         'font-family="sans-serif" font-size="13" role="img" '
         'aria-label="The layers of the packages; each may import those below it">'
-        f'<rect width="{width}" height="{tall}" fill="#fff"/>{"".join(parts)}</svg>\n'
+        f'<rect width="{WIDTH}" height="{top + 4}" fill="#fff"/>{"".join(parts)}</svg>\n'
     )
 
 
@@ -136,7 +171,7 @@ def main() -> None:
     """Draw all of them."""
     FOLDER.mkdir(exist_ok=True)
     with figures.style():
-        for draw, name in ((weights, "weights"), (spectral_cg, "spectral-cg")):
+        for draw, name in ((weights, "weights"), (spectral_cg, "spectral-cg"), (where, "where")):
             for file in figures.save(draw(), FOLDER / name):
                 if file.suffix == ".png":
                     file.unlink()

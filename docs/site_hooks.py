@@ -1,4 +1,4 @@
-"""What the site needs beyond mkdocs: pages from the root of the checkout, formulas as MathML."""
+"""What the site needs beyond mkdocs: pages from the root, examples, formulas as MathML."""
 
 import html
 import posixpath
@@ -64,13 +64,17 @@ def mathml(page: str) -> str:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages from the root."""
+    """Add the pages from the root, and the examples as files to save."""
     from mkdocs.structure.files import File  # noqa: PLC0415
 
     for source, target in OUTSIDE.items():
         wide = "---\nhide: [navigation]\n---\n" if target == "index.md" else ""
         text = (ROOT / source).read_text()
         files.append(File.generated(config, target, content=wide + text))
+    for example in sorted((ROOT / "examples").iterdir()):
+        if example.suffix in (".py", ".ipynb"):
+            path = f"examples/{example.name}"
+            files.append(File.generated(config, path, abs_src_path=str(example)))
     return files
 
 

@@ -7,6 +7,7 @@ implicit is installed, both libraries run through it, and are compared on held-o
 import numpy as np
 
 from safecf import IALS, SAFER2, compare, datasets, evaluate
+from safecf.evaluation import over_splits
 
 try:
     from implicit.als import AlternatingLeastSquares
@@ -26,18 +27,21 @@ models = {"IALS": IALS(factors=64, random_state=0), "SAFER2": SAFER2(factors=64,
 if AlternatingLeastSquares is not None:
     models = {"implicit": AlternatingLeastSquares(factors=64, random_state=0)} | models
 
-user_items = datasets.synthetic(2000, 500, 60_000, tastes=12).matrix
+user_items = datasets.synthetic(3000, 600, 120_000, tastes=30).matrix
 for name, model in models.items():
     ids, scores = recommend_all(model, user_items)
     similar, _ = model.similar_items(ids[0, 0], N=3)
     print(f"{name}: user 0 gets {ids[0, :3]}; like item {ids[0, 0]} are {similar}")
 
-# Does it change anything for users? `evaluate` takes implicit's models as well.
-split = datasets.Log.of_matrix(user_items).strong_generalization(heldout=400)
-results = []
-for name, model in models.items():
-    model.fit(split.train, show_progress=False)
-    results.append(evaluate(model, split, name=name, k=(20,), metrics=("recall",)))
+# Does it change anything for users? `evaluate` takes implicit's models as well. One split has too
+# few users to tell.
+found = {name: [] for name in models}
+log = datasets.Log.of_matrix(user_items)
+for split in log.repeated_strong_generalization(heldout=300, repeats=10):
+    for name, model in models.items():
+        model.fit(split.train, show_progress=False)
+        found[name].append(evaluate(model, split, name=name, k=(20,), metrics=("recall",)))
+results = [over_splits(evaluations) for evaluations in found.values()]
 comparison = compare(results)
 for result in results:
     print(

@@ -3,7 +3,9 @@
 import os
 from contextlib import suppress
 
-from safecf.backends import find_backend, registered
+import pytest
+
+from safecf.backends import best_device, find_backend, registered
 
 with suppress(ImportError):
     import torch
@@ -12,6 +14,10 @@ with suppress(ImportError):
 
 # Where Triton's kernels run.
 KERNEL_DEVICE = "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"
+
+# What tests of the PyTorch backend are run on.
+GPU = pytest.mark.skipif(best_device() != "cuda", reason="PyTorch finds no GPU here")
+DEVICES = ["cpu", pytest.param("cuda", marks=GPU)]
 
 
 def backend_kinds():

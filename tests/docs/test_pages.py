@@ -1,5 +1,6 @@
 """The code on pages runs, as a reader would paste it."""
 
+import codeop
 import os
 import re
 import shutil
@@ -10,7 +11,7 @@ import pytest
 
 from safecf.datasets import synthetic
 from tests.data.official import ml_1m_text
-from tests.docs.blocks import DOCS, LANGUAGES, ROOT, blocks, run_page
+from tests.docs.blocks import DOCS, INCLUDED, LANGUAGES, ROOT, blocks, run_page
 
 # Pages that are written by programs have no code to run.
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
@@ -64,3 +65,16 @@ def test_code_is_marked_as_such(page):
     assert not re.findall(
         r"^    (?:\$ |safecf |pip |make |python |from |import ).*$", rest, re.MULTILINE
     )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_can_be_pasted_into_a_prompt(page):
+    """Python's prompt, as opposed to a file, wants an empty line after an indented block."""
+    for block in blocks(page):
+        if block.language == "python" and not block.code.startswith(INCLUDED):
+            statement = ""
+            for line in [*block.code.splitlines(), ""]:
+                statement += f"{line}\n"
+                if codeop.compile_command(statement, symbol="single") is not None:
+                    statement = ""
+            assert not statement.strip()
