@@ -28,8 +28,8 @@ ABOUT = (
     "time, one thread each. pyspark's ALS has `implicitPrefs`, the same rank and the same numbers "
     "of blocks. Seconds per epoch are those of a fit of 6 epochs less one of 2, by 4 (3 less 1, by "
     "2, for the larger set), the median of three, one where fits take longer than half a minute, "
-    "after 20 epochs of rank 32 on the first set: the JVM compiles what runs often. A whole fit has "
-    "the making of blocks in it. As pip installs it, pyspark has no native BLAS; that of this "
+    "after 20 epochs of rank 32 on the first set: the JVM compiles what runs often. A whole fit "
+    "has the making of blocks in it. As pip installs it, pyspark has no native BLAS; that of this "
     "machine is OpenBLAS, on one thread per task. In the last column, less is faster.",
 )
 SIZE = 20_000, 5_000, 1_000_000
