@@ -6,8 +6,10 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 from safecf.spark import blocks as spark_blocks
+from safecf.spark import training
 
 BLOCKS = 3, 2
+D = 8
 
 
 def ratings(users=150, items=50, pairs=2500, seed=0):
@@ -30,6 +32,16 @@ def read(spark, folder):
     path = folder / "ratings.parquet"
     pq.write_table(ratings(), path)
     return spark.read.parquet(str(path)).persist()
+
+
+def options(where, monkeypatch, tmp_path):
+    """Return the Params that bring the factors there."""
+    params = {"numUserBlocks": BLOCKS[0], "numItemBlocks": BLOCKS[1], "rank": D, "seed": 5}
+    if where == "users spread":
+        monkeypatch.setattr(training, "HELD", 60 * D * 4)  # 50 items, 150 users
+    elif where == "spread":
+        params |= {"broadcast": "never", "checkpointDir": str(tmp_path)}
+    return params
 
 
 def orders(frame, blocks=BLOCKS):

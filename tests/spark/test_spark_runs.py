@@ -1,0 +1,125 @@
+"""What training makes of bad data, of checkpoints and of the session."""
+
+import os
+from contextlib import ExitStack
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
+
+from pyspark.sql import functions as F
+
+import safecf
+from safecf.models.history import unpack_history
+from safecf.spark import IALS, SAFER2, blocks, engine, training
+from tests.spark.training_data import options, read
+
+
+@pytest.fixture(scope="module")
+def frame(spark, tmp_path_factory):
+    return read(spark, tmp_path_factory.mktemp("ratings"))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"rating": "-1.0"}, "2,500 rows of the data set have a negative rating"),
+        ({"rating": "double('nan')"}, "2,500 rows of the data set have no rating"),
+        ({"user": "cast(null as string)"}, "2,500 rows of the data set have no user"),
+        ({"rating": "0.0"}, "no row with a rating above 0"),
+    ],
+    ids=["negative", "nan", "null", "zero"],
+)
+def test_bad_ratings(frame, change, problem):
+    with pytest.raises(ValueError, match=problem):
+        IALS(rank=2, maxIter=1).fit(
+            frame.withColumns({name: F.expr(text) for name, text in change.items()})
+        )
+
+
+def test_both_sides_spread_need_a_folder(frame):
+    with pytest.raises(ValueError, match="set checkpointDir"):
+        IALS(rank=2, maxIter=1, broadcast="never").fit(frame)
+
+
+def test_errors_of_tasks_are_plain(frame):
+    huge = frame.withColumn("rating", F.lit(1e30))
+    with pytest.raises(safecf.errors.SolveError, match=r"beyond float32|not positive definite"):
+        IALS(rank=2, maxIter=1, seed=0, regParam=0.1, unobservedWeight=1.0).fit(huge)
+
+
+def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path):
+    params = {"solver": "exact", **options("users spread", monkeypatch, tmp_path)}
+    whole = SAFER2(maxIter=2, **params).fit(frame).to_local()
+    params |= {"checkpointDir": str(tmp_path), "checkpointInterval": 1}
+    SAFER2(maxIter=1, **params).fit(frame)
+    went_on = SAFER2(maxIter=2, **params).fit(frame).to_local()
+    np.testing.assert_array_equal(went_on.user_factors, whole.user_factors)
+    assert [each.objective for each in went_on.history] == [
+        each.objective for each in whole.history
+    ]
+    shorter = SAFER2(maxIter=1, **params).fit(frame).to_local()
+    assert len(shorter.history) == 1
+    assert shorter.history[0].objective == whole.history[0].objective
+
+
+def test_trainings_share_a_folder(frame, monkeypatch, tmp_path):
+    """Other data, or other options, are another training."""
+    params = options("held", monkeypatch, tmp_path) | {"maxIter": 1, "checkpointInterval": 1}
+    others = [
+        (frame, {}),
+        (frame.withColumn("item", F.expr("50 - item")), {}),
+        (frame, {"tail": 0.5}),
+    ]
+    for data, more in others:
+        fresh = SAFER2(**params, **more).fit(data).to_local()
+        with_folder = SAFER2(**params, **more, checkpointDir=str(tmp_path)).fit(data).to_local()
+        np.testing.assert_array_equal(with_folder.item_factors, fresh.item_factors)
+    assert len(list(tmp_path.iterdir())) == len(others)
+
+
+def test_data_that_changes(spark, monkeypatch):
+    """It is read once; where it is read again, what is missing then is noticed."""
+    coin = F.udf(lambda: os.urandom(1)[0] < 128, "boolean").asNondeterministic()
+    once = spark.range(300).selectExpr("id as user", "id % 40 as item", "1.0 as rating")
+    changing = once.where(coin())
+    estimator = IALS(rank=2, maxIter=1, seed=0)
+    assert estimator.fit(changing).to_local().user_mass.min() > 0
+    monkeypatch.setattr(blocks, "_kept", lambda frame, level, until: frame)
+    with pytest.raises(ValueError, match="has changed while it was read"):
+        estimator.fit(changing)
+
+
+def test_trainings_at_a_time_restore_the_session(spark):
+    names = "spark.sql.adaptive.enabled", "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = [spark.conf.get(name) for name in names]
+    with ExitStack() as first:
+        first.enter_context(engine.plain_plans(spark))
+        with engine.plain_plans(spark):
+            first.close()
+            assert spark.conf.get(names[0]) == "false"
+    assert [spark.conf.get(name) for name in names] == before
+
+
+def test_nothing_stays_cached_but_the_model(spark, frame, monkeypatch, tmp_path):
+    params = options("users spread", monkeypatch, tmp_path) | {"maxIter": 2}
+    frame.count()  # it is cached itself
+    context = spark.sparkContext._jsc
+    before, views = set(context.getPersistentRDDs()), spark.catalog.listTables()
+    model = SAFER2(**params).fit(frame)
+    kept = set(context.getPersistentRDDs()) - before
+    assert len(kept) == 2  # users and items
+    assert spark.catalog.listTables() == views
+    model.userFactors.count()
+
+
+def test_more_blocks_than_rows(spark):
+    tiny = spark.createDataFrame(
+        pa.table({"user": [1, 1, 2], "item": [1, 2, 2], "rating": [1.0, 1.0, 1.0]})
+    )
+    model = SAFER2(rank=2, maxIter=1, seed=0).fit(tiny)
+    assert model.userFactors.count() == 2
+    record = unpack_history({"history": [vars(model.to_local().history[0])]}, training.Epoch)
+    assert np.isfinite(record[0].objective)
