@@ -84,7 +84,7 @@ def export(
     users, items = _factors(model)
     begin = time.perf_counter()
     vectors = for_cosines(items) if cosine else items
-    threads = thread_count(int(model.num_threads))
+    threads = thread_count(model.num_threads)
     with epoch_bar("index", 0, len(vectors), show=show_progress) as draw:
         made = make(name, vectors, draw, cosine=cosine, threads=threads)
     content, seconds = made.content(), time.perf_counter() - begin

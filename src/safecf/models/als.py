@@ -242,7 +242,7 @@ class ALSModel(MatrixFactorization):
         """
         check_device("device", device, "auto")
         chosen = best_device() if device == AUTO else device
-        make_backend("auto", int(self.num_threads), device=chosen)  # raises if it is not there
+        make_backend("auto", self.num_threads, device=chosen)  # raises if it is not there
         with self.changes.partial_fit():
             self.backend, self.device = "auto", chosen
             self.derived.clear()
@@ -418,7 +418,7 @@ class ALSModel(MatrixFactorization):
     def _unpack(self, fitted: dict[str, Any], arrays: Arrays) -> None:
         stored.unpack(self, fitted, arrays)
         try:
-            make_backend(self.backend, int(self.num_threads), device=self.device)
+            make_backend(self.backend, self.num_threads, device=self.device)
         except (ImportError, OSError, ValueError) as problem:
             warn(
                 f"the model works on the CPU: it was saved with backend={self.backend!r}, device="

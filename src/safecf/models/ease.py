@@ -121,7 +121,7 @@ class EASE(Recommender):
                 float(self.regularization),
                 float(self.normalisation),
                 float(self.dropout),
-                int(self.num_threads),
+                self.num_threads,
                 draw,
             )
             self.item_weights = weights

@@ -185,11 +185,11 @@ class Build:
         for source in np.flatnonzero(np.diff(bounds)).tolist():
             part = order[bounds[source] : bounds[source + 1]]
             which, counts = np.unique(rows[part], return_counts=True)
-            confidence = np.ones(len(part)) if hot.confidence is None else hot.confidence[part]
+            ones = np.ones(len(part), np.float32)
             arrays = {
                 "hot": which,
                 "hot_indptr": np.append(0, np.cumsum(counts)),
                 "hot_indices": hot.columns[part] - self.offsets[source],
-                "hot_confidence": confidence,
+                "hot_confidence": ones if hot.confidence is None else hot.confidence[part],
             }
             yield from named(source, own, arrays)

@@ -1,12 +1,8 @@
 """The cluster of a training: where factors are, and the jobs that change them."""
 
-import json
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +19,7 @@ from safecf.backends.cpu.native import CpuBackend
 from safecf.spark.blocks import Layout, Side, by_block, parts_of
 from safecf.spark.chunks import COLUMNS, Arrays, named, pack
 from safecf.spark.half_step import HalfStep, Table, solve_group
+from safecf.spark.session import is_remote
 from safecf.spark.tasks import (
     Eigenbasis,
     Factors,
@@ -347,61 +344,3 @@ class SpreadPopulation(Population):
         sums = self.passes.measured  # type: ignore[attr-defined]
         mean = sums.loss / sums.rows
         return float(np.sqrt(max(0.0, sums.squared_loss / sums.rows - mean**2)))
-
-
-_PLAIN: dict[int, tuple[int, dict[str, str]]] = {}  # trainings by session, and what it had set
-_PLAIN_LOCK = Lock()
-
-
-@contextmanager
-def plain_plans(spark: SparkSession) -> Iterator[None]:
-    """Set what an iterative job needs of the session; the last training to end restores it.
-
-    Adaptive execution plans the whole history of a cached frame again in every job, and the rows
-    here are of megabytes.
-    """
-    wanted = {
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
-    }
-    with _PLAIN_LOCK:
-        count, before = _PLAIN.get(id(spark), (0, {}))
-        if not count:
-            before = {name: str(spark.conf.get(name)) for name in wanted}
-            for name, value in wanted.items():
-                spark.conf.set(name, value)
-        _PLAIN[id(spark)] = count + 1, before
-    try:
-        yield
-    finally:
-        with _PLAIN_LOCK:
-            count, before = _PLAIN.pop(id(spark))
-            if count > 1:
-                _PLAIN[id(spark)] = count - 1, before
-            else:
-                for name, value in before.items():
-                    spark.conf.set(name, value)
-
-
-def is_remote(spark: SparkSession) -> bool:
-    """Whether this is a session of Spark Connect."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
-
-
-def checkpoint_dir(spark: SparkSession) -> str | None:
-    """Return Spark's own folder of checkpoints, if it is set."""
-    if is_remote(spark):
-        return spark.conf.get("spark.checkpoint.dir", None)
-    return spark.sparkContext.getCheckpointDir()
-
-
-def write_json(spark: SparkSession, path: str, value: Any) -> None:
-    """Write a value where Spark writes."""
-    text = json.dumps(value)
-    frame = spark.createDataFrame([(text,)], "value string").coalesce(1)
-    frame.write.mode("overwrite").text(path)
-
-
-def read_json(spark: SparkSession, path: str) -> Any:
-    """Read what `write_json` has written."""
-    return json.loads(spark.read.text(path, wholetext=True).collect()[0][0])

@@ -29,17 +29,9 @@ from safecf.models.options import check_options, draw_seed
 from safecf.models.scaling import auto_options, scaled_options
 from safecf.models.training import FOLD_IN
 from safecf.spark.blocks import Layout, lay_out
-from safecf.spark.engine import (
-    ITEMS,
-    USERS,
-    Engine,
-    Result,
-    checkpoint_dir,
-    plain_plans,
-    read_json,
-    write_json,
-)
+from safecf.spark.engine import ITEMS, USERS, Engine, Result
 from safecf.spark.frames import factor_frame
+from safecf.spark.session import checkpoint_dir, plain_plans, read_json, write_json
 from safecf.spark.tasks import Eigenbasis, Setting, StepSums, Weighing
 
 # Bytes of factors in float32 that the driver holds and sends with the tasks, if it may choose.

@@ -1,0 +1,67 @@
+"""What training asks of a Spark session: its settings, its kind, and small files."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+# By session: how many trainings it runs, and its settings before the first of them.
+_PLAIN: dict[int, tuple[int, dict[str, str]]] = {}
+_PLAIN_LOCK = Lock()
+
+
+@contextmanager
+def plain_plans(spark: SparkSession) -> Iterator[None]:
+    """Set what an iterative job needs of the session; the last training to end restores it.
+
+    Adaptive execution plans the whole history of a cached frame again in every job, and the rows
+    here are of megabytes.
+    """
+    wanted = {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    }
+    with _PLAIN_LOCK:
+        count, before = _PLAIN.get(id(spark), (0, {}))
+        if not count:
+            before = {name: str(spark.conf.get(name)) for name in wanted}
+            for name, value in wanted.items():
+                spark.conf.set(name, value)
+        _PLAIN[id(spark)] = count + 1, before
+    try:
+        yield
+    finally:
+        with _PLAIN_LOCK:
+            count, before = _PLAIN.pop(id(spark))
+            if count > 1:
+                _PLAIN[id(spark)] = count - 1, before
+            else:
+                for name, value in before.items():
+                    spark.conf.set(name, value)
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether this is a session of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def checkpoint_dir(spark: SparkSession) -> str | None:
+    """Return Spark's own folder of checkpoints, if it is set."""
+    if is_remote(spark):
+        return spark.conf.get("spark.checkpoint.dir", None)
+    return spark.sparkContext.getCheckpointDir()
+
+
+def write_json(spark: SparkSession, path: str, value: Any) -> None:
+    """Write a value where Spark writes."""
+    text = json.dumps(value)
+    frame = spark.createDataFrame([(text,)], "value string").coalesce(1)
+    frame.write.mode("overwrite").text(path)
+
+
+def read_json(spark: SparkSession, path: str) -> Any:
+    """Read what `write_json` has written."""
+    return json.loads(spark.read.text(path, wholetext=True).collect()[0][0])
