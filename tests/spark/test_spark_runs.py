@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]
 from pyspark.sql import functions as F
 
 import safecf
-from safecf.spark import IALS, SAFER2, blocks, session
+from safecf.spark import IALS, SAFER2, blocks, session, training
 from tests.spark.training_data import options, read
 
 
@@ -49,19 +49,31 @@ def test_errors_of_tasks_are_plain(frame):
         IALS(rank=2, maxIter=1, seed=0, regParam=0.1, unobservedWeight=1.0).fit(huge)
 
 
-def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path):
+def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path, caplog):
     params = {"solver": "exact", **options("users spread", monkeypatch, tmp_path)}
     whole = SAFER2(maxIter=2, **params).fit(frame).to_local()
     params |= {"checkpointDir": str(tmp_path), "checkpointInterval": 1}
-    SAFER2(maxIter=1, **params).fit(frame)
-    went_on = SAFER2(maxIter=2, **params).fit(frame).to_local()
+    shorter = SAFER2(maxIter=1, **params).fit(frame)
+    before = shorter.to_local().user_factors
+    checkpoint = training._Run._checkpoint
+
+    def die(run, gram):
+        checkpoint(run, gram)
+        raise RuntimeError("the driver died")
+
+    with monkeypatch.context() as dying:
+        dying.setattr(training._Run, "_checkpoint", die)
+        with pytest.raises(RuntimeError, match="the driver died"):
+            SAFER2(maxIter=2, **params).fit(frame)
+    with caplog.at_level("INFO", logger="safecf.spark.training"):
+        went_on = SAFER2(maxIter=2, **params).fit(frame).to_local()
+    assert "going on after epoch 1" in caplog.text
     np.testing.assert_array_equal(went_on.user_factors, whole.user_factors)
     assert [each.objective for each in went_on.history] == [
         each.objective for each in whole.history
     ]
-    shorter = SAFER2(maxIter=1, **params).fit(frame).to_local()
-    assert len(shorter.history) == 1
-    assert shorter.history[0].objective == whole.history[0].objective
+    shorter.unpersist()  # it reads its own checkpoint, and not that of the longer training
+    np.testing.assert_array_equal(shorter.to_local().user_factors, before)
 
 
 def test_trainings_share_a_folder(frame, monkeypatch, tmp_path):

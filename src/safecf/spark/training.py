@@ -158,7 +158,7 @@ class _Run:
             "options": {
                 name: repr(value)
                 for name, value in local.get_params().items()
-                if name not in ("iterations", "num_threads")
+                if name != "num_threads"
             },
             "blocks": [options.user_blocks, options.item_blocks],
             "held": [layout.users.held, layout.items.held],
@@ -315,14 +315,14 @@ class _Run:
         write_json(self.spark, f"{folder}/done", record)
 
     def _find_checkpoint(self) -> dict[str, Any] | None:
-        """Return the newest record of this training, if there is one, and it is not too long."""
+        """Return the newest record of this training, if there is one."""
         best = None
         for folder in self._folders():
             try:
                 record = read_json(self.spark, f"{folder}/done")
             except (AnalysisException, IndexError, ValueError):
                 continue
-            if record is None or record["epoch"] > self.local.iterations:
+            if record is None:
                 continue
             if best is None or record["epoch"] > best["epoch"]:
                 best = {**record, "folder": folder}
