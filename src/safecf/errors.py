@@ -50,6 +50,10 @@ class DivergenceError(SolveError):
     """Gradient descent diverged: the step size is too large."""
 
 
+class ChangedDataError(ValueError):
+    """A data set that is read again has other rows than it had before."""
+
+
 class NotFittedError(ValueError, AttributeError):
     """The model was used before `fit`."""
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from safecf.als.loss import Loss
+from safecf.errors import ChangedDataError
 from safecf.models.scaling import DataSums
 from safecf.spark import blocks, building, chunks
 
@@ -140,6 +141,15 @@ def test_hot_rows_are_those_that_save_most(sets):
 
 def test_rows_without_pairs_are_told():
     """They were counted before, so that the data has changed since."""
-    found = built([(0, 0, 0, 1), (3, 1, 1, 1)], held=True)
-    assert found[1].of("missing").tolist() == [3]
-    assert found[1].optional("indptr") is None
+    with pytest.raises(ChangedDataError, match="it lacks ids; fit a file or table"):
+        built([(0, 0, 0, 1), (3, 1, 1, 1)], held=True)
+
+
+@given(PAIRS)
+@settings(deadline=None)
+def test_marks_tell_interactions_apart(pairs):
+    pairs = EVERY_ROW + pairs
+    mark = built(pairs, held=True)[1].of("mark")
+    assert built(pairs[::-1], held=False)[1].of("mark") == mark
+    (*first, confidence), *rest = pairs
+    assert built([(*first, confidence + 1), *rest], held=True)[1].of("mark") != mark

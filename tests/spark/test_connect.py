@@ -9,9 +9,17 @@ pytest.importorskip("grpc", reason="no grpcio: pip install 'pyspark[connect]'")
 from pyspark.ml import Pipeline, PipelineModel
 
 import safecf
-from safecf.spark import IALS, SAFER2, SAFER2Model, TailEvaluator, training, with_unobserved
+from safecf.spark import (
+    ERMMF,
+    IALS,
+    SAFER2,
+    SAFER2Model,
+    TailEvaluator,
+    training,
+    with_unobserved,
+)
 from tests.spark.local_training import sample, train
-from tests.spark.training_data import BLOCKS, fit_locally, orders, ratings, read, scores
+from tests.spark.training_data import BLOCKS, assert_close, fit_locally, orders, ratings, read
 
 SCHEMA = "user long, item int, rating float"
 
@@ -104,14 +112,13 @@ def test_pipeline(remote, monkeypatch, tmp_path):
     assert sorted(again.transform(ratings).collect()) == sorted(found.transform(ratings).collect())
 
 
-def test_training(remote, monkeypatch, tmp_path):
+@pytest.mark.parametrize("kind", [IALS, ERMMF, SAFER2])
+def test_training(remote, kind, monkeypatch, tmp_path):
     table = ratings()
     frame = read(remote, tmp_path)
     ids = orders(frame)
     params = {"rank": 8, "maxIter": 5, "seed": 5, "solver": "exact"}
     params |= {"numUserBlocks": BLOCKS[0], "numItemBlocks": BLOCKS[1]}
-    local = fit_locally(SAFER2(**params)._unfitted(), table, ids)
-    expected = local.user_factors @ local.item_factors.T
+    local = fit_locally(kind(**params)._unfitted(), table, ids)
     monkeypatch.setattr(training, "HELD", 60 * 8 * 4)  # the driver holds the items alone
-    found = scores(SAFER2(**params).fit(frame), ids)
-    assert np.linalg.norm(found - expected) <= 1e-4 * np.linalg.norm(expected)
+    assert_close(kind(**params).fit(frame), local, ids)

@@ -110,7 +110,7 @@ def test_tails_do_not_depend_on_the_accuracy(spark, monkeypatch, accuracy):
 
 
 def test_wrong_use(spark, predictions, tmp_path):
-    with pytest.raises(ValueError, match=r"level=1.5 has to be a share of users"):
+    with pytest.raises(ValueError, match=r"tail=1.5 has to be a share of users"):
         TailEvaluator(tail=1.5).evaluate(predictions)
     with pytest.raises(ValueError, match="unknown metricName 'acu': did you mean 'auc'"):
         TailEvaluator(metricName="acu")

@@ -116,6 +116,9 @@ def test_transform_refuses(spark, model):
     data = spark.createDataFrame([(1, "7")], "user long, item string")
     with pytest.raises(TypeError, match=r"itemCol='item' is of type string, .* trained on bigint"):
         model.transform(data)
+    rounded = spark.createDataFrame([(2.0**53, 7)], "user double, item int")
+    with pytest.raises(TypeError, match=r"userCol='user' is of type double, .* trained on bigint"):
+        model.transform(rounded)  # 2^53 and 2^53 + 1 are one double
     with pytest.raises(ValueError, match="there is a column 'user' already; set another"):
         model.copy({model.predictionCol: "user"}).transform(data)
     with pytest.raises(TypeError, match="unknown argument of SAFER2Model 'rank'"):

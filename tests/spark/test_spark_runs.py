@@ -9,9 +9,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
+from pyspark.errors import PythonException
 from pyspark.sql import functions as F
 
 import safecf
+from safecf.errors import ChangedDataError
 from safecf.spark import IALS, SAFER2, blocks, session, training
 from tests.spark.training_data import options, read
 
@@ -28,8 +30,9 @@ def frame(spark, tmp_path_factory):
         ({"rating": "double('nan')"}, "2,500 rows of the data set have no rating"),
         ({"user": "cast(null as string)"}, "2,500 rows of the data set have no user"),
         ({"rating": "0.0"}, "no row with a rating above 0"),
+        ({"rating": "1e-50D"}, "2,500 rows of the data set have a rating too small for float32"),
     ],
-    ids=["negative", "nan", "null", "zero"],
+    ids=["negative", "nan", "null", "zero", "tiny"],
 )
 def test_bad_ratings(frame, change, problem):
     with pytest.raises(ValueError, match=problem):
@@ -49,7 +52,7 @@ def test_errors_of_tasks_are_plain(frame):
         IALS(rank=2, maxIter=1, seed=0, regParam=0.1, unobservedWeight=1.0).fit(huge)
 
 
-def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path, caplog):
+def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path):
     params = {"solver": "exact", **options("users spread", monkeypatch, tmp_path)}
     whole = SAFER2(maxIter=2, **params).fit(frame).to_local()
     params |= {"checkpointDir": str(tmp_path), "checkpointInterval": 1}
@@ -65,9 +68,10 @@ def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path, caplog):
         dying.setattr(training._Run, "_checkpoint", die)
         with pytest.raises(RuntimeError, match="the driver died"):
             SAFER2(maxIter=2, **params).fit(frame)
-    with caplog.at_level("INFO", logger="safecf.spark.training"):
-        went_on = SAFER2(maxIter=2, **params).fit(frame).to_local()
-    assert "going on after epoch 1" in caplog.text
+    ends = []
+    monkeypatch.setattr(training._Run, "_checkpoint", lambda run, gram: ends.append(run.epoch))
+    went_on = SAFER2(maxIter=2, **params).fit(frame).to_local()
+    assert ends == [2]  # one epoch was left
     np.testing.assert_array_equal(went_on.user_factors, whole.user_factors)
     assert [each.objective for each in went_on.history] == [
         each.objective for each in whole.history
@@ -83,12 +87,20 @@ def test_trainings_share_a_folder(frame, monkeypatch, tmp_path):
         (frame, {}),
         (frame.withColumn("item", F.expr("50 - item")), {}),
         (frame, {"tail": 0.5}),
+        (frame, {"checkpointInterval": -1}),
     ]
     for data, more in others:
-        fresh = SAFER2(**params, **more).fit(data).to_local()
-        with_folder = SAFER2(**params, **more, checkpointDir=str(tmp_path)).fit(data).to_local()
+        fresh = SAFER2(**params | more).fit(data).to_local()
+        with_folder = SAFER2(**params | more, checkpointDir=str(tmp_path)).fit(data).to_local()
         np.testing.assert_array_equal(with_folder.item_factors, fresh.item_factors)
-    assert len(list(tmp_path.iterdir())) == len(others)
+    assert len(list(tmp_path.iterdir())) == 3  # one training writes none
+
+
+def test_another_seed_is_another_training(frame, monkeypatch, tmp_path):
+    params = options("held", monkeypatch, tmp_path) | {"maxIter": 1, "checkpointInterval": 1}
+    params |= {"seed": None, "checkpointDir": str(tmp_path)}
+    found = [IALS(**params).fit(frame).to_local().item_factors for _ in range(2)]
+    assert np.abs(found[0] - found[1]).max() > 1e-3
 
 
 def test_data_that_changes(spark, monkeypatch):
@@ -99,8 +111,33 @@ def test_data_that_changes(spark, monkeypatch):
     estimator = IALS(rank=2, maxIter=1, seed=0)
     assert estimator.fit(changing).to_local().user_mass.min() > 0
     monkeypatch.setattr(blocks, "_kept", lambda frame, level, until: frame)
-    with pytest.raises(ValueError, match="has changed while it was read"):
+    with pytest.raises(ChangedDataError, match="it has other ids"):
         estimator.fit(changing)
+
+
+@pytest.mark.parametrize("where", ["held", "users spread", "spread"])
+def test_factors_are_lost_and_the_data_has_changed(spark, where, monkeypatch, tmp_path):
+    """What Spark has lost, it computes again: with other data, no id gets factors of others."""
+    path = tmp_path / "ratings.csv"
+
+    def write(user, step):
+        rows = (f"{user + pair % 90},{10 + pair * step % 41},1\n" for pair in range(600))
+        path.write_text("".join(rows))  # always of the same size, as Spark has listed it
+
+    write(user=100, step=1)
+    frame = spark.read.csv(str(path), "user int, item int, rating float")
+    params = {"maxIter": 1, **options(where, monkeypatch, tmp_path)}
+    model = SAFER2(**params).fit(frame)
+    before = model.to_local().user_factors
+    model.unpersist()
+    np.testing.assert_array_equal(model.to_local().user_factors, before)
+    write(user=101, step=1)
+    with pytest.raises(PythonException, match="the data set has changed .* it has other ids"):
+        model.userFactors.toArrow()
+    if where != "held":  # the driver has no factors that could be given again
+        write(user=100, step=2)
+        with pytest.raises(PythonException, match="it has other interactions"):
+            model.userFactors.toArrow()
 
 
 def test_trainings_at_a_time_restore_the_session(spark):

@@ -65,11 +65,24 @@ def fit_locally(model, table, ids):
     return model.fit(sp.coo_matrix((rating, (user, item)), shape).tocsr(), show_progress=False)
 
 
-def scores(model, ids):
-    """x_u.y_i of a model on Spark, users and items in this order."""
+def factors(model, ids):
+    """Return the factors of a model on Spark, users and items in this order."""
     sides = []
     for frame, order in zip((model.userFactors, model.itemFactors), ids, strict=True):
         table = frame.toArrow()
         rows = dict(zip(table["id"].to_pylist(), table["features"].to_pylist(), strict=True))
         sides.append(np.array([rows[each] for each in order]))
-    return sides[0] @ sides[1].T
+    return sides
+
+
+def assert_close(model, local, ids, tolerance=1e-4):
+    """Compare the factors of a model on Spark with those of a local one, |X Q - Z| / |Z|.
+
+    Q is the rotation of both sides that brings the items closest: local training ends in an
+    eigenbasis of its own.
+    """
+    users, items = factors(model, ids)
+    left, _, right = np.linalg.svd(items.T @ local.item_factors)
+    for found, expected in ((users, local.user_factors), (items, local.item_factors)):
+        difference = found @ left @ right - expected
+        assert np.linalg.norm(difference) <= tolerance * np.linalg.norm(expected)

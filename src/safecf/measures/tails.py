@@ -87,12 +87,12 @@ def whom(level: float) -> str:
     return level_name(level) if level == 1 else f"the {level_name(level)}"
 
 
-def check_level(level: float) -> None:
+def check_level(level: float, name: str = "level") -> None:
     """Raise unless the level is a share of users."""
-    share = check_number("level", level, LEVEL)
+    share = check_number(name, level, LEVEL)
     if not 0 < share <= 1:
         raise ValueError(
-            f"level={share:g} has to be a share of users, above 0 and at most 1; try level={LEVEL}"
+            f"{name}={share:g} has to be a share of users, above 0 and at most 1; try {name}={LEVEL}"
         )
 
 

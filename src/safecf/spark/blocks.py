@@ -21,13 +21,13 @@ from pyspark.storagelevel import StorageLevel
 
 from safecf.als.loss import Loss
 from safecf.models.scaling import DataSums
-from safecf.spark.building import Build, Offsets
+from safecf.spark.arrays import Batches, task_partition
+from safecf.spark.building import Build, Offsets, changed
 from safecf.spark.chunks import COLUMNS, Arrays, pack
 
 # Rows that a side may have: positions are int32.
 MOST = 2**31 - 1
 
-Batches = Iterator[pa.RecordBatch]
 Task = Callable[[Batches], Batches]
 
 
@@ -36,7 +36,7 @@ class Side:
     """Users or items: `index` has id, block and position, `interactions` the blocks' arrays.
 
     The factors of a side that is `held` are at the driver, which sends them with the tasks; those
-    of others are spread over the executors.
+    of others are spread over the executors. `marks` are checksums of the blocks' interactions.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Side:
     sizes: Offsets
     held: bool
     interactions: DataFrame
+    marks: Offsets
 
     @property
     def blocks(self) -> int:
@@ -82,6 +83,7 @@ def check_ratings(ratings: DataFrame) -> str:
         "have no rating": confidence.isNull() | F.isnan(confidence),
         "have a negative rating": confidence < 0,
         "have a rating beyond float32": confidence > float(np.finfo(np.float32).max),
+        "have a rating too small for float32": confidence == 0,
     }
     counts = [F.count_if(wrong).alias(what) for what, wrong in bad.items()]
     row = F.xxhash64("user", "item", confidence)
@@ -117,12 +119,12 @@ def lay_out(
     with ExitStack() as soon:
         ratings = ratings if cached else _kept(ratings, level, soon)
         fingerprint = check_ratings(ratings)
-        ratings = ratings.where("confidence > 0")
-        indices = [
+        numbered = [
             _kept(_numbered(ratings.select(F.col(name).alias("id")), count), level, ending)
             for name, count in zip(("user", "item"), blocks, strict=True)
         ]
-        sizes = _sizes(indices, blocks)
+        sizes, marks = _counted(numbered, blocks)
+        indices = [_checked(*each) for each in zip(numbered, marks, strict=True)]
         coded = ratings
         for name, index in zip(("user", "item"), indices, strict=True):
             places = index.select(
@@ -149,10 +151,15 @@ def lay_out(
             interactions = [
                 _kept(_with_foreign(built, side, blocks[side]), level, ending) for side in (0, 1)
             ]
-        for frame, size in zip(interactions, sizes, strict=True):
-            _check_blocks(frame, size)
         sides = [
-            Side(name, indices[side], sizes[side], holds[side], interactions[side])
+            Side(
+                name,
+                indices[side],
+                sizes[side],
+                holds[side],
+                interactions[side],
+                _marks(interactions[side], sizes[side]),
+            )
             for side, name in enumerate(("users", "items"))
         ]
         return Layout(sides[0], sides[1], collected_sums(built[0]), fingerprint)
@@ -164,15 +171,15 @@ def _kept(frame: DataFrame, level: StorageLevel, until: ExitStack) -> DataFrame:
     return frame.persist(level)
 
 
-def _check_blocks(interactions: DataFrame, sizes: Offsets) -> None:
-    """Compute the blocks of a side; raise if they lack rows that were there before."""
-    table = interactions.where("name = 'missing'").toArrow()
-    missing = sum(int(np.frombuffer(data.as_buffer(), np.int64)[0]) for data in table["data"])
-    if missing or table.num_rows != np.count_nonzero(sizes):
-        raise ValueError(
-            "the data set has changed while it was read: it lacks ids that it had before; write it "
-            "to a file or table, or use what gives the same rows every time, and fit that"
-        )
+def _marks(interactions: DataFrame, sizes: Offsets) -> Offsets:
+    """Compute the blocks of a side; return their checksums."""
+    table = interactions.where("name = 'mark'").toArrow()
+    found = np.zeros(len(sizes), dtype=np.int64)
+    for block, data in zip(table["block"].to_pylist(), table["data"], strict=True):
+        found[block] = np.frombuffer(data.as_buffer(), np.int64)[0]
+    if table.num_rows != np.count_nonzero(sizes):
+        raise changed("it lacks ids")
+    return found
 
 
 def _with_foreign(built: list[DataFrame], side: int, blocks: int) -> DataFrame:
@@ -218,18 +225,41 @@ def _positions(batches: Batches) -> Batches:
     yield from table.drop_columns("order").append_column("position", position).to_batches()
 
 
-def _sizes(indices: list[DataFrame], blocks: tuple[int, int]) -> list[Offsets]:
-    """Return the number of rows of every block of both sides."""
-    found = [np.zeros(count, dtype=np.int64) for count in blocks]
+def _counted(
+    indices: list[DataFrame], blocks: tuple[int, int]
+) -> tuple[list[Offsets], list[Offsets]]:
+    """Return the number of rows of every block of both sides, and a checksum of their ids."""
+    sizes, marks = ([np.zeros(count, dtype=np.int64) for count in blocks] for _ in range(2))
     places = [
-        index.select(F.lit(side).alias("side"), "block") for side, index in enumerate(indices)
+        index.select(F.lit(side).alias("side"), "block", F.xxhash64("id").alias("mark"))
+        for side, index in enumerate(indices)
     ]
-    for row in places[0].union(places[1]).groupBy("side", "block").count().collect():
-        found[row["side"]][row["block"]] = row["count"]
-    for name, sizes in zip(("users", "items"), found, strict=True):
-        if sizes.sum() > MOST:
-            raise ValueError(f"{sizes.sum():,} {name}: more than {MOST:,} cannot be numbered")
-    return found
+    both = places[0].union(places[1]).groupBy("side", "block")
+    for row in both.agg(F.count("*").alias("size"), F.bit_xor("mark").alias("mark")).collect():
+        sizes[row["side"]][row["block"]] = row["size"]
+        marks[row["side"]][row["block"]] = row["mark"]
+    for name, each in zip(("users", "items"), sizes, strict=True):
+        if each.sum() > MOST:
+            raise ValueError(f"{each.sum():,} {name}: more than {MOST:,} cannot be numbered")
+    return sizes, marks
+
+
+def _checked(index: DataFrame, marks: Offsets) -> DataFrame:
+    """Return an index whose tasks raise if the ids are not those that were counted.
+
+    What Spark has lost, it reads again: factors would go to the ids that have taken those places.
+    """
+    marked = index.withColumn("mark", F.xxhash64("id"))
+    return marked.mapInArrow(partial(_same_ids, marks), index.schema)
+
+
+def _same_ids(marks: Offsets, batches: Batches) -> Batches:
+    found = np.int64(0)
+    for batch in batches:
+        found ^= np.bitwise_xor.reduce(batch.column("mark").to_numpy())
+        yield batch.drop_columns("mark")
+    if found != marks[task_partition()]:  # a block is a partition
+        raise changed("it has other ids")
 
 
 def by_block(work: Callable[[int, Arrays], Iterator[Any]]) -> Task:

@@ -7,12 +7,14 @@ block's pairs.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from safecf.als.loss import Loss, Vector
+from safecf.errors import ChangedDataError
 from safecf.models.scaling import DataSums
 from safecf.spark.chunks import named, pack
 
@@ -24,6 +26,14 @@ EQUATIONS = 1.0
 
 Offsets = NDArray[np.int64]
 COLUMN = 2**32 - 1  # of a key: its lower half
+
+
+def changed(how: str) -> ChangedDataError:
+    """Say how a data set differs from what it was before, and what to try."""
+    return ChangedDataError(
+        f"the data set has changed since it was first read: {how}; fit a file or table that gives "
+        "the same rows every time, and save a model before its data is replaced"
+    )
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,12 @@ class Pairs:
     def degree(self) -> Offsets:
         """Pairs of each row."""
         return np.diff(self.indptr)
+
+    @property
+    def mark(self) -> int:
+        """A checksum of all pairs."""
+        mark = crc32(self.columns, crc32(self.indptr))
+        return mark if self.confidence is None else crc32(self.confidence, mark)
 
     @property
     def rows(self) -> NDArray[np.int32]:
@@ -111,9 +127,9 @@ class Build:
     def _arrays(self, own: int, pairs: Pairs) -> Iterator[Any]:
         """Return entries for `pack`."""
         degree = pairs.degree
-        yield own, 0, "missing", np.array([(degree == 0).sum()])
         if not degree.all():
-            return
+            raise changed("it lacks ids")
+        yield own, 0, "mark", np.array([pairs.mark])
         mass = pairs.sums(1)
         kept = pairs
         indices: NDArray[Any] = pairs.columns

@@ -41,7 +41,7 @@ TYPES: dict[str, Any] = {
     "confidence": np.float32,
     "degree": np.int64,
     "mass": np.float64,
-    "missing": np.int64,
+    "mark": np.int64,
     # which rows of this block another one needs, and which of its rows are hot here
     "send": np.int32,
     "hot": np.int32,

@@ -10,6 +10,9 @@ from pyspark.sql.types import (
     DataType,
     DateType,
     DayTimeIntervalType,
+    DecimalType,
+    FractionalType,
+    IntegralType,
     NumericType,
     StringType,
     TimestampNTZType,
@@ -19,14 +22,18 @@ from pyspark.sql.types import (
 from safecf.errors import choose
 from safecf.spark.params import IDS
 
-# What ids can be; those of one kind compare with each other.
-ID_KINDS: tuple[tuple[type[DataType], ...], ...] = (
-    (NumericType,),
-    (StringType,),
-    (DateType, TimestampType, TimestampNTZType),
-    (BooleanType,),
-    (BinaryType,),
-    (DayTimeIntervalType,),
+# What ids can be; those of one kind compare with each other without rounding.
+ID_KINDS: tuple[type[DataType], ...] = (
+    IntegralType,
+    DecimalType,
+    FractionalType,
+    StringType,
+    DateType,
+    TimestampType,
+    TimestampNTZType,
+    BooleanType,
+    BinaryType,
+    DayTimeIntervalType,
 )
 
 
@@ -82,33 +89,33 @@ def id_column(dataset: DataFrame, param: str, name: str) -> Column:
     return known_column(dataset, param, name)
 
 
-def id_kind(kind: DataType) -> tuple[type[DataType], ...] | None:
+def id_kind(kind: DataType) -> type[DataType] | None:
     """Return the types that ids of this type compare with, None if it is none of ids."""
-    return next((kinds for kinds in ID_KINDS if isinstance(kind, kinds)), None)
+    return next((each for each in ID_KINDS if isinstance(kind, each)), None)
 
 
 def confidences(dataset: DataFrame, rating: str, alpha: float) -> Column:
     """c_ui = alpha r_ui, and r_ui = 1 where no column of ratings is named."""
     if not rating:
-        return F.lit(alpha).cast("float")
+        return F.lit(alpha)
     kind = known_type(dataset, "ratingCol", rating)
     if not isinstance(kind, NumericType):
         raise TypeError(
             f"the column ratingCol={rating!r} is of type {kind.simpleString()}; cast it to float, "
             'or set ratingCol="" if every row counts the same'
         )
-    return (known_column(dataset, "ratingCol", rating).cast("double") * alpha).cast("float")
+    return known_column(dataset, "ratingCol", rating).cast("double") * alpha
 
 
 def interactions(dataset: DataFrame, user: str, item: str, rating: str, alpha: float) -> DataFrame:
     """Return user, item and confidence c_ui = alpha r_ui of the rows whose rating is not 0."""
     check_different(dataset, userCol=user, itemCol=item, ratingCol=rating)
-    found = dataset.select(
+    confidence = confidences(dataset, rating, alpha)
+    return dataset.where(~confidence.eqNullSafe(F.lit(0.0))).select(
         id_column(dataset, "userCol", user).alias("user"),
         id_column(dataset, "itemCol", item).alias("item"),
-        confidences(dataset, rating, alpha).alias("confidence"),
+        confidence.cast("float").alias("confidence"),
     )
-    return found.where(~F.col("confidence").eqNullSafe(F.lit(0.0).cast("float")))
 
 
 def checked(column: Column, good: Column, message: str) -> Column:

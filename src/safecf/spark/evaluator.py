@@ -109,7 +109,7 @@ class TailEvaluator(Evaluator, EvaluatorParams, Stored):
 
     def _evaluate(self, dataset: DataFrame) -> float:
         tail = self.getTail()
-        check_level(tail)
+        check_level(tail, "tail")
         values = self.perUser(dataset).select(VALUE).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             return self._tail_mean(values, tail)

@@ -80,6 +80,7 @@ class HalfStep:
 
     def solve(self, block: int, interactions: Arrays, inbox: Arrays) -> Entries:
         """Work on one block, with what it was sent."""
+        self.setting.check(self.side, block, interactions)
         work = _Work(self, block, interactions, inbox)
         sums, state = StepSums(work.size), work.kept()
         if self.measure:

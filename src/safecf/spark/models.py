@@ -224,7 +224,9 @@ class FactorModel(Model, ModelParams, Stored):
         fold = Fold(loss, ridge, self._gram, int(self.fitted["num_items"]), self.rank)
         confidence = F.col("confidence")
         good = F.col("user").isNotNull() & (confidence > 0) & (confidence < float("inf"))
-        problem = "foldIn: a user's id or rating is missing, or a rating is negative or infinite"
+        problem = (
+            "foldIn: a user's id or rating is missing, or a rating is negative, or beyond float32"
+        )
         proper = checked(confidence, good, f"{problem}; drop such rows")
         return fold(ratings.withColumn("confidence", proper), self.items)
 

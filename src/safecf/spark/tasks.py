@@ -19,7 +19,7 @@ from safecf.als.risk import Risk
 from safecf.als.solvers import RowSolver
 from safecf.backends.cpu.native import CpuBackend, Fixed
 from safecf.spark.arrays import task_backend
-from safecf.spark.building import Offsets
+from safecf.spark.building import Offsets, changed
 from safecf.spark.chunks import Arrays, named
 
 Factors = NDArray[np.float32]
@@ -58,6 +58,7 @@ class Setting:
     num_users: float
     num_items: int
     offsets: tuple[Offsets, Offsets]  # of the blocks of users and items
+    marks: tuple[Offsets, Offsets]  # checksums of their interactions
     seed: int
     init_std: float
 
@@ -70,6 +71,11 @@ class Setting:
     def own(self, side: int, block: int) -> slice:
         """Return the place of a block's rows among all."""
         return slice(*self.offsets[side][block : block + 2].tolist())
+
+    def check(self, side: int, block: int, interactions: Arrays) -> None:
+        """Raise if a block's interactions were made again, and of other data."""
+        if interactions.of("mark") != self.marks[side][block]:
+            raise changed("it has other interactions")
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,7 @@ class Start:
 
     def __call__(self, block: int, interactions: Arrays) -> Entries:
         """Return the block's state, and its Gramian."""
+        self.setting.check(self.side, block, interactions)
         own = self.setting.own(self.side, block)
         factors = self.setting.start(self.side, own.start, own.stop - own.start)
         backend = task_backend()

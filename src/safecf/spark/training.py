@@ -22,7 +22,7 @@ from safecf.als.population import Population
 from safecf.als.risk import Mean, Risk, SmoothedCVaR
 from safecf.als.solvers import RowSolver
 from safecf.als.sweeps import row_solvers_for
-from safecf.errors import SolveError
+from safecf.errors import ChangedDataError, SolveError
 from safecf.models.als import ALSModel
 from safecf.models.history import pack_history, unpack_history
 from safecf.models.options import check_options, draw_seed
@@ -153,6 +153,7 @@ class _Run:
                 )
         elif root is None and not (layout.users.held and layout.items.held):
             log.warning("plans grow with every epoch without checkpoints: set checkpointDir")
+        seed = draw_seed(local.random_state)
         self.identity = {
             "model": type(local).__name__,
             "options": {
@@ -164,11 +165,12 @@ class _Run:
             "held": [layout.users.held, layout.items.held],
             "sizes": [layout.users.size, layout.items.size],
             "data": layout.fingerprint,
+            "interval": self.interval,
+            "seed": seed,
         }
         named = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
         self.folder = None if root is None else f"{root.rstrip('/')}/safecf-{named}"
         self.earlier = self._find_checkpoint()
-        seed = self.earlier["seed"] if self.earlier else draw_seed(local.random_state)
         setting = Setting(
             factors=local.factors,
             loss=loss,
@@ -177,6 +179,7 @@ class _Run:
             num_users=layout.users.size,
             num_items=layout.items.size,
             offsets=(layout.users.offsets, layout.items.offsets),
+            marks=(layout.users.marks, layout.items.marks),
             seed=seed,
             init_std=local.init_std,
         )
@@ -305,7 +308,6 @@ class _Run:
                 self.engine.restore(side, self.spark.read.parquet(f"{folder}/{name}"))
         record = {
             "training": self.identity,
-            "seed": self.setting.seed,
             "epoch": self.epoch,
             "history": pack_history(self.history),
             "pending": [*pending[:3], list(pending.users), list(pending.items), pending.seconds],
@@ -376,7 +378,8 @@ def _plain_errors() -> Iterator[None]:
     try:
         yield
     except PythonException as problem:
-        found = re.search(r"safecf\.errors\.SolveError: (.*)", str(problem))
-        if found is None:
-            raise
-        raise SolveError(found.group(1)) from None
+        for kind in (SolveError, ChangedDataError):
+            found = re.search(rf"safecf\.errors\.{kind.__name__}: (.*)", str(problem))
+            if found is not None:
+                raise kind(found.group(1)) from None
+        raise
