@@ -1,4 +1,4 @@
-"""What the README shows: its commands on MovieLens-1M as they are typed, with what they print."""
+"""What pages show: commands as they are typed, with what they print."""
 
 import json
 import os
@@ -7,27 +7,72 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import safecf
 from benchmarks import report
+from benchmarks.parts import Part, Parts
+from benchmarks.records import Options
 
-COMPARE = (
-    "safecf compare ml-1m --path ml-1m.zip -m ials -m safer2 --repeats 10 --report report.html"
-)
-# With what `safecf tune` found for iALS, see `docs/tuning.md`.
-TUNED = (
-    "safecf compare ml-1m --path ml-1m.zip "
-    "-m ials:unobserved_weight=0.154,regularization=0.00886,iterations=4 -m safer2 --repeats 10"
-)
-FILES = ("ml-1m.zip", "ml-1m.parquet")
+MOVIES = "safecf compare ml-1m --path ml-1m.zip"
+CLICKS = "safecf compare clicks.parquet --user visitor --item page -m ials -m safer2"
+# By part, what is said above each command.
+COMMANDS = {
+    "ml-1m": {
+        "Both models with their defaults, on ten random splits:": (
+            f"{MOVIES} -m ials -m safer2 --repeats 10 --report report.html"
+        ),
+        "With the options that `safecf tune` found for iALS, see [tuning](../tuning.md):": (
+            f"{MOVIES} -m ials:unobserved_weight=0.154,regularization=0.00886,iterations=4 "
+            "-m safer2 --repeats 10"
+        ),
+    },
+    "clicks": {
+        "On the file that the first code of the [tutorial](../tutorial.md) writes:": (
+            f"{CLICKS} --repeats 5 --report report.html"
+        ),
+        "On more splits:": f"{CLICKS} --repeats 10",
+    },
+    "books": {
+        "Users and books of Book-Crossing, those with at least 20 books, as a Parquet file:": (
+            "safecf compare book-crossing.parquet -m ials -m safer2"
+        ),
+    },
+}
+# Files in the folder SAFECF_DATA that stand for the one that is typed; the first that is there.
+FILES = {
+    "ml-1m.zip": ("ml-1m.zip", "ml-1m.parquet"),
+    "book-crossing.parquet": ("book-crossing.parquet",),
+}
+TUTORIAL = report.RESULTS.parent / "tutorial.md"
 WIDTH = 90  # of the terminal
 FIRST = 0.15  # share of users; the interval of fewer is too wide to show
+CAPTION = (
+    "The gain of SAFER2 over iALS in recall@20, both with their defaults, by share of worst-off "
+    "users: the first of these commands"
+)
 
 
-def run(command: str, data: Path, folder: Path) -> str:
-    """Run a command in a folder, with the data in place of ml-1m.zip; return what it prints."""
-    program, *arguments = shlex.split(command.replace("ml-1m.zip", shlex.quote(str(data))))
+def data(typed: str) -> str:
+    """Return the file that stands for a typed one; others are typed as they are."""
+    if typed not in FILES:
+        return typed
+    folder = Path(os.environ["SAFECF_DATA"]).resolve()
+    return str(next(file for file in map(folder.joinpath, FILES[typed]) if file.exists()))
+
+
+def write_clicks(folder: Path) -> None:
+    """Write the tutorial's file, by the first block of its code."""
+    code = re.search(r"```python\n(.*?)```", TUTORIAL.read_text(), re.DOTALL)
+    assert code, TUTORIAL
+    subprocess.run([sys.executable, "-c", code[1]], cwd=folder, check=True)
+
+
+def run(command: str, folder: Path) -> str:
+    """Run a command in a folder; return what it prints."""
+    program, *arguments = map(data, shlex.split(command))
     assert program == "safecf", command
     done = subprocess.run(
         [sys.executable, "-m", program, *arguments],
@@ -38,6 +83,17 @@ def run(command: str, data: Path, folder: Path) -> str:
         check=True,
     )
     return "\n".join(line.rstrip() for line in done.stdout.splitlines())
+
+
+def measure(name: str, options: Options) -> dict[str, Any]:
+    """Run the commands of a part; of MovieLens-1M, keep the curve of the report as well."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        if name == "clicks":
+            write_clicks(folder)
+        printed = {command: run(command, folder) for command in COMMANDS[name].values()}
+        curves = curve(folder / "report.html") if name == "ml-1m" else None
+    return {"printed": printed, "curve": curves}
 
 
 def curve(page: Path) -> dict[str, Any]:
@@ -73,25 +129,41 @@ def draw(found: dict[str, Any]) -> Any:
     return figure
 
 
-def main() -> None:
-    """Run the README's commands on ml-1m.zip, or ml-1m.parquet, in the folder SAFECF_DATA."""
-    found = Path(os.environ["SAFECF_DATA"])
-    data = next(file for file in map(found.joinpath, FILES) if file.exists()).resolve()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        shown = [
-            f"```console\n$ {each}\n{run(each, data, folder)}\n```" for each in (COMPARE, TUNED)
-        ]
-        lifts = curve(folder / "report.html")
-    page = report.write(
-        "readme",
-        "What the README shows",
-        "Both models with their defaults, on ten random splits:",
-        shown[0],
-        "With the options that `safecf tune` found for iALS:",
-        shown[1],
-        figure=lambda: draw(lifts),
-        caption="The gain of SAFER2 over iALS in recall@20, both with their defaults, by share of "
-        "worst-off users: the first of these commands",
-    )
-    print(page.read_text())
+def section(name: str, results: dict[str, Any], options: Options) -> list[str]:
+    """Return the commands of a part with what they print, and the figure if there is one."""
+    blocks = []
+    for about, command in COMMANDS[name].items():
+        blocks += [about, f"```console\n$ {command}\n{results['printed'][command]}\n```"]
+    if results["curve"]:
+        from reproduction import figures  # noqa: PLC0415 - needs matplotlib
+
+        with figures.style():
+            figures.save(draw(results["curve"]), options.pages / "readme")
+        blocks.append(f"![{CAPTION}](readme.svg)")
+    return blocks
+
+
+TITLES = {"ml-1m": "MovieLens-1M", "clicks": "The tutorial's clicks", "books": "Book-Crossing"}
+README = Parts(
+    "readme",
+    "What the README shows",
+    (
+        "Also the outputs on other pages of commands that take long, or whose data is not part of "
+        "the project.",
+    ),
+    {
+        name: Part(title, partial(measure, name), partial(section, name))
+        for name, title in TITLES.items()
+    },
+    with_what="With",
+)
+
+
+def main(part: list[str] | None = None) -> None:
+    """Run the commands of all parts or the named ones, and write the page.
+
+    --part may be repeated: ml-1m, clicks, books, or page to run nothing. The folder SAFECF_DATA
+    has ml-1m.zip or ml-1m.parquet, and book-crossing.parquet.
+    """
+    options = Options(scale=1.0, threads=0, repeats=1)
+    README.run(part, options, lambda: {"safecf": safecf.__version__})

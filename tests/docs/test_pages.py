@@ -1,17 +1,21 @@
 """The code on pages runs, as a reader would paste it."""
 
 import codeop
+import doctest
 import os
 import re
 import shutil
 import zipfile
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from safecf.datasets import synthetic
 from tests.data.official import ml_1m_text
-from tests.docs.blocks import DOCS, INCLUDED, LANGUAGES, ROOT, blocks, run_page
+from tests.docs import blocks as helpers
+from tests.docs.blocks import DOCS, INCLUDED, LANGUAGES, ROOT, blocks, is_alike, run_page
 
 # Pages that are written by programs have no code to run.
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
@@ -20,7 +24,7 @@ NEED_TORCH = {"choosing.md", "gpu.md"}
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
-    """Return a folder with the tutorial's file, and MovieLens-1M with a few invented users."""
+    """Return a folder with the tutorial's file, and invented users in place of others' data."""
     folder = tmp_path_factory.mktemp("pages")
     before = os.getcwd()
     os.chdir(folder)
@@ -32,6 +36,8 @@ def files(tmp_path_factory):
     rows = [(user + 1, item + 1, 5, 10**9) for user, item in zip(pairs.row, pairs.col, strict=True)]
     with zipfile.ZipFile(folder / "ml-1m.zip", "w") as archive:
         archive.writestr("ml-1m/ratings.dat", ml_1m_text(rows))
+    table = pa.table({"user": pairs.row, "item": pairs.col})
+    pq.write_table(table, folder / "book-crossing.parquet")
     return folder
 
 
@@ -54,6 +60,59 @@ def test_the_code_of_a_page_runs(page, monkeypatch):
     if page.name == "gpu.md":
         assert np.shape(names["ids"]) == np.shape(names["best"]) == (2000, 20)
         np.testing.assert_array_equal(names["served"].item_factors, names["model"].item_factors)
+
+
+OUTPUT = """users of a worst-off group  3,000
+lift                        0.5 % [-0.9, 2.1]
+written: report.html
+"""
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        OUTPUT,
+        OUTPUT.replace("3,000", "3,001").replace("2.1", "2.11"),
+        "...\nlift 0.5 % [-0.9, 2.1]\n...\n",
+        "users of a worst-off group 3,000\n...\nwritten: report.html",
+        "...\nlift 0.5 % [-0.9, 2.1]\nwritten: report.html",
+        "...",
+    ],
+)
+def test_what_is_left_out_is_marked(shown):
+    assert is_alike(shown, OUTPUT)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("[-0.9", "[0.9"),
+        ("0.5 %", "-0.5 %"),
+        ("0.5 %", "0.5"),
+        ("2.1", "2.2"),
+        ("report", "reports"),
+        ("users of a worst-off group  3,000\n", ""),
+        ("lift                        0.5 % [-0.9, 2.1]\n", ""),
+        ("written: report.html\n", ""),
+        ("lift", "...\nlifted"),
+        ("written", "written\n...\nwritten"),
+    ],
+)
+def test_another_output_is_noticed(left, right):
+    assert left in OUTPUT
+    assert not is_alike(OUTPUT.replace(left, right), OUTPUT)
+
+
+def test_the_helpers_do_what_their_examples_say():
+    found = doctest.testmod(helpers)
+    assert (found.failed, found.attempted > 1) == (0, True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_outputs_follow_what_prints_them(page):
+    """So that they are compared; the Python on Spark's page is text, as nothing runs Spark here."""
+    if page.name != "from-spark.md":
+        assert all(block.after_python for block in blocks(page) if block.language == "text")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,4 +1,4 @@
-"""The parts of the site that mkdocs does not check: links of the README, pictures, hooks."""
+"""What mkdocs does not check: links of the README, pictures, hooks, recorded outputs."""
 
 import re
 import runpy
@@ -6,14 +6,21 @@ import tomllib
 
 import pytest
 
-from tests.docs.blocks import DOCS, FENCE, ROOT
+from tests.docs.blocks import (
+    DOCS,
+    FENCE,
+    LINK,
+    ROOT,
+    blocks,
+    commands,
+    is_recorded,
+    is_whole,
+    parts,
+)
 
 HOOKS = runpy.run_path(str(DOCS / "site_hooks.py"))
+WRITTEN = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 TEXTS = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
-NUMBER = re.compile(r"(?<![\w.^])[+-]?(?<![\w.^])\d*\.?\d+(?![\w.]*\d)")
-INTERVAL = r"\[[^\[\]]*\]"
-ENTRY = re.compile(rf"({NUMBER.pattern})((?:[ %|*]*{INTERVAL})*)")
-LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)")
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
@@ -39,143 +46,6 @@ def test_links_are_moved_to_the_pages_of_the_site():
     assert relink("[w](https://w.org/a)", "README.md", pages) == "[w](https://w.org/a)"
     code = "```text\n[d](docs/data.md)\n```\n"
     assert relink(code, "README.md", pages) == code
-
-
-def cited(page):
-    """Yield the paragraphs of a page that cite results, each with the lines of the cited pages."""
-    found = []
-    for block in re.split(r"\n\s*\n", FENCE.sub("", page.read_text())):
-        if block.startswith("|") and found:  # a table belongs to the words before it
-            found[-1] += f"\n\n{block}"
-        else:
-            found += re.split(r"\n(?=- |\d+\. )", block)
-    for text in found:
-        pages = {(page.parent / each).resolve() for each in LINK.findall(text)}
-        results = [each for each in pages if each.parent == DOCS / "results" and each != page]
-        results = [each for each in results if each.suffix == ".md"]
-        if results:
-            words = re.sub(r"`([\w.]*)[^`]*`|\]\([^)]*\)", r"\1", text)
-            yield words, "\n".join(each.read_text() for each in results).lower().splitlines()
-
-
-def figures(text):
-    """Return the numbers of a text as they are written, with the signs that they have."""
-    return NUMBER.findall(re.sub(r"(?<=\d),(?=\d{3}\b)", "", text))
-
-
-def entries(text):
-    """Return the numbers of a text, each with the intervals that follow it.
-
-    >>> entries("| +1.0 % | [+0.9, +1.2] | [+0.8, +1.3] | 3 |")
-    [('+1.0', [['+0.9', '+1.2'], ['+0.8', '+1.3']]), ('3', [])]
-    """
-    found = ENTRY.findall(re.sub(r"(?<=\d),(?=\d{3}\b)", "", text))
-    return [
-        (value, [figures(each) for each in re.findall(INTERVAL, ends)]) for value, ends in found
-    ]
-
-
-def claims(text):
-    """Return what has to stand in one line of a cited page: a name, and entries in this order.
-
-    A cell of a table is a claim, with the first word of its row as the name; elsewhere a number
-    with its interval is one, without a name.
-
-    >>> claims("It gains 4.3 % [2.3, 6.3].\\n\\n| | A |\\n|---|---|\\n| demo, long | 1.2, 3.4 |")
-    [('', [('4.3', [['2.3', '6.3']])]), ('demo', [('1.2', []), ('3.4', [])])]
-    """
-    prose, _, table = text.partition("\n\n|")
-    found = [("", [entry]) for entry in entries(prose)]
-    for row in table.splitlines()[2:]:
-        _, label, *cells = row.split("|")
-        name = re.search(r"[\w-]*", label.strip())[0].lower()
-        found += [(name, entries(cell)) for cell in cells]
-    return [(name, claim) for name, claim in found if any("." in value for value, _ in claim)]
-
-
-def is_rounded(figure, known):
-    """Whether a figure is a number, rounded: 1.2 may be 1.21; its sign counts if it has one."""
-    digits = len(figure.partition(".")[2])
-    known = float(known) if figure[0] in "+-" else abs(float(known))
-    return abs(known - float(figure)) <= 0.5000001 * 10.0**-digits
-
-
-def is_entry(claimed, known):
-    """Whether an entry is that of a page, with one of the intervals there if it has one."""
-    ends = [each for interval in claimed[1] for each in interval]
-    return is_rounded(claimed[0], known[0]) and (
-        not ends or any(all(map(is_rounded, ends, interval)) for interval in known[1])
-    )
-
-
-def stands(name, claim, line):
-    """Whether a line has a name, and the entries in their order."""
-    rest = iter(entries(line))
-    return name in line and all(any(is_entry(each, known) for known in rest) for each in claim)
-
-
-@pytest.mark.parametrize(
-    "page",
-    [ROOT / "README.md", *sorted(DOCS.glob("*.md")), DOCS / "results" / "index.md"],
-    ids=lambda page: page.name,
-)
-def test_figures_are_on_the_pages_that_they_cite(page):
-    for text, lines in cited(page):
-        for name, claim in claims(text):
-            assert any(stands(name, claim, line) for line in lines), (name, claim, text)
-
-
-def test_a_figure_is_found_with_its_row_and_its_interval():
-    line = "| ml-1m | iALS | 0.3649 | -1.3 [-2.0, +0.1] | 0.4 | [0.2, 0.5] | [0.1, 0.6] |".lower()
-
-    def found(name, text):
-        return stands(name, entries(text), line)
-
-    assert found("ml-1m", ".365")
-    assert found("", "1.3 % [2.0, 0.1]")
-    assert found("ials", "-1.3 [-2.0, +0.1], 0.4 [0.1, 0.6]")
-    assert not found("demo", ".365")
-    assert not found("ml-1m", ".364")
-    assert not found("", "+1.3 [2.0, 0.1]")
-    assert not found("", "1.3 [0.2, 0.5]")
-    assert not found("", "0.4 [0.2, 0.6]")
-    assert not found("", "0.40, 1.3")
-
-
-OURS, PEER = "safecf SAFER2, spectral CG (0.001)", "implicit ALS, CG"
-
-
-def epoch(page, shape, label):
-    """Return the median time of an epoch on a page of speed."""
-    section = (DOCS / "results" / page).read_text().split(f"## One epoch, {shape} shape\n")[1]
-    return re.search(rf"^\| {re.escape(label)}[^|]*\| ([\d.]+) \|", section, re.MULTILINE)[1]
-
-
-def test_the_epochs_of_the_readme_are_the_medians_of_the_pages():
-    rows = {
-        "SAFER2, two cores": ("cpu.md", OURS, "s"),
-        "implicit's ALS (CG), the same two cores": ("cpu.md", PEER, "s"),
-        "SAFER2, one H200": ("gpu.md", OURS, "ms"),
-    }
-    readme = (ROOT / "README.md").read_text()
-    for name, (page, label, unit) in rows.items():
-        times = [f"{epoch(page, shape, label)} {unit}" for shape in ("ML-20M", "MSD")]
-        assert f"| {name} | {' | '.join(times)} |" in readme
-
-
-@pytest.mark.parametrize(
-    ("page", "shapes", "sources"),
-    [
-        ("results/index.md", ("ML-20M", "MSD"), {"cpu.md": (OURS, PEER), "gpu.md": (OURS,)}),
-        ("gpu.md", ("ML-20M", "MSD"), {"gpu.md": (OURS,)}),
-        ("speed.md", ("ML-20M",), {"cpu.md": (OURS, PEER), "gpu.md": (OURS,)}),
-    ],
-)
-def test_other_pages_tell_the_same_epochs(page, shapes, sources):
-    told = figures((DOCS / page).read_text())
-    for source, labels in sources.items():
-        for label in labels:
-            assert {epoch(source, shape, label) for shape in shapes} <= {*told}
 
 
 def test_the_architecture_is_that_of_the_contracts():
@@ -210,21 +80,26 @@ def test_the_picture_of_where_shows_the_data_sets_of_its_table():
         assert f">{name}</text>" in drawn
 
 
-def test_the_readme_shows_what_its_commands_print():
-    """`python -m benchmarks readme` writes what they print on MovieLens-1M."""
-    written = (DOCS / "results" / "readme.md").read_text()
-    shown = [found[3] for found in FENCE.finditer((ROOT / "README.md").read_text())]
-    outputs = [code for code in shown if code.startswith("$ ")]
-    assert outputs
-    for output in outputs:
-        command, shown = output.split("\n...\n")  # the table of the scores is on that page alone
-        assert f"{command}\n" in written
-        assert shown in written
-    assert "![" in written
-    readme = (ROOT / "README.md").read_text()
-    assert "docs/results/readme.svg" in readme
-    lift = re.search(r"\(docs/evaluation.md#several-splits\) them\s+by (.*?\])", readme)[1]
-    assert f"SAFER2 lifts the worst-off 30 % by {lift}" in (DOCS / "evaluation.md").read_text()
+def recorded(page):
+    """Return the commands of a page whose outputs are recorded, each with what is shown of it."""
+    consoles = [block for block in blocks(page, str) if block.language == "console"]
+    found = [each for block in consoles for each in commands(block) if is_recorded(each[0])]
+    return [(" ".join(command.split()), shown) for command, shown in found]
+
+
+@pytest.mark.parametrize(
+    ("page", "command", "shown"),
+    [(page.name, *each) for page in WRITTEN for each in recorded(page)],
+)
+def test_pages_show_what_was_recorded(page, command, shown):
+    """`python -m benchmarks readme` writes it; what a page leaves out, it marks by `...`."""
+    printed = dict(recorded(DOCS / "results" / "readme.md"))[command]
+    assert is_whole(parts(shown, str.splitlines), printed.splitlines(), list.__eq__), printed
+
+
+def test_the_readme_has_the_picture_of_what_was_recorded():
+    assert "](readme.svg)" in (DOCS / "results" / "readme.md").read_text()
+    assert "](docs/results/readme.svg)" in (ROOT / "README.md").read_text()
 
 
 def test_the_changelog_has_dates_and_tells_everything_once():

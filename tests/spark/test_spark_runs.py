@@ -132,7 +132,7 @@ def test_factors_are_lost_and_the_data_has_changed(spark, where, monkeypatch, tm
     model.unpersist()
     np.testing.assert_array_equal(model.to_local().user_factors, before)
     write(user=101, step=1)
-    with pytest.raises(PythonException, match="the data set has changed .* it has other ids"):
+    with pytest.raises(PythonException, match=r"the data set has changed .* it has other ids"):
         model.userFactors.toArrow()
     if where != "held":  # the driver has no factors that could be given again
         write(user=100, step=2)

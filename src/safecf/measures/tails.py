@@ -92,7 +92,8 @@ def check_level(level: float, name: str = "level") -> None:
     share = check_number(name, level, LEVEL)
     if not 0 < share <= 1:
         raise ValueError(
-            f"{name}={share:g} has to be a share of users, above 0 and at most 1; try {name}={LEVEL}"
+            f"{name}={share:g} has to be a share of users, above 0 and at most 1; "
+            f"try {name}={LEVEL}"
         )
 
 

@@ -70,8 +70,8 @@ class Pairs:
     @property
     def mark(self) -> int:
         """A checksum of all pairs."""
-        mark = crc32(self.columns, crc32(self.indptr))
-        return mark if self.confidence is None else crc32(self.confidence, mark)
+        mark = crc32(self.columns.data, crc32(self.indptr.data))
+        return mark if self.confidence is None else crc32(self.confidence.data, mark)
 
     @property
     def rows(self) -> NDArray[np.int32]:

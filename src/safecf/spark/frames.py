@@ -17,8 +17,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from safecf.spark.arrays import lists
-from safecf.spark.blocks import Batches, by_block_batches
+from safecf.spark.arrays import Batches, lists
+from safecf.spark.blocks import by_block_batches
 from safecf.spark.chunks import Arrays
 from safecf.spark.engine import Engine
 
