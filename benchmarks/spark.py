@@ -43,7 +43,8 @@ RIVALS = {
     "pyspark ALS, native BLAS": "native",
     "pyspark ALS, as installed": "plain",
 }
-BLOCKS = (1, 2, 4)
+# Blocks of both sides, whether the items are spread as well, and more users, of one hot item.
+SHUFFLES = ((1, False, 0), (2, False, 0), (4, False, 0), (4, True, 0), (4, False, 80_000))
 
 
 def session(java: str = "") -> Any:
@@ -67,14 +68,19 @@ def session(java: str = "") -> Any:
     return spark
 
 
-def ratings(spark: Any, scale: float) -> Any:
+def ratings(spark: Any, scale: float, more: int = 0) -> Any:
+    """Return ratings of random users, and of `more` users for one hot item and a random one."""
     users, items, pairs = (round(scale * size) for size in SIZE)
     rng = np.random.default_rng(0)
+    user = rng.integers(0, users, pairs, dtype=np.int32)
+    item = (items * rng.random(pairs) ** 2.5).astype(np.int32)
+    others = np.arange(users, users + more, dtype=np.int32)
+    hot, random = np.full(more, items), rng.integers(0, items, more)
     table = pa.table(
         {
-            "user": rng.integers(0, users, pairs, dtype=np.int32),
-            "item": (items * rng.random(pairs) ** 2.5).astype(np.int32),
-            "rating": np.ones(pairs, dtype=np.float32),
+            "user": np.concatenate([user, others, others]),
+            "item": np.concatenate([item, hot, random]).astype(np.int32),
+            "rating": np.ones(pairs + 2 * more, dtype=np.float32),
         }
     )
     path = Path(tempfile.mkdtemp()) / "ratings.parquet"
@@ -162,7 +168,7 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
     return [report.table(heads, rows)]
 
 
-def shuffled(scale: float, factors: int, blocks: int) -> dict[str, Any]:
+def shuffled(scale: float, factors: int, blocks: int, both: bool, more: int) -> dict[str, Any]:
     """Return the bytes that an epoch shuffles by Spark's own count, and by the formula."""
     from pyspark.storagelevel import StorageLevel  # noqa: PLC0415
 
@@ -171,44 +177,55 @@ def shuffled(scale: float, factors: int, blocks: int) -> dict[str, Any]:
     from safecf.spark.blocks import lay_out  # noqa: PLC0415
 
     spark = session()
-    frame = ratings(spark, scale)
-    users, items = (round(scale * size) for size in SIZE[:2])
-    training.HELD = 4 * factors * items + 1  # the driver holds the items alone
-    coded = frame.selectExpr("user", "item", "rating as confidence")
-    level = StorageLevel.MEMORY_AND_DISK
+    frame = ratings(spark, scale, more)
+    training.HELD = 0 if both else 4 * factors * (round(scale * SIZE[1]) + 1)  # of the items alone
+    options = training.Options()
     with ExitStack() as ending:
-        layout = lay_out(
-            coded,
+        users, items, *_ = lay_out(
+            frame.selectExpr("user", "item", "rating as confidence"),
             (blocks, blocks),
             Loss(0.1),
             factors,
-            lambda rows: rows <= items,
-            level,
+            partial(options.holds, factors),
+            StorageLevel.MEMORY_AND_DISK,
             ending,
             cached=True,
         )
-        rows, hot_rows = (_count(layout.users.interactions, name) for name in ("send", "hot"))
+        assert (users.held, items.held) == (False, not both)
+        rows, of_items = (_count(side.interactions, "send") for side in (users, items))
+        hot = _count(users.interactions, "hot")
     bytes_of = {}
     for epochs in (2, 5):
         before = _written(spark)
         model = SAFER2(
-            rank=factors, maxIter=epochs, numUserBlocks=blocks, numItemBlocks=blocks, seed=0
+            rank=factors,
+            maxIter=epochs,
+            numUserBlocks=blocks,
+            numItemBlocks=blocks,
+            seed=0,
+            checkpointInterval=-1,
+            checkpointDir=tempfile.mkdtemp() if both else None,
         ).fit(frame)
         bytes_of[epochs] = _written(spark) - before
     seconds = float(np.median([sum(each.seconds.values()) for each in model.history]))
     words = -(-factors // 32) * 32
     formula = {
-        "rows": rows * (2 * words + 16),
-        "normal equations": hot_rows * (2 * factors * (factors + 1) + 4 * factors + 12),
-        "state": layout.users.size * (4 * factors + 16),
+        "rows": rows * (2 * words + 16) + of_items * 2 * words,
+        "normal equations": hot * (2 * factors * (factors + 1) + 4 * factors + 12),
+        "state": users.size * (4 * factors + 16) + both * items.size * 4 * factors,
+        "checkpoint": both
+        * (
+            users.size * (4 * factors + 24) + items.size * (4 * factors + 8) + 4 * (rows + of_items)
+        ),
     }
     return {
         "blocks": blocks,
-        "rows": rows,
+        "spread": "users, items" if both else "users",
+        "users": users.size,
+        "rows": rows + of_items,
         "measured": (bytes_of[5] - bytes_of[2]) / 3,
         "formula": formula,
         "epoch": seconds,
-        "users": users,
     }
 
 
@@ -229,10 +246,11 @@ def _written(spark: Any) -> int:
 
 
 def measure_shuffles(options: Options) -> dict[str, Any]:
-    """Count over 1, 2 and 4 blocks."""
+    """Count over 1, 2 and 4 blocks, with both sides spread, and with a hot item."""
     found = []
-    for blocks in BLOCKS:
-        result = _apart(f"shuffled({options.scale}, {options.factors(128)}, {blocks})")
+    for blocks, both, more in SHUFFLES:
+        sizes = options.scale, options.factors(128), blocks, both, round(options.scale * more)
+        result = _apart(f"shuffled{sizes}")
         progress(str(result))
         found.append(result)
     return {"found": found, "d": options.factors(128)}
@@ -242,7 +260,9 @@ def shuffle_section(results: dict[str, Any], options: Options) -> list[str]:
     """Return a table of bytes by blocks."""
     rows = [
         [
+            f"{each['users']:,}",
             str(each["blocks"]),
+            each["spread"],
             short(each["epoch"]),
             f"{each['rows']:,}",
             *(f"{each['formula'][part] / 1e6:.1f}" for part in each["formula"]),
@@ -252,20 +272,24 @@ def shuffle_section(results: dict[str, Any], options: Options) -> list[str]:
         for each in results["found"]
     ]
     heads = [
+        "users",
         "blocks",
+        "spread",
         "s per epoch",
         "rows sent",
         "rows, MB",
         "normal equations, MB",
         "state, MB",
+        "checkpoint, MB",
         "sum",
         "shuffled, MB",
     ]
     about = (
-        f"SAFER2, d = {results['d']}, the first set; the users' factors are spread over the "
-        "blocks, the driver holds the items'. The formula is that of [spark.md](../spark.md). "
-        "Shuffled is what Spark's stages wrote, per epoch: a fit of 5 epochs less one of 2, by 3. "
-        "Spark compresses what it shuffles."
+        f"SAFER2, d = {results['d']}, the first set. The driver holds the items' factors where "
+        "only the users' are spread over the blocks. The additional users of the last row have two "
+        "items each, one of which is the same for all of them: a hot item. The formula is that of "
+        "[spark.md](../spark.md). Shuffled is what Spark's stages wrote, per epoch: a fit of 5 "
+        "epochs less one of 2, by 3. Spark compresses what it shuffles."
     )
     return [about, report.table(heads, rows)]
 
