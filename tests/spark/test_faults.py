@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
-if not os.environ.get("SAFECF_FAULTS"):
-    pytest.skip("it takes a minute and a half: set SAFECF_FAULTS=1", allow_module_level=True)
 
 from safecf.spark import SAFER2, training
+from tests.spark.sessions import LONG
 from tests.spark.training_data import (
     BLOCKS,
     assert_close,
@@ -28,6 +27,7 @@ from tests.spark.training_data import (
     read,
 )
 
+pytestmark = LONG
 PARAMS = {
     "rank": 8,
     "maxIter": 4,

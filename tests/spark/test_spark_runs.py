@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 import safecf
 from safecf.errors import ChangedDataError
 from safecf.spark import IALS, SAFER2, blocks, session, training
+from tests.spark.sessions import LONG
 from tests.spark.training_data import options, read
 
 
@@ -115,7 +116,10 @@ def test_data_that_changes(spark, monkeypatch):
         estimator.fit(changing)
 
 
-@pytest.mark.parametrize("where", ["held", "users spread", "spread"])
+@pytest.mark.parametrize(
+    "where",
+    [pytest.param("held", marks=LONG), "users spread", pytest.param("spread", marks=LONG)],
+)
 def test_factors_are_lost_and_the_data_has_changed(spark, where, monkeypatch, tmp_path):
     """What Spark has lost, it computes again: with other data, no id gets factors of others."""
     path = tmp_path / "ratings.csv"

@@ -6,6 +6,7 @@ import pytest
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
 from safecf.spark import ERMMF, IALS, SAFER2, building, engine
+from tests.spark.sessions import LONG
 from tests.spark.training_data import (
     assert_close,
     factors,
@@ -18,12 +19,12 @@ from tests.spark.training_data import (
 
 CASES = [
     (IALS, {}, "held"),
-    (IALS, {}, "spread"),
-    (SAFER2, {}, "held"),
-    (SAFER2, {}, "users spread"),
+    pytest.param(IALS, {}, "spread", marks=LONG),
+    pytest.param(SAFER2, {}, "held", marks=LONG),
     (SAFER2, {}, "spread"),
     (SAFER2, {"ridgeInRisk": False}, "users spread"),
-    (ERMMF, {"solver": "cg", "tolerance": 1e-7}, "held"),
+    pytest.param(SAFER2, {}, "users spread", marks=LONG),
+    pytest.param(ERMMF, {"solver": "cg", "tolerance": 1e-7}, "held", marks=LONG),
     (ERMMF, {}, "users spread"),
 ]
 
