@@ -15,6 +15,7 @@ from safecf.als.solvers import Exact, Subspace
 from safecf.backends.cpu import CpuBackend
 from safecf.backends.numpy import NumpyBackend
 from safecf.errors import ConvergenceWarning
+from tests.long import LONG
 from tests.problems import gradient, matrix_of, problem_of, rotation_free, user_losses
 
 GAUSSIAN = KERNELS["gaussian"]
@@ -98,7 +99,7 @@ def test_an_infinite_bandwidth_is_the_mean(loss, backend):
 
 @pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize("bandwidth", [0.02, 0.1])
-@pytest.mark.parametrize("solver", [Exact(), Subspace(2)], ids=str)
+@pytest.mark.parametrize("solver", [Exact(), pytest.param(Subspace(2), marks=LONG)], ids=str)
 def test_training_ends_where_the_gradient_of_the_risk_vanishes(solver, bandwidth, counted):
     """By numeric derivatives of min_xi tail N Psi(f, xi) + 1/2 sum_i ridge_i |y_i|^2."""
     counts = np.random.default_rng(2).integers(1, 4, 60).astype(float) if counted else None

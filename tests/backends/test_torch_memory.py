@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from safecf import SAFER2, SAFER2PP, CVaRMF
 from tests.installed import DEVICES, KERNEL_DEVICE
+from tests.long import LONG
 from tests.problems import LOSSES, matrix_of
 
 torch = pytest.importorskip("torch")
@@ -134,7 +135,7 @@ def test_temporaries_are_bounded(make_backend, device, verb, memory):
     assert large == sorted(wanted.get(verb, [ITEMS]))
 
 
-@pytest.mark.parametrize("verb", ["cg", "bfloat16"])
+@pytest.mark.parametrize("verb", ["cg", pytest.param("bfloat16", marks=LONG)])
 def test_temporaries_of_kernels_are_bounded(make_backend, device, kernels, verb):
     case, backend = make_case(weighted=True, **FEW), make_backend(TINY, fused=kernels)
     placed = Placed(backend, case)

@@ -9,11 +9,7 @@ import warnings
 
 import pytest
 
-# What takes long is left out, unless asked for: more of the same, and processes that are killed.
-LONG = pytest.mark.skipif(
-    not os.environ.get("SAFECF_LONG"), reason="a long test of Spark: set SAFECF_LONG=1"
-)
-MASTERS = {"classic": "local[2]", "connect": "local[2]", "cluster": "local-cluster[2,1,1024]"}
+MASTERS = {"classic": "local[2]", "connect": "local[2]", "cluster": "local-cluster[2,1,2048]"}
 OPTIONS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",  # tiny data: compiling takes longer than running

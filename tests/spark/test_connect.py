@@ -18,8 +18,8 @@ from safecf.spark import (
     training,
     with_unobserved,
 )
+from tests.long import LONG
 from tests.spark.local_training import sample, train
-from tests.spark.sessions import LONG
 from tests.spark.training_data import BLOCKS, assert_close, fit_locally, orders, ratings, read
 
 SCHEMA = "user long, item int, rating float"

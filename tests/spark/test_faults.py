@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
 from safecf.spark import SAFER2, training
-from tests.spark.sessions import LONG
+from tests.long import LONG
 from tests.spark.training_data import (
     BLOCKS,
     assert_close,
@@ -122,7 +122,7 @@ def test_the_driver_dies(frame, ids, whole, monkeypatch, tmp_path, caplog):
     driver = subprocess.Popen([*command, *arguments], stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + PATIENCE
-        while len(list(tmp_path.glob("*/*/done/_SUCCESS"))) < 2 and time.monotonic() < deadline:
+        while len(list(tmp_path.glob("*/*/record/_SUCCESS"))) < 2 and time.monotonic() < deadline:
             assert driver.poll() is None, "the driver ended by itself"
             time.sleep(0.05)
     finally:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 import safecf
 from safecf.errors import ChangedDataError
 from safecf.spark import IALS, SAFER2, blocks, session, training
-from tests.spark.sessions import LONG
+from tests.long import LONG
 from tests.spark.training_data import options, read
 
 
@@ -55,7 +55,7 @@ def test_errors_of_tasks_are_plain(frame):
 
 def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path):
     params = {"solver": "exact", **options("users spread", monkeypatch, tmp_path)}
-    whole = SAFER2(maxIter=2, **params).fit(frame).to_local()
+    whole = SAFER2(maxIter=3, **params).fit(frame).to_local()
     params |= {"checkpointDir": str(tmp_path), "checkpointInterval": 1}
     shorter = SAFER2(maxIter=1, **params).fit(frame)
     before = shorter.to_local().user_factors
@@ -63,16 +63,21 @@ def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path):
 
     def die(run, gram):
         checkpoint(run, gram)
-        raise RuntimeError("the driver died")
+        if run.epoch == 2:
+            raise RuntimeError("the driver died")
 
     with monkeypatch.context() as dying:
         dying.setattr(training._Run, "_checkpoint", die)
         with pytest.raises(RuntimeError, match="the driver died"):
-            SAFER2(maxIter=2, **params).fit(frame)
+            SAFER2(maxIter=3, **params).fit(frame)
     ends = []
     monkeypatch.setattr(training._Run, "_checkpoint", lambda run, gram: ends.append(run.epoch))
-    went_on = SAFER2(maxIter=2, **params).fit(frame).to_local()
-    assert ends == [2]  # one epoch was left
+    went_on = SAFER2(maxIter=3, **params).fit(frame).to_local()
+    assert ends == [3]  # one epoch was left
+    next(tmp_path.glob("*/000002-*/users/*.parquet")).unlink()
+    again = SAFER2(maxIter=3, **params).fit(frame).to_local()
+    assert ends == [3, 2, 3]  # the older checkpoint is whole
+    np.testing.assert_array_equal(again.user_factors, whole.user_factors)
     np.testing.assert_array_equal(went_on.user_factors, whole.user_factors)
     assert [each.objective for each in went_on.history] == [
         each.objective for each in whole.history
@@ -135,9 +140,12 @@ def test_factors_are_lost_and_the_data_has_changed(spark, where, monkeypatch, tm
     before = model.to_local().user_factors
     model.unpersist()
     np.testing.assert_array_equal(model.to_local().user_factors, before)
+    model.userFactors.coalesce(1).union(model.userFactors).toArrow()  # blocks are no partitions
     write(user=101, step=1)
     with pytest.raises(PythonException, match=r"the data set has changed .* it has other ids"):
         model.userFactors.toArrow()
+    with pytest.raises(PythonException, match="it has other ids"):
+        model.userFactors.limit(1).toArrow()
     if where != "held":  # the driver has no factors that could be given again
         write(user=100, step=2)
         with pytest.raises(PythonException, match="it has other interactions"):

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
 from safecf.spark import ERMMF, IALS, SAFER2, building, engine
-from tests.spark.sessions import LONG
+from tests.long import LONG
 from tests.spark.training_data import (
     assert_close,
     factors,
@@ -24,6 +24,7 @@ CASES = [
     (SAFER2, {}, "spread"),
     (SAFER2, {"ridgeInRisk": False}, "users spread"),
     pytest.param(SAFER2, {}, "users spread", marks=LONG),
+    pytest.param(SAFER2, {}, "items spread", marks=LONG),
     pytest.param(ERMMF, {"solver": "cg", "tolerance": 1e-7}, "held", marks=LONG),
     (ERMMF, {}, "users spread"),
 ]

@@ -39,6 +39,8 @@ def options(where, monkeypatch, tmp_path):
     params = {"numUserBlocks": BLOCKS[0], "numItemBlocks": BLOCKS[1], "rank": D, "seed": 5}
     if where == "users spread":
         monkeypatch.setattr(training, "HELD", 60 * D * 4)  # 50 items, 150 users
+    elif where == "items spread":
+        monkeypatch.setattr(training.Options, "holds", lambda self, factors, rows: rows > 60)
     elif where == "spread":
         params |= {"broadcast": "never", "checkpointDir": str(tmp_path)}
     return params

@@ -21,7 +21,7 @@ from pyspark.storagelevel import StorageLevel
 
 from safecf.als.loss import Loss
 from safecf.models.scaling import DataSums
-from safecf.spark.arrays import Batches, task_partition
+from safecf.spark.arrays import Batches
 from safecf.spark.building import Build, Offsets, changed
 from safecf.spark.chunks import COLUMNS, Arrays, pack
 
@@ -254,12 +254,15 @@ def _checked(index: DataFrame, marks: Offsets) -> DataFrame:
 
 
 def _same_ids(marks: Offsets, batches: Batches) -> Batches:
-    found = np.int64(0)
-    for batch in batches:
-        found ^= np.bitwise_xor.reduce(batch.column("mark").to_numpy())
+    """Return the rows of a block, once they all have been checked."""
+    rows = [batch for batch in batches if batch.num_rows]
+    if rows:
+        block = rows[0].column("block")[0].as_py()
+        hashes = [np.bitwise_xor.reduce(batch.column("mark").to_numpy()) for batch in rows]
+        if np.bitwise_xor.reduce(hashes) != marks[block]:
+            raise changed("it has other ids")
+    for batch in rows:
         yield batch.drop_columns("mark")
-    if found != marks[task_partition()]:  # a block is a partition
-        raise changed("it has other ids")
 
 
 def by_block(work: Callable[[int, Arrays], Iterator[Any]]) -> Task:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from safecf.als.loss import Loss, Vector
-from safecf.errors import ChangedDataError
+from safecf.errors import ChangedDataError, SolveError
 from safecf.models.scaling import DataSums
 from safecf.spark.chunks import named, pack
 
@@ -131,6 +131,10 @@ class Build:
             raise changed("it lacks ids")
         yield own, 0, "mark", np.array([pairs.mark])
         mass = pairs.sums(1)
+        if not np.isfinite(mass).all():
+            raise SolveError(
+                "the ratings of one pair of user and item add up beyond float32: scale them down"
+            )
         kept = pairs
         indices: NDArray[Any] = pairs.columns
         if not self.held:

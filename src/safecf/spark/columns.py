@@ -11,6 +11,8 @@ from pyspark.sql.types import (
     DateType,
     DayTimeIntervalType,
     DecimalType,
+    DoubleType,
+    FloatType,
     FractionalType,
     IntegralType,
     NumericType,
@@ -39,17 +41,18 @@ ID_KINDS: tuple[type[DataType], ...] = (
 
 def folding_case(dataset: DataFrame) -> Callable[[str], str]:
     """Return what makes names equal that Spark takes for the same."""
-    sensitive = dataset.sparkSession.conf.get("spark.sql.caseSensitive")
-    return str if sensitive == "true" else str.lower
+    sensitive = str(dataset.sparkSession.conf.get("spark.sql.caseSensitive"))
+    return str if sensitive.lower() == "true" else str.lower
 
 
 def known_name(dataset: DataFrame, param: str, name: str) -> str:
-    """Return a column's own name; raise with the closest name if there is none."""
+    """Return a column's own name; raise if there is none, with the closest, or more than one."""
     fold = folding_case(dataset)
-    columns = {fold(column): column for column in dataset.columns}
-    if fold(name) in columns:
-        return columns[fold(name)]
-    return choose(param, name, {column: column for column in dataset.columns})
+    found = [column for column in dataset.columns if fold(column) == fold(name)]
+    if len(found) > 1:
+        names = ", ".join(map(repr, found))
+        raise ValueError(f"{param}={name!r} may be any of the columns {names}; rename or drop some")
+    return found[0] if found else choose(param, name, {each: each for each in dataset.columns})
 
 
 def known_column(dataset: DataFrame, param: str, name: str) -> Column:
@@ -86,7 +89,15 @@ def id_column(dataset: DataFrame, param: str, name: str) -> Column:
             f"the column {param}={name!r} is of type {kind.simpleString()}; ids can be {IDS}: "
             "cast it, or use to_json"
         )
-    return known_column(dataset, param, name)
+    if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
+        raise TypeError(
+            f"the column {param}={name!r} has the collation {kind.collation}; ids are compared "
+            "byte by byte: use lower() or the like, and collate(column, 'UTF8_BINARY')"
+        )
+    column = known_column(dataset, param, name)
+    if isinstance(kind, DoubleType | FloatType):
+        return F.when(~F.isnan(column), column)  # NaN is no id
+    return column
 
 
 def id_kind(kind: DataType) -> type[DataType] | None:

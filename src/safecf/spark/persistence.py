@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from safecf.errors import FileFormatError
 from safecf.models.json_values import plain, revived
 from safecf.spark.params import number_or_auto
+from safecf.spark.session import clear_folder
 
 
 class Stored(MLWritable, MLReadable[Any]):
@@ -78,7 +79,7 @@ class Writer(MLWriter):
                 raise ValueError(
                     f"{path} holds files that this very object reads; save it to another folder"
                 )
-            _clear(spark, path)
+            clear_folder(spark, path)
         for name, table in tables.items():
             table.write.parquet(os.path.join(path, name))
         params = {param.name: value for param, value in self.instance._paramMap.items()}
@@ -105,14 +106,6 @@ def _files(spark: SparkSession, path: str) -> set[str] | None:
         if problem.getCondition() != "PATH_NOT_FOUND":
             raise
         return None
-
-
-def _clear(spark: SparkSession, path: str) -> None:
-    """Delete all that is in a folder: what an empty table in partitions leaves is no file."""
-    empty = spark.createDataFrame([], "value string, part string").write.partitionBy("part")
-    empty.option("partitionOverwriteMode", "static").option(
-        "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
-    ).mode("overwrite").text(path)
 
 
 class Reader(MLReader[Any]):

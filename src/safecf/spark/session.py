@@ -62,6 +62,20 @@ def write_json(spark: SparkSession, path: str, value: Any) -> None:
     frame.write.mode("overwrite").text(path)
 
 
-def read_json(spark: SparkSession, path: str) -> Any:
-    """Read what `write_json` has written."""
-    return json.loads(spark.read.text(path, wholetext=True).collect()[0][0])
+def read_jsons(spark: SparkSession, path: str) -> list[Any]:
+    """Read all that `write_json` has written to a path with wildcards; skip what is damaged."""
+    found = []
+    for (text,) in spark.read.text(path, wholetext=True).collect():
+        try:
+            found.append(json.loads(text))
+        except ValueError:
+            continue
+    return found
+
+
+def clear_folder(spark: SparkSession, path: str) -> None:
+    """Delete all that is in a folder: what an empty table in partitions leaves is no file."""
+    empty = spark.createDataFrame([], "value string, part string").write.partitionBy("part")
+    empty.option("partitionOverwriteMode", "static").option(
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
+    ).mode("overwrite").text(path)

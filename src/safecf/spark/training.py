@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.errors import AnalysisException, PythonException
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
@@ -29,13 +29,17 @@ from safecf.models.options import check_options, draw_seed
 from safecf.models.scaling import auto_options, scaled_options
 from safecf.models.training import FOLD_IN
 from safecf.spark.blocks import Layout, lay_out
+from safecf.spark.checkpoints import Checkpoints
 from safecf.spark.engine import ITEMS, USERS, Engine, Result
 from safecf.spark.frames import factor_frame
-from safecf.spark.session import checkpoint_dir, plain_plans, read_json, write_json
+from safecf.spark.session import checkpoint_dir, plain_plans
 from safecf.spark.tasks import Eigenbasis, Setting, StepSums, Weighing
 
 # Bytes of factors in float32 that the driver holds and sends with the tasks, if it may choose.
 HELD = 64 * 2**20
+# Of checkpoints: trainings of another one do not go on from them.
+FORMAT = 2
+SIDES = "users", "items"
 
 log = logging.getLogger(__name__)
 
@@ -167,10 +171,13 @@ class _Run:
             "data": layout.fingerprint,
             "interval": self.interval,
             "seed": seed,
+            "format": FORMAT,
         }
         named = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
-        self.folder = None if root is None else f"{root.rstrip('/')}/safecf-{named}"
-        self.earlier = self._find_checkpoint()
+        self.checkpoints = None
+        if root is not None:
+            self.checkpoints = Checkpoints(spark, f"{root.rstrip('/')}/safecf-{named}")
+        self.earlier = None if self.checkpoints is None else self.checkpoints.newest()
         setting = Setting(
             factors=local.factors,
             loss=loss,
@@ -285,55 +292,31 @@ class _Run:
             return self.risk.tail * found.gram, self.risk.tail * self.layout.users.size, 0.0
         return self.engine.weigh(weighing)
 
-    # Checkpoints: two folders in turn, so that one is whole at any time. They are in one that is
-    # named after the training, so that others may use the same `checkpointDir`.
-
-    def _folders(self) -> list[str]:
-        return [] if self.folder is None else [f"{self.folder}/{slot}" for slot in ("even", "odd")]
-
     def _checkpoint(self, gram: NDArray[np.float64]) -> None:
         """Write what is needed to go on from here, and read it back: lineage ends there."""
-        interval = self.interval
-        if interval < 1 or self.epoch % interval or not self._folders():
+        if self.checkpoints is None or self.interval < 1 or self.epoch % self.interval:
             return
-        folder = self._folders()[self.epoch // interval % 2]
         weighing, pending = self.weighing, self.pending
         assert weighing is not None
         assert pending is not None
-        write_json(self.spark, f"{folder}/done", None)
-        for side, name in enumerate(("users", "items")):
-            saved = self.engine.saved(side)
-            saved.write.mode("overwrite").parquet(f"{folder}/{name}")
-            if self.engine.factors[side] is None:
-                self.engine.restore(side, self.spark.read.parquet(f"{folder}/{name}"))
         record = {
             "training": self.identity,
-            "epoch": self.epoch,
             "history": pack_history(self.history),
             "pending": [*pending[:3], list(pending.users), list(pending.items), pending.seconds],
             "weighing": [weighing.xi, weighing.step, weighing.risk.bandwidth],
             "gram": gram.tolist(),
         }
-        write_json(self.spark, f"{folder}/done", record)
-
-    def _find_checkpoint(self) -> dict[str, Any] | None:
-        """Return the newest record of this training, if there is one."""
-        best = None
-        for folder in self._folders():
-            try:
-                record = read_json(self.spark, f"{folder}/done")
-            except (AnalysisException, IndexError, ValueError):
-                continue
-            if record is None:
-                continue
-            if best is None or record["epoch"] > best["epoch"]:
-                best = {**record, "folder": folder}
-        return best
+        tables = {name: self.engine.saved(side) for side, name in enumerate(SIDES)}
+        written = self.checkpoints.write(self.epoch, tables, record)
+        for side, name in enumerate(SIDES):
+            if self.engine.factors[side] is None:
+                self.engine.restore(side, self.checkpoints.table(written, name))
 
     def _resume(self) -> NDArray[np.float64]:
         """Go on from the checkpoint; return Y'Y."""
-        record = self.earlier
+        record, checkpoints = self.earlier, self.checkpoints
         assert record is not None
+        assert checkpoints is not None
         self.epoch, self.history = record["epoch"], unpack_history(record, Epoch)
         xi, weight, moved, users, items, seconds = record["pending"]
         self.pending = _Pending(xi, weight, moved, StepSums(*users), StepSums(*items), seconds)
@@ -343,9 +326,9 @@ class _Run:
             risk = replace(risk, bandwidth=bandwidth, relative=False)
         self.weighing = Weighing(risk, xi, step)
         self.engine.hold_users()
-        for side, name in enumerate(("users", "items")):
-            self.engine.restore(side, self.spark.read.parquet(f"{record['folder']}/{name}"))
-        log.info("going on after epoch %d, from %s", self.epoch, record["folder"])
+        for side, name in enumerate(SIDES):
+            self.engine.restore(side, checkpoints.table(record["name"], name))
+        log.info("going on after epoch %d, from %s", self.epoch, checkpoints.folder)
         return np.array(record["gram"])
 
     def _trained(self) -> Trained:
