@@ -38,6 +38,7 @@ help:
 
 demo: $(VENV)/.built ## train and compare recommenders on a small data set
 	@$(BIN)/safecf demo
+	@echo 'commands are found after: . $(BIN)/activate'
 
 # mypy keeps what it knows, so that only its first run takes long.
 check: lint ## in two minutes: lint, and the fast tests; TESTS=tests/serving for others

@@ -1,5 +1,6 @@
 """How docstrings become pages of the API: examples as code, all options of models in tables."""
 
+import ast
 import re
 import runpy
 from pathlib import Path
@@ -7,6 +8,12 @@ from typing import Any
 
 import griffe
 
+SPARK_PARAMS = Path(__file__).parents[1] / "src/safecf/spark/params.py"
+SPARK_MODELS = {
+    "IALS": "PlainLossParams",
+    "ERMMF": "NormalisedLossParams",
+    "SAFER2": "SmoothedTailParams",
+}
 DEFAULTS = runpy.run_path(str(Path(__file__).parents[1] / "src/safecf/defaults.py"))
 DOCTEST = re.compile(r"^>>> .*?(?=^\s*$|\Z)", re.DOTALL | re.MULTILINE)
 SECTION = re.compile(r"^Parameters\n-+\n(.*?)\n\n(?=\w+\n--|\Z)", re.DOTALL | re.MULTILINE)
@@ -51,6 +58,25 @@ def with_parameters(docstring: str, options: dict[str, str]) -> str:
     return text if count else f"{docstring}\n\n{written}"
 
 
+def spark_params() -> dict[str, list[str]]:
+    """Return, by class of `safecf.spark.params`, the rows of a table of its Params, with bases."""
+    texts: dict[str, Any] = {}
+    rows: dict[str, list[str]] = {}
+    for node in ast.parse(SPARK_PARAMS.read_text()).body:
+        match node:
+            case ast.Assign([ast.Name(name)], ast.Constant(str(text))):
+                texts[name] = text
+            case ast.ClassDef(name, bases):
+                found = [row for base in bases for row in rows.get(ast.unparse(base), [])]
+                for each in node.body:
+                    match each:
+                        case ast.Assign(_, ast.Call(ast.Name("declare"), [param, doc, *_])):
+                            about = eval(ast.unparse(doc), texts).replace("|", "\\|")
+                            found.append(f"| `{ast.literal_eval(param)}` | {about} |")
+                rows[name] = found
+    return rows
+
+
 class Docstrings(griffe.Extension):  # type: ignore[misc]
     """Changes docstrings and values before they are shown."""
 
@@ -79,3 +105,8 @@ class Docstrings(griffe.Extension):  # type: ignore[misc]
             own = [each for kind in kinds for each in kind.members.values() if each.is_attribute]
             options = {each.name: known[each.name] for each in own if each.extra["safecf"]}
             model.docstring.value = with_parameters(model.docstring.value, options)
+        rows = spark_params()
+        estimators = pkg["spark.estimators"]
+        for name, params in SPARK_MODELS.items():
+            table = "\n".join(["| Param | meaning |", "|---|---|", *rows[params]])
+            estimators[name].docstring.value += f"\n\n{table}\n"

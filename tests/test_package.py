@@ -71,10 +71,12 @@ def test_the_package_alone_needs_no_numpy():
     )
 
 
-def test_the_version_of_pyproject_is_that_of_the_citation_and_the_changelog():
+def test_the_version_is_the_last_release_or_leads_to_the_next():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited is not None
-    assert cited[1] == version
     released = re.findall(r"^## \[(\d.*?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert version == released[0]
+    assert cited[1] == released[0]
+    next_version, _, unreleased = version.partition(".dev")
+    last, following = ([int(part) for part in each.split(".")] for each in (cited[1], next_version))
+    assert following > last if unreleased else following == last

@@ -102,6 +102,9 @@ COVERAGE = {4: "1.2 | 4", 15: "4.5 | 15", 30: "9 | 30", 60: "18 | 60"}
 
 SOURCES = {
     "README.md": {
+        "over that iALS (#), nor": [
+            frontier("SAFER2, defaults / iALS, tuned, d = 512", "R@50, worst-off 30 %")
+        ],
         "| SAFER2, two cores | # s | # s |": [epoch("cpu"), epoch("cpu", "MSD")],
         "| implicit's ALS (CG), the same two cores | # s | # s |": [
             epoch("cpu", row=PEER),

@@ -7,10 +7,9 @@ from reproduction import data, presets, published
 from reproduction.tasks.quality import quality
 from safecf.measures.tails import tail_mean
 from safecf.models import presets as library
-
-COLUMNS = published.columns("ml-1m")
 from tests.long import LONG
 
+COLUMNS = published.columns("ml-1m")
 PRESETS = library.presets("ml-1m", "paper")
 PUBLISHED = published.reported("ml-1m") | published.reported("ml-1m", "code")
 
