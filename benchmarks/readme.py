@@ -120,8 +120,8 @@ def draw(found: dict[str, Any]) -> Any:
     axes.fill_between(x, low, high, color=COLOURS[1], alpha=0.2, linewidth=0, label="95 % interval")
     axes.plot(x, y, color=COLOURS[1], label="SAFER2")
     axes.set(
-        xlabel="share of users, from the worst-off to everybody (%)",
-        ylabel="recall@20 over iALS (%)",
+        xlabel="the worst-off share of the users, up to everybody (%)",
+        ylabel="gain in their recall@20 (%)",
         xlim=(100 * FIRST, 100),
         ylim=(-2.5, None),
     )

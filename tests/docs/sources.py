@@ -187,7 +187,7 @@ SOURCES = {
         ],
     },
     "method.md": {
-        "more than ERM-MF: # % of an epoch": [part("cpu", "losses and quantile, share")],
+        "Steps 1 to 3 take # % of an epoch": [part("cpu", "losses and quantile, share")],
         "its # to # steps per row make": 2 * [part("cpu", "CG steps", FLOORS)],
         "an epoch of # s on two cores, where exact solves take # s": [
             epoch("cpu"),
