@@ -234,10 +234,12 @@ class TrainingParams(ModelParams):
         "tolerance", "relative residual at which the iterative solvers stop", to_float
     )
     implicitPrefs, getImplicitPrefs, setImplicitPrefs = declare(
-        "implicitPrefs", "True", only("implicitPrefs", True, EXPLICIT)
+        "implicitPrefs",
+        "always True: ratings are confidences",
+        only("implicitPrefs", True, EXPLICIT),
     )
     nonnegative, getNonnegative, setNonnegative = declare(
-        "nonnegative", "False", only("nonnegative", False, SIGNED)
+        "nonnegative", "always False: factors have both signs", only("nonnegative", False, SIGNED)
     )
     numUserBlocks, getNumUserBlocks, setNumUserBlocks = declare(
         "numUserBlocks", "number of blocks of users", whole("numUserBlocks", 1, 10)
