@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from safecf.als.loss import Loss
-from safecf.errors import ChangedDataError
+from safecf.errors import ChangedDataError, SolveError
 from safecf.models.scaling import DataSums
 from safecf.spark import blocks, building, chunks
 
@@ -143,6 +143,11 @@ def test_rows_without_pairs_are_told():
     """They were counted before, so that the data has changed since."""
     with pytest.raises(ChangedDataError, match="it lacks ids; fit a file or table"):
         built([(0, 0, 0, 1), (3, 1, 1, 1)], held=True)
+
+
+def test_sums_of_a_pair_beyond_float32():
+    with pytest.raises(SolveError, match="one pair of user and item add up beyond float32"):
+        built([*EVERY_ROW, (0, 0, 0, 3e38), (0, 0, 0, 3e38)], held=True)
 
 
 @given(PAIRS)

@@ -42,6 +42,33 @@ def test_bad_ratings(frame, change, problem):
         )
 
 
+def test_ids_that_spark_and_bytes_compare_differently(spark):
+    collated = spark.createDataFrame([("a", 1, 1.0)], "user string, item int, rating float")
+    collated = collated.withColumn("user", F.collate("user", "UTF8_LCASE"))
+    with pytest.raises(
+        TypeError, match="has the collation UTF8_LCASE; ids are compared byte by byte"
+    ):
+        IALS(rank=2).fit(collated)
+    nan = spark.createDataFrame([(float("nan"), 1, 1.0)], "user double, item int, rating float")
+    with pytest.raises(ValueError, match="1 rows of the data set have no user"):
+        IALS(rank=2).fit(nan)
+
+
+def test_columns_whose_names_differ_by_case(spark):
+    both = spark.createDataFrame(
+        [(1, 1, 1.0, 9.0)], "user int, item int, rating float, Rating float"
+    )
+    with pytest.raises(ValueError, match="ratingCol='rating' may be any of the columns"):
+        IALS(rank=2).fit(both)
+    before = spark.conf.get("spark.sql.caseSensitive")
+    try:
+        spark.sql("set spark.sql.caseSensitive=TRUE")
+        model = IALS(rank=2, maxIter=1).fit(both)
+        assert model.to_local().user_mass.tolist() == [1.0]
+    finally:
+        spark.conf.set("spark.sql.caseSensitive", before)
+
+
 def test_both_sides_spread_need_a_folder(frame):
     with pytest.raises(ValueError, match="set checkpointDir"):
         IALS(rank=2, maxIter=1, broadcast="never").fit(frame)

@@ -57,7 +57,8 @@ class Pairs:
         if not first.all():
             starts = np.flatnonzero(first)
             ones = np.ones(len(keys)) if counted is None else counted.astype(np.float64)
-            counted = np.add.reduceat(ones, starts).astype(np.float32)
+            with np.errstate(over="ignore"):  # the sums are checked later
+                counted = np.add.reduceat(ones, starts).astype(np.float32)
             keys = keys[first]
         indptr = np.searchsorted(keys, np.arange(rows + 1, dtype=np.int64) << 32)
         return cls(indptr, (keys & COLUMN).astype(np.int32), counted)
