@@ -15,6 +15,9 @@ from reproduction.store import Store
 from reproduction.tasks.quality import quality
 from reproduction.tasks.trial import trial
 from safecf.models.presets import read
+from tests.long import LONG
+
+LONGEST = {"constants", "defaults"}
 
 
 def small(name, **more):
@@ -23,7 +26,10 @@ def small(name, **more):
 
 
 @pytest.mark.filterwarnings("ignore")  # such small runs need not converge
-@pytest.mark.parametrize("name", reproduction.NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=LONG if each in LONGEST else ()) for each in reproduction.NAMES],
+)
 def test_it_runs_and_renders(name, render, shared_cells):
     experiment, options = reproduction.load(name), small(name)
     assert experiment.name == name

@@ -113,6 +113,7 @@ def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path):
     np.testing.assert_array_equal(shorter.to_local().user_factors, before)
 
 
+@LONG
 def test_trainings_share_a_folder(frame, monkeypatch, tmp_path):
     """Other data, or other options, are another training."""
     params = options("held", monkeypatch, tmp_path) | {"maxIter": 1, "checkpointInterval": 1}

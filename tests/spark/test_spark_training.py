@@ -86,6 +86,7 @@ def test_xi_by_rounds_of_sums(frame, monkeypatch, tmp_path):
         assert ours.objective == pytest.approx(theirs.objective, rel=1e-6)
 
 
+@LONG
 def test_a_sample_of_losses_is_the_same_wherever_they_are(frame, monkeypatch, tmp_path):
     found = []
     for where in ("held", "users spread"):
