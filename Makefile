@@ -49,7 +49,7 @@ test: lint test-python test-cpp ## lint, then the Python and the C++ tests
 
 test-python: $(VENV)/.installed ## the Python tests; COVERAGE=1 asks that they reach 90 % of src
 	@echo 'pytest$(if $(COVERAGE),$(comma) with coverage)'
-	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile $(if $(COVERAGE),--cov --cov-report=term)
+	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile --durations 10 $(if $(COVERAGE),--cov --cov-report=term)
 
 test-cpp: $(VENV)/.tools ## the C++ tests
 	@echo 'ctest'
