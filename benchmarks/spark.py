@@ -193,7 +193,7 @@ def shuffled(scale: float, factors: int, blocks: int, both: bool, more: int) -> 
         )
         assert (users.held, items.held) == (False, not both)
         rows, of_items = (_count(side.interactions, "send") for side in (users, items))
-        hot = _count(users.interactions, "hot")
+        hot = sum(_count(users.interactions, f"{kind}_rows") for kind in ("hot", "big"))
     bytes_of = {}
     for epochs in (2, 5):
         before = _written(spark)

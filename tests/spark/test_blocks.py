@@ -35,20 +35,26 @@ def test_arrays_survive_rows(length, monkeypatch):
 
 EVERY_ROW = [(row, 0, 0, 1) for row in range(5)]
 OFFSETS = np.array([0, 7, 14, 21])
+LOSS, NONE = Loss(0.1), building.Big()
 
 
-def built(pairs, held, factors=1):
-    """Return the arrays that block 1 makes of (row, source, column, confidence), by block."""
+def rows_of(block, pairs):
+    """Return (row, source, column, confidence) as Spark hands them over."""
     row, source, column, confidence = (np.array(each) for each in zip(*pairs, strict=True))
-    batch = pa.RecordBatch.from_arrays(
+    places = np.full(len(row), block), row, source, column
+    return pa.RecordBatch.from_arrays(
         [
-            pa.array(np.ones(len(row), dtype=np.int32)),
-            *(pa.array(each.astype(np.int32)) for each in (row, source, column)),
+            *(pa.array(each.astype(np.int32)) for each in places),
             pa.array(confidence.astype(np.float32)),
         ],
         list("abcde"),
     )
-    build = building.Build(np.array([0, 5]), OFFSETS, held, factors, Loss(0.1))
+
+
+def built(pairs, held, factors=1, loss=LOSS, big=NONE):
+    """Return the arrays that block 1 makes of (row, source, column, confidence), by block."""
+    batch = rows_of(1, pairs)
+    build = building.Build(np.array([0, 0, 5]), OFFSETS, held, factors, loss, big)
     return blocks.parts_of(pa.Table.from_batches(build(iter([batch]))))
 
 
@@ -57,6 +63,15 @@ def expected(pairs):
     found = {}
     for *pair, confidence in pairs:
         found[tuple(pair)] = found.get(tuple(pair), 0) + confidence
+    return found
+
+
+def told(arrays, kind, other):
+    """Return the confidences by row of the other block and column of this one."""
+    rows = np.repeat(arrays.of(f"{kind}_rows", other), arrays.of(f"{kind}_counts", other))
+    pairs = zip(rows.tolist(), arrays.of(f"{kind}_columns", other).tolist(), strict=True)
+    found = dict(zip(pairs, arrays.of(f"{kind}_confidence", other).tolist(), strict=True))
+    assert len(found) == len(rows)
     return found
 
 
@@ -85,15 +100,10 @@ def test_every_pair_is_somewhere_once(pairs, most):
             weight = 1.0 if confidence is None else confidence[entry]
             here[row, *table[indices[entry]]] = weight
     for source, arrays in found.items():
-        if 1 not in arrays.sources("hot"):
-            continue
-        starts = arrays.of("hot_indptr", 1)
-        assert (np.diff(starts) > most).all()
-        for place, row in enumerate(arrays.of("hot", 1).tolist()):
-            for entry in range(starts[place], starts[place + 1]):
-                pair = (row, source, int(arrays.of("hot_indices", 1)[entry]))
-                assert pair not in here
-                here[pair] = arrays.of("hot_confidence", 1)[entry]
+        assert (arrays.of("hot_counts", 1) > most).all()
+        hot = told(arrays, "hot", 1)
+        assert not any((row, source, column) in here for row, column in hot)
+        here |= {(row, source, column): weight for (row, column), weight in hot.items()}
     assert here == expected(pairs)
 
 
@@ -119,7 +129,7 @@ def bytes_sent(found, factors):
     """Return what is sent to block 1, in rows of factors."""
     sent = sum(len(each.of("send", 1)) for each in found.values())
     return sent + building.EQUATIONS * factors * sum(
-        len(each.of("hot", 1)) for each in found.values()
+        len(each.of("hot_rows", 1)) for each in found.values()
     )
 
 
@@ -137,6 +147,57 @@ def test_hot_rows_are_those_that_save_most(sets):
             costs.append(len(cold) + building.EQUATIONS * sum(len(part) > limit for part in parts))
         chosen -= min(costs)
     assert chosen == 0
+
+
+BIG = np.array([0, 8, 9, 20])
+
+
+@given(PAIRS)
+@settings(deadline=None)
+def test_users_tell_of_big_items(pairs):
+    """Their block keeps all pairs, and has those of big items by item as well."""
+    pairs = EVERY_ROW + pairs
+    own = built(pairs, held=True, big=building.Big(BIG))[1]
+    found = {
+        (row, source, item): weight
+        for source in own.sources("big_rows")
+        for (item, row), weight in told(own, "big", source).items()
+    }
+    wanted = expected(pairs)
+    assert found == {pair: wanted[pair] for pair in wanted if OFFSETS[pair[1]] + pair[2] in BIG}
+    assert len(own.of("indices")) == len(wanted)
+
+
+def test_a_block_of_big_items_alone():
+    """It has degrees, as others have, and no pairs."""
+    big = building.Big(np.arange(5), np.arange(1, 6))
+    own = built([(row, -1, -1, 0) for row in range(5)], held=False, loss=None, big=big)[1]
+    assert own.of("degree").tolist() == [1, 2, 3, 4, 5]
+    assert own.of("indptr").tolist() == [0] * 6
+    assert len(own.of("mass")) == 5
+
+
+@given(PAIRS, st.booleans())
+@settings(deadline=None)
+def test_marks_of_users_and_of_items_add_up_to_the_same(pairs, some_big):
+    """Those of users, and those of items with the pairs of big ones, which users have."""
+    pairs = [*EVERY_ROW, *((0, at // 7, at % 7, 1) for at in range(21)), *pairs]
+    big = building.Big(BIG, np.ones(4, dtype=np.int64)) if some_big else NONE
+    users = built(pairs, held=True, big=big)[1]
+    items = 0
+    for block in range(3):
+        of_block = [
+            (column, 1, row, weight)
+            for row, source, column, weight in pairs
+            if source == block and OFFSETS[source] + column not in big.rows
+        ]
+        lone = [(row - 7 * block, -1, -1, 0) for row in big.rows if row // 7 == block]
+        batch = rows_of(block, of_block + lone)
+        build = building.Build(OFFSETS, np.array([0, 0, 5]), True, 1, None, big)
+        made = pa.Table.from_batches(build(iter([batch])))
+        items += int(blocks.parts_of(made)[block].of("mark")[0])
+    total = int(users.of("mark")[0]) - int(users.of("big_mark")[0])
+    assert (total - items) % 2**64 == 0
 
 
 def test_rows_without_pairs_are_told():

@@ -1,13 +1,21 @@
 """Training on Spark gives what one machine gives, wherever the factors are."""
 
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
-from safecf.spark import ERMMF, IALS, SAFER2, building, engine
+from pyspark.storagelevel import StorageLevel
+
+from safecf.als.loss import Loss
+from safecf.spark import ERMMF, IALS, SAFER2, blocks, building, engine
+from safecf.spark.blocks import lay_out
 from tests.long import LONG
 from tests.spark.training_data import (
+    BLOCKS,
+    D,
     assert_close,
     factors,
     fit_locally,
@@ -45,12 +53,18 @@ def ids(frame):
     return orders(frame)
 
 
+def tell_of_popular_items(monkeypatch):
+    """Make items hot from 16 users in a block on, and big from 100 ratings on."""
+    monkeypatch.setattr(building, "HOT", 2)
+    monkeypatch.setattr(building, "EQUATIONS", 0)
+    monkeypatch.setattr(building, "BIG", 100)
+
+
 @pytest.mark.parametrize(
     ("kind", "more", "where"), CASES, ids=lambda each: getattr(each, "__name__", str(each))
 )
 def test_agrees_with_one_machine(frame, table, ids, kind, more, where, monkeypatch, tmp_path):
-    monkeypatch.setattr(building, "HOT", 2)  # a popular item has more than 16 users in a block
-    monkeypatch.setattr(building, "EQUATIONS", 0)
+    tell_of_popular_items(monkeypatch)
     params = {"maxIter": 5, "solver": "exact", **more, **options(where, monkeypatch, tmp_path)}
     estimator = kind(**params)
     model = estimator.fit(frame)
@@ -98,12 +112,38 @@ def test_a_sample_of_losses_is_the_same_wherever_they_are(frame, monkeypatch, tm
     assert found[0].xi != pytest.approx(whole.xi, rel=1e-5)
 
 
-def test_all_rows_may_be_hot(frame, ids, monkeypatch, tmp_path):
+@LONG
+def test_all_items_may_be_told(frame, ids, monkeypatch, tmp_path):
     """No rows are sent at all: every block gets normal equations alone."""
     params = {"maxIter": 1, "solver": "exact", **options("users spread", monkeypatch, tmp_path)}
-    found = []
     monkeypatch.setattr(building, "EQUATIONS", 0)
-    for hot in (0, 1000):
+    found = []
+    for hot, big in ((10**6, 10**6), (0, 10**6), (0, 0)):
         monkeypatch.setattr(building, "HOT", hot)
+        monkeypatch.setattr(building, "BIG", big)
         found.append(np.vstack(factors(SAFER2(**params).fit(frame), ids)))
-    np.testing.assert_allclose(*found, atol=1e-5 * np.abs(found[1]).max())
+    for told in found[1:]:
+        np.testing.assert_allclose(told, found[0], atol=1e-5 * np.abs(found[0]).max())
+
+
+def test_pairs_of_big_items_stay_with_their_users(frame, table, monkeypatch):
+    """The items' blocks are made of the others' pairs; degrees are those of all."""
+    tell_of_popular_items(monkeypatch)
+    ratings = frame.selectExpr("user", "item", "rating as confidence")
+    level = StorageLevel.MEMORY_AND_DISK
+    with ExitStack() as ending:
+        layout = lay_out(ratings, BLOCKS, Loss(0.1), D, lambda rows: rows < 60, level, ending)
+        users, items = (
+            blocks.parts_of(side.interactions.toArrow()).values() for side in layout[:2]
+        )
+    often = table.group_by("item").aggregate([("user", "count"), ("user", "count_distinct")])
+    degree, big = often["user_count_distinct"].to_numpy(), often["user_count"].to_numpy() > 100
+    assert sorted(np.concatenate([each.of("degree") for each in items])) == sorted(degree)
+    told = {
+        kind: sum(each.of(f"{kind}_counts", of).sum() for each in users for of in range(BLOCKS[1]))
+        for kind in ("hot", "big")
+    }
+    assert told["big"] == degree[big].sum() > 0
+    kept = sum(len(each.of("indices")) for each in items)
+    assert kept + told["hot"] == degree[~big].sum()
+    assert told["hot"] > 0

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 from pyspark.storagelevel import StorageLevel
 
 from safecf.als.loss import Loss
 from safecf.models.scaling import DataSums
 from safecf.spark.arrays import Batches
-from safecf.spark.building import Build, Offsets, changed
+from safecf.spark.building import TOLD, Big, Build, Offsets, big_from, changed
 from safecf.spark.chunks import COLUMNS, Arrays, pack
 
 # Rows that a side may have: positions are int32.
@@ -123,29 +123,26 @@ def lay_out(
             _kept(_numbered(ratings.select(F.col(name).alias("id")), count), level, ending)
             for name, count in zip(("user", "item"), blocks, strict=True)
         ]
-        sizes, marks = _counted(numbered, blocks)
-        indices = [_checked(*each) for each in zip(numbered, marks, strict=True)]
-        coded = ratings
-        for name, index in zip(("user", "item"), indices, strict=True):
-            places = index.select(
-                F.col("id").alias(name), *(F.col(each).alias(f"{name}_{each}") for each in PLACE)
-            )
-            coded = coded.join(places, name)
-        coded = coded.select(
-            "user_block", "user_position", "item_block", "item_position", "confidence"
-        )
-        coded = _kept(coded, level, soon)
-        holds = [held(int(size.sum())) for size in sizes]
-        built = []
-        for side, (own, other) in enumerate((("user", "item"), ("item", "user"))):
-            offsets = np.append(0, np.cumsum(sizes[1 - side]))
-            build = Build(
-                sizes[side], offsets, holds[1 - side], factors, loss if side == 0 else None
-            )
-            names = [f"{own}_block", f"{own}_position", f"{other}_block", f"{other}_position"]
-            pairs = coded.select(*names, F.col("confidence").cast("float"))
-            rows = pairs.repartitionById(blocks[side], F.col(names[0])).mapInArrow(build, COLUMNS)
-            built.append(_kept(rows, level, ending if all(holds) else soon))
+        counted = _counted(numbered, blocks)
+        holds = [held(each.rows) for each in counted]
+        most = np.inf if holds[0] else big_from(factors, blocks[0])
+        indices = [_checked(*each) for each in zip(numbered, counted, strict=True)]
+        indices[1] = indices[1].withColumn("big", F.col("count") > F.lit(float(most)))
+        coded = _kept(_coded(ratings, indices), level, soon)
+        until = ending if all(holds) else soon
+        starts = [each.offsets for each in counted]
+        big_items = indices[1].where("big")
+        big = Big()
+        if counted[1].most > most:
+            big = Big(_rows_of(big_items, starts[1]))
+        build = Build(starts[0], starts[1], holds[1], factors, loss, big)
+        users = _kept(_made(build, _pairs(coded, "user", "item")), level, until)
+        pairs = _pairs(coded.where("not big"), "item", "user")
+        if len(big.rows):
+            big = _with_degrees(big, users, starts[1])
+            pairs = pairs.union(_without_pairs(big_items))
+        build = Build(starts[1], starts[0], holds[0], factors, None, big)
+        built = [users, _kept(_made(build, pairs), level, until)]
         interactions = built
         if not all(holds):
             interactions = [
@@ -154,14 +151,17 @@ def lay_out(
         sides = [
             Side(
                 name,
-                indices[side],
-                sizes[side],
+                indices[side].select("id", *PLACE),
+                counted[side].sizes,
                 holds[side],
                 interactions[side],
-                _marks(interactions[side], sizes[side]),
+                _marks(interactions[side], counted[side].sizes),
             )
             for side, name in enumerate(("users", "items"))
         ]
+        of_items = [*sides[1].marks, *_numbers(interactions[0], "big_mark").values()]
+        if sides[0].marks.sum() != np.sum(of_items):
+            raise changed("users and items have other interactions")
         return Layout(sides[0], sides[1], collected_sums(built[0]), fingerprint)
 
 
@@ -171,15 +171,67 @@ def _kept(frame: DataFrame, level: StorageLevel, until: ExitStack) -> DataFrame:
     return frame.persist(level)
 
 
+def _coded(ratings: DataFrame, indices: list[DataFrame]) -> DataFrame:
+    """Return ratings with places instead of ids, and whether the item is big."""
+    coded = ratings
+    for name, index in zip(("user", "item"), indices, strict=True):
+        renamed = {"id": name} | {each: f"{name}_{each}" for each in PLACE}
+        coded = coded.join(index.drop("count").withColumnsRenamed(renamed), name)
+    places = [f"{name}_{each}" for name in ("user", "item") for each in PLACE]
+    return coded.select(*places, F.col("confidence").cast("float"), "big")
+
+
+def _pairs(coded: DataFrame, own: str, other: str) -> DataFrame:
+    """Return the pairs that `Build` makes the blocks of a side of."""
+    return coded.select(
+        F.col(f"{own}_block").alias("block"),
+        f"{own}_position",
+        f"{other}_block",
+        f"{other}_position",
+        "confidence",
+    )
+
+
+def _made(build: Build, pairs: DataFrame) -> DataFrame:
+    """Return the arrays of a side's blocks."""
+    return pairs.repartitionById(len(build.own) - 1, F.col("block")).mapInArrow(build, COLUMNS)
+
+
+def _rows_of(index: DataFrame, offsets: Offsets) -> Offsets:
+    """Return the places of ids among all, in order."""
+    block, position = (each.to_numpy() for each in index.select(*PLACE).toArrow().columns)
+    return np.sort(offsets[block] + position)
+
+
+def _without_pairs(index: DataFrame) -> DataFrame:
+    """Return a row for each big item: its block may have no other."""
+    nowhere, nothing = F.lit(-1), F.lit(0.0).cast("float")
+    return index.select(*PLACE, nowhere.alias("other"), nowhere.alias("there"), nothing)
+
+
+def _with_degrees(big: Big, users: DataFrame, offsets: Offsets) -> Big:
+    """Count the users of big items, in the blocks of users that have been made."""
+    degree = np.zeros(len(big.rows), np.int64)
+    table = users.where(F.col("name").isin("big_rows", "big_counts")).toArrow()
+    for arrays in parts_of(table).values():
+        for source in arrays.sources("big_rows"):
+            at = np.searchsorted(big.rows, offsets[source] + arrays.of("big_rows", source))
+            degree[at] += arrays.of("big_counts", source)
+    return Big(big.rows, degree)
+
+
+def _numbers(interactions: DataFrame, name: str) -> dict[int, int]:
+    """Return a whole number of every block."""
+    table = interactions.where(F.col("name") == name).toArrow()
+    return {block: int(arrays.of(name)[0]) for block, arrays in parts_of(table).items()}
+
+
 def _marks(interactions: DataFrame, sizes: Offsets) -> Offsets:
     """Compute the blocks of a side; return their checksums."""
-    table = interactions.where("name = 'mark'").toArrow()
-    found = np.zeros(len(sizes), dtype=np.int64)
-    for block, data in zip(table["block"].to_pylist(), table["data"], strict=True):
-        found[block] = np.frombuffer(data.as_buffer(), np.int64)[0]
-    if table.num_rows != np.count_nonzero(sizes):
+    found = _numbers(interactions, "mark")
+    if len(found) != np.count_nonzero(sizes):
         raise changed("it lacks ids")
-    return found
+    return np.array([found.get(block, 0) for block in range(len(sizes))])
 
 
 def _with_foreign(built: list[DataFrame], side: int, blocks: int) -> DataFrame:
@@ -191,7 +243,7 @@ def _with_foreign(built: list[DataFrame], side: int, blocks: int) -> DataFrame:
 
 PLACE = "block", "position"
 # Arrays that are built by the block that needs them, for the block that has to send.
-FOREIGN = "send", "hot", "hot_indptr", "hot_indices", "hot_confidence"
+FOREIGN = "send", *(f"hot_{each}" for each in TOLD)
 
 
 def collected_sums(built: DataFrame) -> DataSums:
@@ -202,15 +254,24 @@ def collected_sums(built: DataFrame) -> DataSums:
 
 
 def _numbered(ids: DataFrame, blocks: int) -> DataFrame:
-    """Return every id once, with its block and its position there."""
+    """Return every id once, with its block, its position there, and how often it occurs."""
     kind = ids.schema["id"].dataType
     schema = StructType(
-        [StructField("id", kind), *(StructField(name, IntegerType()) for name in PLACE)]
+        [
+            StructField("id", kind),
+            StructField("count", LongType()),
+            *(StructField(name, IntegerType()) for name in PLACE),
+        ]
     )
-    hashed = ids.distinct().select(
-        "id",
-        F.pmod(F.xxhash64("id"), F.lit(blocks)).cast("int").alias("block"),
-        F.xxhash64(F.lit(1), "id").alias("order"),
+    hashed = (
+        ids.groupBy("id")
+        .count()
+        .select(
+            "id",
+            "count",
+            F.pmod(F.xxhash64("id"), F.lit(blocks)).cast("int").alias("block"),
+            F.xxhash64(F.lit(1), "id").alias("order"),
+        )
     )
     return hashed.repartitionById(blocks, F.col("block")).mapInArrow(_positions, schema)
 
@@ -225,32 +286,51 @@ def _positions(batches: Batches) -> Batches:
     yield from table.drop_columns("order").append_column("position", position).to_batches()
 
 
-def _counted(
-    indices: list[DataFrame], blocks: tuple[int, int]
-) -> tuple[list[Offsets], list[Offsets]]:
-    """Return the number of rows of every block of both sides, and a checksum of their ids."""
-    sizes, marks = ([np.zeros(count, dtype=np.int64) for count in blocks] for _ in range(2))
+class Counted(NamedTuple):
+    """The rows of a side's blocks, checksums of their ids, and the most ratings of a row."""
+
+    sizes: Offsets
+    marks: Offsets
+    most: int
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.sizes.sum())
+
+    @property
+    def offsets(self) -> Offsets:
+        """Where each block begins among all rows."""
+        return np.append(0, np.cumsum(self.sizes))
+
+
+def _counted(indices: list[DataFrame], blocks: tuple[int, int]) -> list[Counted]:
+    """Count the ids of both sides."""
     places = [
-        index.select(F.lit(side).alias("side"), "block", F.xxhash64("id").alias("mark"))
+        index.select(F.lit(side).alias("side"), "block", "count", F.xxhash64("id").alias("mark"))
         for side, index in enumerate(indices)
     ]
-    both = places[0].union(places[1]).groupBy("side", "block")
-    for row in both.agg(F.count("*").alias("size"), F.bit_xor("mark").alias("mark")).collect():
-        sizes[row["side"]][row["block"]] = row["size"]
-        marks[row["side"]][row["block"]] = row["mark"]
-    for name, each in zip(("users", "items"), sizes, strict=True):
-        if each.sum() > MOST:
-            raise ValueError(f"{each.sum():,} {name}: more than {MOST:,} cannot be numbered")
-    return sizes, marks
+    sums = F.count("*").alias("size"), F.bit_xor("mark").alias("mark"), F.max("count").alias("most")
+    found = places[0].union(places[1]).groupBy("side", "block").agg(*sums).collect()
+    sides = []
+    for side, (name, count) in enumerate(zip(("users", "items"), blocks, strict=True)):
+        rows = [row for row in found if row["side"] == side]
+        sizes, marks = np.zeros((2, count), dtype=np.int64)
+        for row in rows:
+            sizes[row["block"]], marks[row["block"]] = row["size"], row["mark"]
+        sides.append(Counted(sizes, marks, max(row["most"] for row in rows)))
+        if sides[-1].rows > MOST:
+            raise ValueError(f"{sides[-1].rows:,} {name}: more than {MOST:,} cannot be numbered")
+    return sides
 
 
-def _checked(index: DataFrame, marks: Offsets) -> DataFrame:
+def _checked(index: DataFrame, counted: Counted) -> DataFrame:
     """Return an index whose tasks raise if the ids are not those that were counted.
 
     What Spark has lost, it reads again: factors would go to the ids that have taken those places.
     """
     marked = index.withColumn("mark", F.xxhash64("id"))
-    return marked.mapInArrow(partial(_same_ids, marks), index.schema)
+    return marked.mapInArrow(partial(_same_ids, counted.marks), index.schema)
 
 
 def _same_ids(marks: Offsets, batches: Batches) -> Batches:

@@ -1,13 +1,13 @@
 """The arrays of a block, made from its interactions by a task.
 
 Pairs are sorted by one key of 8 bytes, row and column: a task needs up to 55 bytes for each of its
-block's pairs.
+block's pairs. The pairs of an item with very many users do not come together: they stay in the
+blocks of their users, which tell the item's block its normal equations.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +21,23 @@ from safecf.spark.chunks import named, pack
 # A row with more pairs than this times d in one block of the other side may be hot there: instead
 # of the factors of those pairs, it is sent its normal equations, d (d + 3) / 2 numbers.
 HOT = 4
+# An item with more pairs than this is big, if it has more than HOT d for each block of users.
+BIG = 2**20
 # Rows of factors that cost as many bytes as the equations of one hot row, by d.
 EQUATIONS = 1.0
 
+# What is known of rows whose equations a block tells: hot ones, and big items.
+TOLD = "rows", "counts", "columns", "confidence"
+# Odd numbers for checksums.
+MIXERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
+
 Offsets = NDArray[np.int64]
 COLUMN = 2**32 - 1  # of a key: its lower half
+
+
+def big_from(factors: int, other_blocks: int) -> int:
+    """Return the number of pairs up to which an item is not big."""
+    return max(BIG, HOT * factors * other_blocks)
 
 
 def changed(how: str) -> ChangedDataError:
@@ -69,15 +81,16 @@ class Pairs:
         return np.diff(self.indptr)
 
     @property
-    def mark(self) -> int:
-        """A checksum of all pairs."""
-        mark = crc32(self.columns.data, crc32(self.indptr.data))
-        return mark if self.confidence is None else crc32(self.confidence.data, mark)
-
-    @property
     def rows(self) -> NDArray[np.int32]:
         """The row of each pair."""
         return np.repeat(np.arange(len(self.indptr) - 1, dtype=np.int32), self.degree)
+
+    @property
+    def confidences(self) -> NDArray[np.float32]:
+        """The confidence of each pair."""
+        if self.confidence is None:
+            return np.ones(len(self.columns), np.float32)
+        return self.confidence
 
     def take(self, which: NDArray[np.bool_]) -> "Pairs":
         """Return some of the pairs, of the same rows."""
@@ -86,67 +99,108 @@ class Pairs:
         return Pairs(before[self.indptr], self.columns[which], confidence)
 
     def sums(self, power: int) -> Vector:
-        """Sum the powers of each row's confidences; no row is empty."""
-        if self.confidence is None:
-            return self.degree.astype(np.float64)
-        return np.add.reduceat(self.confidence.astype(np.float64) ** power, self.indptr[:-1])
+        """Sum the powers of each row's confidences."""
+        found = self.degree.astype(np.float64)
+        if self.confidence is not None:
+            some = found > 0
+            powers = self.confidence.astype(np.float64) ** power
+            found[some] = np.add.reduceat(powers, self.indptr[:-1][some])
+        return found
+
+    def mark(self, first: int, *, users: bool) -> int:
+        """Return a checksum of all pairs, the rows of which begin at `first`.
+
+        It is the same for users as rows and for items as rows, and those of parts add up.
+        """
+        rows, columns = self.rows.astype(np.int64) + first, self.columns.astype(np.int64)
+        keys = (rows << 32) | columns if users else (columns << 32) | rows
+        ones = np.ones(1, np.float32) if self.confidence is None else self.confidence
+        mixed = keys.view(np.uint64) ^ (ones.view(np.uint32) * MIXERS[0])
+        for factor in MIXERS:
+            mixed ^= mixed >> np.uint64(29)
+            mixed *= factor
+        return int(mixed.sum().view(np.int64))
+
+
+@dataclass(frozen=True)
+class Big:
+    """Items whose pairs stay in the blocks of their users: `rows` among all items, and degrees."""
+
+    rows: Offsets = field(default_factory=lambda: np.empty(0, np.int64))
+    degree: Offsets = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 @dataclass(frozen=True)
 class Build:
     """Makes a block's arrays from its interactions.
 
-    `sizes` are the rows of this side's blocks, `offsets` say where the other side's begin, and
-    `held` whether the driver holds that side. `loss` is given for the side whose sums are wanted.
+    `own` and `other` say where the blocks of this side and the other begin, and `held` whether the
+    driver holds the other. `loss` is given for users, whose sums are wanted. `hot` and `equations`
+    are HOT and EQUATIONS.
     """
 
-    sizes: Offsets
-    offsets: Offsets
+    own: Offsets
+    other: Offsets
     held: bool
     factors: int
     loss: Loss | None
+    big: Big = field(default_factory=Big)
+    hot: float = field(default_factory=lambda: HOT)
+    equations: float = field(default_factory=lambda: EQUATIONS)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Work on one block, given (block, row, other block, row there, confidence)."""
-        keys, confidences, own = [], [], -1
+        """Work on one block, given (block, row, other block, row there, confidence).
+
+        Big items come with a row of their own, of other block -1: there may be no other.
+        """
+        keys, confidences, block = [], [], -1
         for batch in batches:
             if not batch.num_rows:
                 continue
-            block, row, source, column, confidence = (
+            blocks, row, source, column, confidence = (
                 each.to_numpy(zero_copy_only=False) for each in batch.columns
             )
-            own = int(block[0])
-            keys.append((row.astype(np.int64) << 32) | (self.offsets[source] + column))
-            confidences.append(np.array(confidence))
+            block = int(blocks[0])
+            pairs = source >= 0
+            keys.append(((row.astype(np.int64) << 32) | (self.other[source] + column))[pairs])
+            confidences.append(confidence[pairs])
         if not keys:
             return
         joined = np.concatenate(keys), np.concatenate(confidences)
         keys.clear()
         confidences.clear()
-        yield from pack(self._arrays(own, Pairs.of(*joined, int(self.sizes[own]))))
+        rows = int(self.own[block + 1] - self.own[block])
+        yield from pack(self._arrays(block, Pairs.of(*joined, rows)))
 
-    def _arrays(self, own: int, pairs: Pairs) -> Iterator[Any]:
+    def _arrays(self, block: int, pairs: Pairs) -> Iterator[Any]:
         """Return entries for `pack`."""
-        degree = pairs.degree
-        if not degree.all():
-            raise changed("it lacks ids")
-        yield own, 0, "mark", np.array([pairs.mark])
-        mass = pairs.sums(1)
+        first, last = self.own[block : block + 2].tolist()
+        users, degree, mass = self.loss is not None, pairs.degree, pairs.sums(1)
         if not np.isfinite(mass).all():
             raise SolveError(
                 "the ratings of one pair of user and item add up beyond float32: scale them down"
             )
+        yield block, 0, "mark", np.array([pairs.mark(first, users=users)])
+        if users:
+            told = pairs.take(np.isin(pairs.columns, self.big.rows))
+            yield block, 0, "big_mark", np.array([told.mark(first, users=True)])
+            yield from self._big_arrays(block, told)
+        else:
+            here = slice(*np.searchsorted(self.big.rows, [first, last]))
+            degree[self.big.rows[here] - first] = self.big.degree[here]
+        if not degree.all():
+            raise changed("it lacks ids")
         kept = pairs
         indices: NDArray[Any] = pairs.columns
         if not self.held:
-            hot = self.hot(pairs)
+            hot = self.are_hot(pairs)
             kept = pairs.take(~hot)
             needed, indices = np.unique(kept.columns, return_inverse=True)
-            bounds = np.searchsorted(needed, self.offsets)
+            bounds = np.searchsorted(needed, self.other)
             for source in np.flatnonzero(np.diff(bounds)).tolist():
-                send = needed[bounds[source] : bounds[source + 1]] - self.offsets[source]
-                yield source, own, "send", send
-            yield from self._hot_arrays(own, pairs.take(hot))
+                send = needed[bounds[source] : bounds[source + 1]] - self.other[source]
+                yield source, block, "send", send
+            yield from self._hot_arrays(block, pairs.take(hot))
         arrays: dict[str, NDArray[Any] | None] = {
             "indptr": kept.indptr,
             "indices": indices,
@@ -154,16 +208,18 @@ class Build:
             "degree": degree,
             "mass": mass,
         }
-        yield from named(own, 0, arrays)
+        yield from named(block, 0, arrays)
         if self.loss is not None:
-            yield own, 0, "sums", np.array(DataSums.of(self.loss, degree, mass, pairs.sums(2)))
+            yield block, 0, "sums", np.array(DataSums.of(self.loss, degree, mass, pairs.sums(2)))
 
     def _sources(self, pairs: Pairs) -> NDArray[np.int32]:
         """Return the other side's block of every pair."""
-        return (np.searchsorted(self.offsets, pairs.columns, side="right") - 1).astype(np.int32)
+        return (np.searchsorted(self.other, pairs.columns, side="right") - 1).astype(np.int32)
 
-    def hot(self, pairs: Pairs) -> NDArray[np.bool_]:
+    def are_hot(self, pairs: Pairs) -> NDArray[np.bool_]:
         """Say which pairs are told as normal equations of their row, so that least is sent."""
+        if not len(pairs.columns):
+            return np.zeros(0, dtype=np.bool_)
         rows, sources = pairs.rows, self._sources(pairs)
         changes = (rows[1:] != rows[:-1]) | (sources[1:] != sources[:-1])
         starts = np.flatnonzero(np.append(True, changes))
@@ -179,15 +235,15 @@ class Build:
         A source sends the factors of every column that has a row which is not hot, and the
         equations of rows that are. `lengths` are those of runs of pairs of one row and source.
         """
-        limits = np.full(len(self.offsets) - 1, np.inf)
-        shortest = HOT * self.factors
+        limits = np.full(len(self.other) - 1, np.inf)
+        shortest = self.hot * self.factors
         some = lengths > shortest
         if not some.any():
             return limits
         columns, place = np.unique(pairs.columns, return_inverse=True)
         least = np.full(len(columns), len(place))  # the shortest run that the column is in
         np.minimum.at(least, place, np.repeat(lengths, lengths))
-        bounds = np.searchsorted(columns, self.offsets)
+        bounds = np.searchsorted(columns, self.other)
         long, of = lengths[some], sources[some]
         for source in np.unique(of).tolist():
             runs = np.sort(long[of == source])
@@ -195,22 +251,38 @@ class Build:
             needed = np.sort(least[bounds[source] : bounds[source + 1]])
             rows = np.searchsorted(needed, tried, side="right")
             hot = len(runs) - np.searchsorted(runs, tried, side="right")
-            limits[source] = tried[np.argmin(rows + EQUATIONS * self.factors * hot)]
+            limits[source] = tried[np.argmin(rows + self.equations * self.factors * hot)]
         return limits
 
-    def _hot_arrays(self, own: int, hot: Pairs) -> Iterator[Any]:
+    def _hot_arrays(self, block: int, pairs: Pairs) -> Iterator[Any]:
         """Return the pairs of hot rows for the blocks that have their other halves."""
-        sources, rows = self._sources(hot), hot.rows
-        order = np.argsort(sources, kind="stable")
-        bounds = np.searchsorted(sources[order], np.arange(len(self.offsets)))
-        for source in np.flatnonzero(np.diff(bounds)).tolist():
-            part = order[bounds[source] : bounds[source + 1]]
-            which, counts = np.unique(rows[part], return_counts=True)
-            ones = np.ones(len(part), np.float32)
-            arrays = {
-                "hot": which,
-                "hot_indptr": np.append(0, np.cumsum(counts)),
-                "hot_indices": hot.columns[part] - self.offsets[source],
-                "hot_confidence": ones if hot.confidence is None else hot.confidence[part],
-            }
-            yield from named(source, own, arrays)
+        confidence, rows = pairs.confidences, pairs.rows
+        for source, part in _groups(self._sources(pairs), np.arange(len(self.other))):
+            columns = pairs.columns[part] - self.other[source]
+            told = _told("hot", rows[part], columns, confidence[part])
+            yield from named(source, block, told)
+
+    def _big_arrays(self, block: int, pairs: Pairs) -> Iterator[Any]:
+        """Return the pairs of big items for this block of users, which tells their equations."""
+        confidence, users = pairs.confidences, pairs.rows
+        for source, part in _groups(pairs.columns, self.other):
+            items = pairs.columns[part] - self.other[source]
+            told = _told("big", items, users[part], confidence[part])
+            yield from named(block, source, told)
+
+
+def _groups(labels: NDArray[Any], bounds: Offsets) -> Iterator[tuple[int, Offsets]]:
+    """Return which labels are from bounds[k] to bounds[k + 1], in their order, for every k."""
+    order = np.argsort(labels, kind="stable")
+    ends = np.searchsorted(labels, bounds, sorter=order)
+    for k in np.flatnonzero(np.diff(ends)).tolist():
+        yield k, order[ends[k] : ends[k + 1]]
+
+
+def _told(
+    kind: str, rows: NDArray[Any], columns: NDArray[Any], confidence: NDArray[np.float32]
+) -> dict[str, NDArray[Any]]:
+    """Return the pairs of rows, in the order of these, that a block tells the equations of."""
+    which, counts = np.unique(rows, return_counts=True)
+    arrays: list[NDArray[Any]] = [which, counts, columns, confidence]
+    return {f"{kind}_{name}": array for name, array in zip(TOLD, arrays, strict=True)}

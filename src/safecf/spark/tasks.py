@@ -19,7 +19,7 @@ from safecf.als.risk import Risk
 from safecf.als.solvers import RowSolver
 from safecf.backends.cpu.native import CpuBackend, Fixed
 from safecf.spark.arrays import task_backend
-from safecf.spark.building import Offsets, changed
+from safecf.spark.building import TOLD, Offsets, changed
 from safecf.spark.chunks import Arrays, named
 
 Factors = NDArray[np.float32]
@@ -135,7 +135,7 @@ class Start:
 
 def passed_on(block: int, interactions: Arrays) -> Entries:
     """Return what `Tell` needs to know beside the factors."""
-    for name in ("send", "hot", "hot_indptr", "hot_indices", "hot_confidence"):
+    for name in ("send", *(f"{kind}_{each}" for kind in ("hot", "big") for each in TOLD)):
         for source in interactions.sources(name):
             yield block, source, name, interactions.of(name, source)
 
@@ -165,33 +165,55 @@ class Tell:
             if col_weight is not None and pair_weight is not None:
                 yield other, block, "col_weight", col_weight[rows]
                 yield other, block, "pair_weight", pair_weight[rows]
-        hot = state.sources("hot")
-        if hot:
+        others = sorted({*state.sources("hot_rows"), *state.sources("big_rows")})
+        if others:
             rotated = factors @ self.eigenbasis.basis
-            for other in hot:
-                yield from self._normal_equations(other, block, state, rotated, col_weight)
+            for other in others:
+                hot = _HotPairs.of(state, other)
+                arrays = self._normal_equations(hot, rotated, col_weight)
                 if pair_weight is not None:
-                    yield other, block, "hot_mass", _hot_mass(state, other, pair_weight)
+                    arrays["hot_mass"] = hot.mass(pair_weight)
+                yield from named(other, block, arrays)
 
     def _normal_equations(
-        self, other: int, block: int, state: Arrays, rotated: Factors, col_weight: Vector | None
-    ) -> Entries:
+        self, hot: "_HotPairs", rotated: Factors, col_weight: Vector | None
+    ) -> dict[str, NDArray[Any]]:
         """Return sum_j p_j y_j y_j' and sum_j p_j y_j of every row that is hot here."""
-        rows, indptr = state.of("hot", other), state.of("hot_indptr", other)
-        indices, p = state.of("hot_indices", other), state.of("hot_confidence", other)
+        p = hot.confidence
         if col_weight is not None:
-            p = (p * col_weight[indices]).astype(np.float32)
+            p = (p * col_weight[hot.columns]).astype(np.float32)
         d = self.setting.factors
-        gram = np.empty((len(rows), d * (d + 1) // 2), np.float32)
-        right = np.empty((len(rows), d), np.float32)
-        for row in range(len(rows)):
-            pairs = slice(indptr[row], indptr[row + 1])
-            y = rotated[indices[pairs]]
+        gram = np.empty((len(hot.rows), d * (d + 1) // 2), np.float32)
+        right = np.empty((len(hot.rows), d), np.float32)
+        for row in range(len(hot.rows)):
+            pairs = slice(hot.indptr[row], hot.indptr[row + 1])
+            y = rotated[hot.columns[pairs]]
             gram[row] = upper_triangle((y.T * p[pairs]) @ y)
             np.matmul(p[pairs], y, out=right[row])
-        yield other, block, "hot", rows
-        yield other, block, "hot_gram", gram
-        yield other, block, "hot_right", right
+        return {"hot": hot.rows, "hot_gram": gram, "hot_right": right}
+
+
+class _HotPairs(NamedTuple):
+    """The pairs of those rows of another block that are hot here, or big: never both."""
+
+    rows: NDArray[np.int32]
+    indptr: Offsets
+    columns: NDArray[np.int32]
+    confidence: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, state: Arrays, other: int) -> "_HotPairs":
+        """Return those of a block."""
+        rows, counts, columns, confidence = (
+            np.concatenate([state.of(f"{kind}_{name}", other) for kind in ("hot", "big")])
+            for name in TOLD
+        )
+        return cls(rows, np.append(0, np.cumsum(counts)), columns, confidence)
+
+    def mass(self, pair_weight: Vector) -> Vector:
+        """sum_u a_u c_ui of every row."""
+        masses = pair_weight[self.columns] * self.confidence
+        return np.add.reduceat(masses, self.indptr[:-1])
 
 
 @cache
@@ -216,12 +238,6 @@ def whole_matrix(triangle: Factors) -> Factors:
     rows, columns = triangle_places(d)
     whole[rows, columns] = whole[columns, rows] = triangle
     return whole
-
-
-def _hot_mass(state: Arrays, other: int, pair_weight: Vector) -> Vector:
-    """sum_u a_u c_ui over the pairs of every hot item."""
-    indptr, indices = state.of("hot_indptr", other), state.of("hot_indices", other)
-    return np.add.reduceat(pair_weight[indices] * state.of("hot_confidence", other), indptr[:-1])
 
 
 def weights_of(state: Arrays, weighing: Weighing | None, backend: CpuBackend) -> Vector:

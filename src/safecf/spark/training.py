@@ -38,7 +38,7 @@ from safecf.spark.tasks import Eigenbasis, Setting, StepSums, Weighing
 # Bytes of factors in float32 that the driver holds and sends with the tasks, if it may choose.
 HELD = 64 * 2**20
 # Of checkpoints: trainings of another one do not go on from them.
-FORMAT = 2
+FORMAT = 3
 SIDES = "users", "items"
 
 log = logging.getLogger(__name__)
