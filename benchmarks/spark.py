@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
@@ -45,6 +46,8 @@ RIVALS = {
 }
 # Blocks of both sides, whether the items are spread as well, and more users, of one hot item.
 SHUFFLES = ((1, False, 0), (2, False, 0), (4, False, 0), (4, True, 0), (4, False, 80_000))
+# Users of one hot item, and blocks of both sides.
+MEMORY = ((2_000_000, 4), (4_000_000, 8), (8_000_000, 16))
 
 
 def session(java: str = "") -> Any:
@@ -294,10 +297,80 @@ def shuffle_section(results: dict[str, Any], options: Options) -> list[str]:
     return [about, report.table(heads, rows)]
 
 
+def peak(more: int, blocks: int, together: bool) -> dict[str, Any]:
+    """Return the most memory that a Python worker has had in a fit with one hot item.
+
+    `together` makes the item's block of all its pairs, as if it were like any other.
+    """
+    from safecf.spark import SAFER2, building  # noqa: PLC0415
+
+    if together:
+        building.BIG = 2**62
+    spark = session()
+    frame = ratings(spark, 1.0, more)
+    params = {"numUserBlocks": blocks, "numItemBlocks": blocks, "checkpointInterval": -1}
+    with ThreadPoolExecutor(1) as pool:
+        training = pool.submit(SAFER2(rank=32, maxIter=1, seed=0, **params).fit, frame)
+        most = 0
+        while not training.done():
+            most = max(most, _worker_memory())
+            time.sleep(0.2)
+        training.result()
+    size = {"users": SIZE[0] + more, "pairs": SIZE[2] + 2 * more, "blocks": blocks}
+    return {**size, "together": together, "peak": most}
+
+
+def _worker_memory() -> int:
+    """Return the largest peak, in bytes, of the Python workers that run now."""
+    found = [0]
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"pyspark.daemon" not in (process / "cmdline").read_bytes():
+                continue
+            lines = (process / "status").read_text().splitlines()
+        except OSError:  # it has ended
+            continue
+        found += [1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+    return max(found)
+
+
+def measure_memory(options: Options) -> dict[str, Any]:
+    """Fit with an item of ever more users, whose pairs stay with them or come together."""
+    found = []
+    for (more, blocks), together in product(MEMORY, (False, True)):
+        result = _apart(f"peak({round(options.scale * more)}, {blocks}, {together})")
+        progress(str(result))
+        found.append(result)
+    return {"found": found}
+
+
+def memory_section(results: dict[str, Any], options: Options) -> list[str]:
+    """Return a table of peaks."""
+    rows = [
+        [
+            f"{each['users']:,}",
+            f"{each['pairs']:,}",
+            str(each["blocks"]),
+            "together" if each["together"] else "with their users",
+            f"{each['peak'] / 1e6:,.0f}",
+        ]
+        for each in results["found"]
+    ]
+    about = (
+        "The most memory of a Python worker in a `SAFER2` fit of one epoch at d = 32, imports and "
+        "all. All users but the first 20,000 have one item in common, and a random one. The pairs "
+        "of an item with so many users stay in the blocks of their users; below it, what it would "
+        "take if they came together in one task."
+    )
+    heads = ["users", "interactions", "blocks", "the hot item's pairs", "peak, MB"]
+    return [about, report.table(heads, rows)]
+
+
 PARTS = {
     "epochs": Part("One epoch", measure, section),
     "larger": Part("One epoch, ten times the data", partial(measure, scale=10.0), section),
     "shuffles": Part("What is shuffled", measure_shuffles, shuffle_section),
+    "memory": Part("The memory of a task", measure_memory, memory_section),
 }
 SPARK = Parts("spark", "Speed on Spark", ABOUT, PARTS)
 
@@ -305,7 +378,7 @@ SPARK = Parts("spark", "Speed on Spark", ABOUT, PARTS)
 def main(part: list[str] | None = None, scale: float = 1.0) -> None:
     """Measure all parts or the named ones, keep the results, and write the page from them.
 
-    --part may be repeated: epochs, larger, shuffles, or page to measure nothing. With --scale below
-    1 everything is smaller, and stays under build/.
+    --part may be repeated: epochs, larger, shuffles, memory, or page to measure nothing. With
+    --scale below 1 everything is smaller, and stays under build/.
     """
     SPARK.run(part, Options(scale, threads=2, repeats=1), lambda: {"pyspark": version("pyspark")})

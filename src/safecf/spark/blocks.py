@@ -371,7 +371,7 @@ def _each_block(work: Callable[[int, Arrays], Batches], batches: Batches) -> Bat
 def parts_of(table: pa.Table) -> dict[int, Arrays]:
     """Return the arrays of every block, in the order of blocks."""
     column = table.column("block")
-    return {
-        block: Arrays(table.filter(pa.compute.equal(column, block)))
-        for block in sorted(set(column.to_pylist()))
-    }
+    blocks = sorted(set(column.to_pylist()))
+    if len(blocks) == 1:  # nothing to be copied
+        return {blocks[0]: Arrays(table)}
+    return {block: Arrays(table.filter(pa.compute.equal(column, block))) for block in blocks}

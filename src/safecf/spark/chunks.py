@@ -76,17 +76,21 @@ Array = NDArray[Any]
 
 
 def pack(arrays: Iterable[tuple[int, int, str, Array]]) -> Iterator[pa.RecordBatch]:
-    """Cut arrays, given as (block, source, name, array), into rows."""
+    """Cut arrays, given as (block, source, name, array), into rows, which share their memory."""
     for block, source, name, array in arrays:
         flat = np.ascontiguousarray(array, dtype=TYPES[name]).reshape(-1)
-        data: Any = flat.view(np.uint8).data  # the array's own bytes
-        pieces = range(0, max(1, len(data)), PIECE)
-        for part, first in enumerate(pieces):
-            row = (block, source, name, part, data[first : first + PIECE])
-            yield pa.RecordBatch.from_arrays(
-                [pa.array([each], kind.type) for each, kind in zip(row, SCHEMA, strict=True)],
-                schema=SCHEMA,
-            )
+        data = pa.py_buffer(flat.view(np.uint8))
+        for part, first in enumerate(range(0, max(1, data.size), PIECE)):
+            piece = data[first : first + PIECE]
+            ends = pa.py_buffer(np.array([0, piece.size], np.int32))
+            row = [
+                *(
+                    pa.array([each], kind.type)
+                    for each, kind in zip((block, source, name, part), SCHEMA, strict=False)
+                ),
+                pa.Array.from_buffers(pa.binary(), 1, [None, ends, piece]),
+            ]
+            yield pa.RecordBatch.from_arrays(row, schema=SCHEMA)
 
 
 class Arrays:

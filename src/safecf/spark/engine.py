@@ -211,7 +211,7 @@ class Engine:
         """Return the factors of a held side as the fixed one of a half-step."""
         factors = self.factors[side]
         assert factors is not None
-        rows = basis.table(factors, self.backend)
+        rows = basis.table(basis.rotate(factors), self.backend)
         if side == ITEMS or self.users is None:
             return Table(rows)
         pair_weight = self.setting.loss.pair_weight(self.users.mass)

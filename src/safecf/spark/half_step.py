@@ -162,8 +162,8 @@ class _Work:
 
     @cached_property
     def rotated(self) -> Factors:
-        """The factors before the step, in the eigenbasis."""
-        return self.old @ self.step.eigenbasis.basis
+        """The factors before the step, in the eigenbasis; it is there that they are solved."""
+        return self.step.eigenbasis.rotate(self.old)
 
     @cached_property
     def table(self) -> Table:
@@ -268,22 +268,27 @@ class _Work:
         if step.side == 0:
             row_weight = weight * rows.row_weight
             rows = Rows(rows.matrix, row_weight, rows.col_weight, weight, rows.ridge)
-        factors = self.backend.copy(0 * self.rotated if step.zero else self.rotated)
+        factors = self.rotated
+        if step.zero:
+            factors[:] = 0
+        before = None if self.hot is None else factors[self.hot.rows]
         report = self.backend.solve_rows(rows, self.fixed, factors, step.solver)
-        if self.hot is not None:
-            report = self._solve_hot(rows, factors, report)
-        return factors @ step.eigenbasis.basis.T, report, rows.ridge
+        if before is not None:
+            report = self._solve_hot(rows, factors, before, report)
+        return step.eigenbasis.rotate_back(factors), report, rows.ridge
 
-    def _solve_hot(self, rows: Rows, factors: Factors, report: HostReport) -> HostReport:
-        """Solve the hot rows from their normal equations."""
+    def _solve_hot(
+        self, rows: Rows, factors: Factors, before: Factors, report: HostReport
+    ) -> HostReport:
+        """Solve the hot rows, which were `before`, from their normal equations."""
         changes, norms = np.array(report.changes), np.array(report.norms)
-        for row, gram, right in self._equations():
+        for (row, gram, right), old in zip(self._equations(), before, strict=True):
             system = rows.row_weight[row] * gram
             shared = rows.gram_weight[row] * self.step.eigenbasis.values + rows.ridge[row]
             system[np.diag_indices_from(system)] += shared
             x = np.linalg.solve(system, rows.row_weight[row] * right)
             factors[row] = x
-            changes[row] = ((x - self.rotated[row]) ** 2).sum()
+            changes[row] = ((x - old) ** 2).sum()
             norms[row] = (x**2).sum()
         return HostReport(changes, norms)
 

@@ -7,6 +7,7 @@ basis in which they were drawn; a half-step is solved in the eigenbasis of its G
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +19,13 @@ from safecf.als.population import Population, Smoothing, Sums
 from safecf.als.risk import Risk
 from safecf.als.solvers import RowSolver
 from safecf.backends.cpu.native import CpuBackend, Fixed
+from safecf.backends.host import aligned
 from safecf.spark.arrays import task_backend
 from safecf.spark.building import TOLD, Offsets, changed
 from safecf.spark.chunks import Arrays, named
+
+# Pairs of a hot row whose factors are put together at once.
+AT_ONCE = 2**14
 
 Factors = NDArray[np.float32]
 Entries = Iterator[Any]
@@ -100,14 +105,26 @@ class Eigenbasis:
     basis: Factors
     solver: RowSolver
 
-    def table(self, factors: Factors, backend: CpuBackend) -> NDArray[Any]:
-        """Return factors in the eigenbasis, as the kernels read them."""
-        rotated = backend.place(factors @ self.basis)
+    def rotate(self, factors: Factors) -> Factors:
+        """Return factors in the eigenbasis, where the kernels can take them as they are."""
+        return _product(factors, self.basis)
+
+    def rotate_back(self, factors: Factors) -> Factors:
+        """Return factors of the eigenbasis in the basis in which they travel."""
+        return _product(factors, self.basis.T)
+
+    def table(self, rotated: Factors, backend: CpuBackend) -> NDArray[Any]:
+        """Return rotated factors as the kernels read those of a fixed side."""
         return backend.fix_rotated(rotated, self.values.astype(np.float64), self.solver).rotated
 
     def fixed(self, table: NDArray[Any]) -> Fixed:
         """Return the fixed side of a half-step."""
         return Fixed(table, self.values, None)
+
+
+def _product(factors: Factors, basis: Factors) -> Factors:
+    found: Factors = aligned(len(factors), basis.shape[1], np.float32)
+    return np.matmul(factors, basis, out=found)
 
 
 @dataclass(frozen=True)
@@ -152,8 +169,8 @@ class Tell:
     def __call__(self, block: int, state: Arrays) -> Entries:
         """Return the messages, and normal equations instead of many rows for one hot one."""
         backend, d = task_backend(), self.setting.factors
-        factors = state.of("factors").reshape(-1, d)
-        table = self.eigenbasis.table(factors, backend)
+        rotated = self.eigenbasis.rotate(state.of("factors").reshape(-1, d))
+        table = self.eigenbasis.table(rotated, backend)
         name = "words" if table.dtype == np.uint32 else "rows"
         pair_weight = col_weight = None
         if self.side == 0:
@@ -165,15 +182,12 @@ class Tell:
             if col_weight is not None and pair_weight is not None:
                 yield other, block, "col_weight", col_weight[rows]
                 yield other, block, "pair_weight", pair_weight[rows]
-        others = sorted({*state.sources("hot_rows"), *state.sources("big_rows")})
-        if others:
-            rotated = factors @ self.eigenbasis.basis
-            for other in others:
-                hot = _HotPairs.of(state, other)
-                arrays = self._normal_equations(hot, rotated, col_weight)
-                if pair_weight is not None:
-                    arrays["hot_mass"] = hot.mass(pair_weight)
-                yield from named(other, block, arrays)
+        for other in sorted({*state.sources("hot_rows"), *state.sources("big_rows")}):
+            hot = _HotPairs.of(state, other)
+            arrays = self._normal_equations(hot, rotated, col_weight)
+            if pair_weight is not None:
+                arrays["hot_mass"] = hot.mass(pair_weight)
+            yield from named(other, block, arrays)
 
     def _normal_equations(
         self, hot: "_HotPairs", rotated: Factors, col_weight: Vector | None
@@ -183,13 +197,14 @@ class Tell:
         if col_weight is not None:
             p = (p * col_weight[hot.columns]).astype(np.float32)
         d = self.setting.factors
-        gram = np.empty((len(hot.rows), d * (d + 1) // 2), np.float32)
-        right = np.empty((len(hot.rows), d), np.float32)
-        for row in range(len(hot.rows)):
-            pairs = slice(hot.indptr[row], hot.indptr[row + 1])
-            y = rotated[hot.columns[pairs]]
-            gram[row] = upper_triangle((y.T * p[pairs]) @ y)
-            np.matmul(p[pairs], y, out=right[row])
+        gram = np.zeros((len(hot.rows), d * (d + 1) // 2), np.float32)
+        right = np.zeros((len(hot.rows), d), np.float32)
+        for row, (begin, end) in enumerate(pairwise(hot.indptr.tolist())):
+            for first in range(begin, end, AT_ONCE):
+                pairs = slice(first, min(first + AT_ONCE, end))
+                y = rotated[hot.columns[pairs]]
+                gram[row] += upper_triangle((y.T * p[pairs]) @ y)
+                right[row] += p[pairs] @ y
         return {"hot": hot.rows, "hot_gram": gram, "hot_right": right}
 
 

@@ -1,0 +1,63 @@
+"""What a block tells of hot rows and big items, without a session."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
+
+from safecf.als.loss import Loss, Ridge
+from safecf.als.risk import Mean
+from safecf.als.solvers import Exact
+from safecf.spark import chunks, tasks
+
+USERS, D = 10, 4
+# Of block 3 of the items: row, users, confidences. Item 2 is hot here, items 0 and 5 are big.
+PAIRS = {
+    "hot": {2: ([1, 4, 9], [1, 2, 1])},
+    "big": {0: (list(range(USERS)), [1] * USERS), 5: ([7], [3])},
+}
+
+
+def state(rng):
+    """Return the arrays of a block of users that has seen those items."""
+    arrays = {
+        "factors": rng.normal(size=(USERS, D)),
+        "mass": rng.integers(1, 5, USERS),
+        "weights": rng.random(USERS),
+    }
+    entries = list(chunks.named(0, 0, arrays))
+    for kind, rows in PAIRS.items():
+        users, confidence = (np.concatenate(each) for each in zip(*rows.values(), strict=True))
+        counts = [len(each) for each, _ in rows.values()]
+        values = [np.array(list(rows)), np.array(counts), users, confidence]
+        names = [f"{kind}_{name}" for name in ("rows", "counts", "columns", "confidence")]
+        entries += chunks.named(0, 3, dict(zip(names, values, strict=True)))
+    return chunks.Arrays(pa.Table.from_batches(chunks.pack(entries)))
+
+
+@pytest.mark.parametrize("at_once", [3, 10**6])
+def test_normal_equations(at_once, monkeypatch):
+    """sum p x x', sum p x and sum a c, with p = w a c, however many pairs are taken at once."""
+    monkeypatch.setattr(tasks, "AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(D, D)))[0].astype(np.float32)
+    loss, block = Loss(0.1), state(rng)
+    places = np.array([0, USERS]), np.array([0, 1])
+    setting = tasks.Setting(D, loss, Ridge(0.1), Mean(), USERS, 9, places, places, 0, 0.1)
+    eigenbasis = tasks.Eigenbasis(np.ones(D, np.float32), basis, Exact())
+    entries = chunks.pack(tasks.Tell(setting, 0, eigenbasis, None)(0, block))
+    told = chunks.Arrays(pa.Table.from_batches(entries))
+    rows = {row: pairs for kind in PAIRS.values() for row, pairs in kind.items()}
+    assert told.of("hot").tolist() == list(rows)
+    x = block.of("factors").reshape(USERS, D) @ basis
+    pair_weight = loss.pair_weight(block.of("mass"))
+    for place, (users, confidence) in enumerate(rows.values()):
+        a = pair_weight[users] * confidence
+        p = a * block.of("weights")[users]
+        triangle = told.of("hot_gram").reshape(len(rows), -1)[place]
+        expected = (x[users].T * p) @ x[users]
+        np.testing.assert_allclose(tasks.whole_matrix(triangle), expected, rtol=1e-5, atol=1e-6)
+        right = told.of("hot_right").reshape(len(rows), D)[place]
+        np.testing.assert_allclose(right, p @ x[users], rtol=1e-5, atol=1e-6)
+        assert told.of("hot_mass")[place] == pytest.approx(a.sum())
