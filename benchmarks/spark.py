@@ -47,7 +47,7 @@ RIVALS = {
 # Blocks of both sides, whether the items are spread as well, and more users, of one hot item.
 SHUFFLES = ((1, False, 0), (2, False, 0), (4, False, 0), (4, True, 0), (4, False, 80_000))
 # Users of one hot item, and blocks of both sides.
-MEMORY = ((2_000_000, 4), (4_000_000, 8), (8_000_000, 16))
+MEMORY = ((2_000_000, 16), (4_000_000, 32))
 
 
 def session(java: str = "") -> Any:
