@@ -43,13 +43,13 @@ demo: $(VENV)/.built ## train and compare recommenders on a small data set
 # mypy keeps what it knows, so that only its first run takes long.
 check: lint ## in two minutes: lint, and the fast tests; TESTS=tests/serving for others
 	@echo 'pytest $(TESTS)'
-	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile $(TESTS)
+	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 test: lint test-python test-cpp ## lint, then the Python and the C++ tests
 
 test-python: $(VENV)/.installed ## the Python tests; COVERAGE=1 asks that they reach 90 % of src
 	@echo 'pytest$(if $(COVERAGE),$(comma) with coverage)'
-	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile --durations 10 $(if $(COVERAGE),--cov --cov-report=term)
+	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --durations 10 $(if $(COVERAGE),--cov --cov-report=term)
 
 test-cpp: $(VENV)/.tools ## the C++ tests
 	@echo 'ctest'

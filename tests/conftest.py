@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,9 @@ def real_data() -> Path:
     if not (folder / "ml-1m.parquet").is_file():
         pytest.skip("no real data: set SAFECF_DATA to the folder of ml-1m.parquet")
     return folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first, so that no process waits for another at the end."""
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: ("spark" not in item.path.parts, -tests[item.path]))

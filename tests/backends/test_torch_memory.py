@@ -81,7 +81,7 @@ def test_streaming_in_small_parts_changes_nothing(make_backend, verb, loss, weig
 
 
 @PLACE
-@pytest.mark.parametrize("verb", ["cg", "spectral-cg"])
+@pytest.mark.parametrize("verb", [pytest.param("cg", marks=LONG), "spectral-cg"])
 def test_kernels_in_small_parts(make_backend, kernels, verb, memory):
     case = make_case(weighted=True, **FEW)
     expected = run(verb, make_backend(), case)
@@ -135,7 +135,8 @@ def test_temporaries_are_bounded(make_backend, device, verb, memory):
     assert large == sorted(wanted.get(verb, [ITEMS]))
 
 
-@pytest.mark.parametrize("verb", ["cg", pytest.param("bfloat16", marks=LONG)])
+@LONG
+@pytest.mark.parametrize("verb", ["cg", "bfloat16"])
 def test_temporaries_of_kernels_are_bounded(make_backend, device, kernels, verb):
     case, backend = make_case(weighted=True, **FEW), make_backend(TINY, fused=kernels)
     placed = Placed(backend, case)

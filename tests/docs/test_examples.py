@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.docs.blocks import ROOT, shorter
+from tests.long import some_long
 from tests.spark.sessions import SESSIONS
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -26,7 +27,11 @@ def own_session():
     SESSIONS.stop()
 
 
-@pytest.mark.parametrize("example", [*EXAMPLES, *NOTEBOOKS], ids=lambda example: example.name)
+@pytest.mark.parametrize(
+    "example",
+    some_long([*EXAMPLES, *NOTEBOOKS], lambda example: example.name == "spark.py"),
+    ids=lambda example: example.name,
+)
 def test_an_example_runs(example, tmp_path, monkeypatch, capsys, request):
     if example.suffix == ".ipynb":
         matplotlib = pytest.importorskip("matplotlib", reason="the notebook draws charts")

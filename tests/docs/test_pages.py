@@ -16,12 +16,14 @@ from safecf.datasets import synthetic
 from tests.data.official import ml_1m_text
 from tests.docs import blocks as helpers
 from tests.docs.blocks import DOCS, INCLUDED, LANGUAGES, ROOT, blocks, is_alike, run_page
+from tests.long import some_long
 from tests.spark.sessions import SESSIONS
 
 # Pages that are written by programs have no code to run.
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 NEED_TORCH = {"choosing.md", "gpu.md"}
 NEED_SPARK = {"from-spark.md"}
+TAKE_LONG = {"tuning.md", *NEED_SPARK}
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +55,9 @@ def reader(files, tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", some_long(PAGES, lambda page: page.name in TAKE_LONG), ids=lambda page: page.name
+)
 @pytest.mark.usefixtures("reader")
 def test_the_code_of_a_page_runs(page, monkeypatch):
     if page.name in NEED_TORCH:

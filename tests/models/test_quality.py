@@ -7,7 +7,7 @@ from reproduction import data, presets, published
 from reproduction.tasks.quality import quality
 from safecf.measures.tails import tail_mean
 from safecf.models import presets as library
-from tests.long import LONG
+from tests.long import some_long
 
 COLUMNS = published.columns("ml-1m")
 PRESETS = library.presets("ml-1m", "paper")
@@ -38,7 +38,7 @@ def measure(name):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=LONG if each == "Mult-VAE" else ()) for each in PUBLISHED]
+    "name", some_long(PUBLISHED, {"Mult-VAE", "iALS++", "SAFER2++"}.__contains__)
 )
 def test_the_table(name):
     """The mean over the seeds is within 0.003 of what was published, or better, in all columns.

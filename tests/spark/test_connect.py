@@ -22,6 +22,8 @@ from tests.long import LONG
 from tests.spark.local_training import sample, train
 from tests.spark.training_data import BLOCKS, assert_close, fit_locally, orders, ratings, read
 
+pytestmark = LONG  # it starts two more sessions
+
 SCHEMA = "user long, item int, rating float"
 
 
@@ -113,9 +115,7 @@ def test_pipeline(remote, monkeypatch, tmp_path):
     assert sorted(again.transform(ratings).collect()) == sorted(found.transform(ratings).collect())
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(IALS, marks=LONG), pytest.param(ERMMF, marks=LONG), SAFER2]
-)
+@pytest.mark.parametrize("kind", [IALS, ERMMF, SAFER2])
 def test_training(remote, kind, monkeypatch, tmp_path):
     table = ratings()
     frame = read(remote, tmp_path)

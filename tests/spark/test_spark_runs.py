@@ -80,6 +80,7 @@ def test_errors_of_tasks_are_plain(frame):
         IALS(rank=2, maxIter=1, seed=0, regParam=0.1, unobservedWeight=1.0).fit(huge)
 
 
+@LONG
 def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path):
     params = {"solver": "exact", **options("users spread", monkeypatch, tmp_path)}
     whole = SAFER2(maxIter=3, **params).fit(frame).to_local()
@@ -151,7 +152,7 @@ def test_data_that_changes(spark, monkeypatch):
 
 @pytest.mark.parametrize(
     "where",
-    [pytest.param("held", marks=LONG), "users spread", pytest.param("spread", marks=LONG)],
+    ["held", pytest.param("users spread", marks=LONG), pytest.param("spread", marks=LONG)],
 )
 def test_factors_are_lost_and_the_data_has_changed(spark, where, monkeypatch, tmp_path):
     """What Spark has lost, it computes again: with other data, no id gets factors of others."""

@@ -34,7 +34,7 @@ CASES = [
     pytest.param(SAFER2, {}, "users spread", marks=LONG),
     pytest.param(SAFER2, {}, "items spread", marks=LONG),
     pytest.param(ERMMF, {"solver": "cg", "tolerance": 1e-7}, "held", marks=LONG),
-    (ERMMF, {}, "users spread"),
+    pytest.param(ERMMF, {}, "users spread", marks=LONG),
 ]
 
 
