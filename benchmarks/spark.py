@@ -196,7 +196,10 @@ def shuffled(scale: float, factors: int, blocks: int, both: bool, more: int) -> 
         )
         assert (users.held, items.held) == (False, not both)
         rows, of_items = (_count(side.interactions, "send") for side in (users, items))
-        hot = sum(_count(users.interactions, f"{kind}_rows") for kind in ("hot", "big"))
+        hot, told = (
+            sum(_count(users.interactions, f"{kind}_{name}") for kind in ("hot", "big"))
+            for name in ("rows", "columns")
+        )
     bytes_of = {}
     for epochs in (2, 5):
         before = _written(spark)
@@ -218,7 +221,10 @@ def shuffled(scale: float, factors: int, blocks: int, both: bool, more: int) -> 
         "state": users.size * (4 * factors + 16) + both * items.size * 4 * factors,
         "checkpoint": both
         * (
-            users.size * (4 * factors + 24) + items.size * (4 * factors + 8) + 4 * (rows + of_items)
+            users.size * (4 * factors + 24)
+            + items.size * (4 * factors + 8)
+            + 4 * (rows + of_items)
+            + 8 * told
         ),
     }
     return {

@@ -15,6 +15,7 @@ from safecf.als.solvers import Exact, SpectralCG, Subspace
 from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
 from safecf.data.splits.log import Log
+from tests.long import LONG
 
 TINY = Options(0.0005, threads=1, repeats=2)
 MATRIX = long_tailed(300, 120, 4000)
@@ -38,7 +39,10 @@ def parts(monkeypatch):
     return gpu().parts
 
 
-@pytest.mark.parametrize("name", ["ml-20m", "msd", "run", "topk", "agreement", "precision"])
+@pytest.mark.parametrize(
+    "name",
+    ["ml-20m", "msd", "run", "topk", pytest.param("agreement", marks=LONG), "precision"],
+)
 def test_every_part_of_the_gpu_is_measured_and_written(parts, name):
     found = json.loads(json.dumps(parts[name].measure(TINY)))
     text = "\n\n".join(parts[name].section(found, TINY))

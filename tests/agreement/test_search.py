@@ -144,9 +144,10 @@ def assert_few_are_as_many(native, queries, items, rng):
     many = np.concatenate([queries] * copies)
     seen = matrix_of(rng.integers(0, 60, len(many)), count, rng)
     banned = rng.choice(count, 30, replace=False)
+    at_once = native.index(items)
     for k in (1, 20, 86, count):
         for rows, everywhere in ((None, None), (seen, None), (seen, banned)):
-            batch = native.index(items).search(many, k, rows, everywhere)
+            batch = at_once.search(many, k, rows, everywhere)
             index = native.index(items)
             for row in (0, 0, 1, 2, 3, 4):
                 own = None if rows is None else rows.part(row, row + 1)

@@ -80,8 +80,9 @@ def test_streaming_in_small_parts_changes_nothing(make_backend, verb, loss, weig
     assert_close(run(verb, make_backend(SMALL, memory=0), case), expected, verb)
 
 
+@LONG
 @PLACE
-@pytest.mark.parametrize("verb", [pytest.param("cg", marks=LONG), "spectral-cg"])
+@pytest.mark.parametrize("verb", ["cg", "spectral-cg"])
 def test_kernels_in_small_parts(make_backend, kernels, verb, memory):
     case = make_case(weighted=True, **FEW)
     expected = run(verb, make_backend(), case)

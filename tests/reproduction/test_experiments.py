@@ -17,7 +17,7 @@ from reproduction.tasks.trial import trial
 from safecf.models.presets import read
 from tests.long import LONG
 
-LONGEST = {"constants", "defaults"}
+LONGEST = {"constants", "defaults", "tuning"}
 
 
 def small(name, **more):

@@ -166,6 +166,8 @@ def test_users_tell_of_big_items(pairs):
     wanted = expected(pairs)
     assert found == {pair: wanted[pair] for pair in wanted if OFFSETS[pair[1]] + pair[2] in BIG}
     assert len(own.of("indices")) == len(wanted)
+    of_items = [OFFSETS[source] + item for _, source, item in wanted]
+    assert own.of("big_degree").tolist() == [of_items.count(item) for item in BIG]
 
 
 def test_a_block_of_big_items_alone():
@@ -196,7 +198,7 @@ def test_marks_of_users_and_of_items_add_up_to_the_same(pairs, some_big):
         build = building.Build(OFFSETS, np.array([0, 0, 5]), True, 1, None, big)
         made = pa.Table.from_batches(build(iter([batch])))
         items += int(blocks.parts_of(made)[block].of("mark")[0])
-    total = int(users.of("mark")[0]) - int(users.of("big_mark")[0])
+    total = int(users.of("mark")[0]) - int(users.of("big_mark").sum())
     assert (total - items) % 2**64 == 0
 
 

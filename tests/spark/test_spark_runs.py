@@ -54,6 +54,7 @@ def test_ids_that_spark_and_bytes_compare_differently(spark):
         IALS(rank=2).fit(nan)
 
 
+@LONG
 def test_columns_whose_names_differ_by_case(spark):
     both = spark.createDataFrame(
         [(1, 1, 1.0, 9.0)], "user int, item int, rating float, Rating float"
@@ -131,6 +132,7 @@ def test_trainings_share_a_folder(frame, monkeypatch, tmp_path):
     assert len(list(tmp_path.iterdir())) == 3  # one training writes none
 
 
+@LONG
 def test_another_seed_is_another_training(frame, monkeypatch, tmp_path):
     params = options("held", monkeypatch, tmp_path) | {"maxIter": 1, "checkpointInterval": 1}
     params |= {"seed": None, "checkpointDir": str(tmp_path)}
@@ -150,10 +152,8 @@ def test_data_that_changes(spark, monkeypatch):
         estimator.fit(changing)
 
 
-@pytest.mark.parametrize(
-    "where",
-    ["held", pytest.param("users spread", marks=LONG), pytest.param("spread", marks=LONG)],
-)
+@LONG
+@pytest.mark.parametrize("where", ["held", "users spread", "spread"])
 def test_factors_are_lost_and_the_data_has_changed(spark, where, monkeypatch, tmp_path):
     """What Spark has lost, it computes again: with other data, no id gets factors of others."""
     path = tmp_path / "ratings.csv"
@@ -192,6 +192,7 @@ def test_trainings_at_a_time_restore_the_session(spark):
     assert [spark.conf.get(name) for name in names] == before
 
 
+@LONG
 def test_nothing_stays_cached_but_the_model(spark, frame, monkeypatch, tmp_path):
     params = options("users spread", monkeypatch, tmp_path) | {"maxIter": 2}
     frame.count()  # it is cached itself

@@ -30,7 +30,7 @@ CASES = [
     pytest.param(IALS, {}, "spread", marks=LONG),
     pytest.param(SAFER2, {}, "held", marks=LONG),
     (SAFER2, {}, "spread"),
-    (SAFER2, {"ridgeInRisk": False}, "users spread"),
+    pytest.param(SAFER2, {"ridgeInRisk": False}, "users spread", marks=LONG),
     pytest.param(SAFER2, {}, "users spread", marks=LONG),
     pytest.param(SAFER2, {}, "items spread", marks=LONG),
     pytest.param(ERMMF, {"solver": "cg", "tolerance": 1e-7}, "held", marks=LONG),
@@ -90,6 +90,7 @@ def test_rough_solves_have_the_same_objective(frame, table, ids):
     assert history[-1].objective == pytest.approx(local.history[-1].objective, rel=1e-3)
 
 
+@LONG
 def test_xi_by_rounds_of_sums(frame, monkeypatch, tmp_path):
     params = {"maxIter": 1, "bandwidth": 0.1, **options("users spread", monkeypatch, tmp_path)}
     collected = SAFER2(**params).fit(frame).to_local().history

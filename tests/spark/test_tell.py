@@ -1,4 +1,4 @@
-"""What a block tells of hot rows and big items, without a session."""
+"""What a block tells of hot rows and big items, and how they are solved, without a session."""
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +9,7 @@ pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]
 from safecf.als.loss import Loss, Ridge
 from safecf.als.risk import Mean
 from safecf.als.solvers import Exact
-from safecf.spark import chunks, tasks
+from safecf.spark import chunks, half_step, tasks
 
 USERS, D = 10, 4
 # Of block 3 of the items: row, users, confidences. Item 2 is hot here, items 0 and 5 are big.
@@ -61,3 +61,27 @@ def test_normal_equations(at_once, monkeypatch):
         right = told.of("hot_right").reshape(len(rows), D)[place]
         np.testing.assert_allclose(right, p @ x[users], rtol=1e-5, atol=1e-6)
         assert told.of("hot_mass")[place] == pytest.approx(a.sum())
+
+
+def test_systems_are_solved_on_any_scale():
+    rng = np.random.default_rng(1)
+    x, right = rng.normal(size=(20, D)), rng.normal(size=D)
+    for scale in (1e-12, 1, 1e12):
+        system = scale * (x.T @ x)
+        found = half_step._solved(system, right)
+        np.testing.assert_allclose(system @ found, right, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        np.ones((3, 3)),
+        np.zeros((3, 3)),
+        np.diag([1, 1, -1.0]),
+        np.diag([1, 1, np.inf]),
+        np.outer([1, 2, 3], [1, 2, 3]) + 1e-9 * np.eye(3),
+    ],
+    ids=["collinear", "nothing", "indefinite", "beyond float32", "collinear in float32"],
+)
+def test_systems_that_cannot_be_solved(system):
+    assert half_step._solved(system, np.ones(3)) is None

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
@@ -27,6 +28,10 @@ from safecf.spark.chunks import COLUMNS, Arrays, pack
 
 # Rows that a side may have: positions are int32.
 MOST = 2**31 - 1
+
+PLACE = "block", "position"
+# Arrays that are built by the block that needs them, for the block that has to send.
+FOREIGN = "send", *(f"hot_{each}" for each in TOLD)
 
 Task = Callable[[Batches], Batches]
 
@@ -125,23 +130,23 @@ def lay_out(
         ]
         counted = _counted(numbered, blocks)
         holds = [held(each.rows) for each in counted]
-        most = np.inf if holds[0] else big_from(factors, blocks[0])
-        indices = [_checked(*each) for each in zip(numbered, counted, strict=True)]
-        indices[1] = indices[1].withColumn("big", F.col("count") > F.lit(float(most)))
-        coded = _kept(_coded(ratings, indices), level, soon)
+        limit = np.inf if holds[0] else big_from(factors, blocks[0])
+        users_index, items_index = map(_checked, numbered, counted)
+        items_index = items_index.withColumn("big", F.col("count") > F.lit(float(limit)))
+        indices = users_index, items_index
+        coded = _kept(_coded(ratings, *indices), level, soon)
         until = ending if all(holds) else soon
-        starts = [each.offsets for each in counted]
-        big_items = indices[1].where("big")
+        of_users, of_items = (each.offsets for each in counted)
         big = Big()
-        if counted[1].most > most:
-            big = Big(_rows_of(big_items, starts[1]))
-        build = Build(starts[0], starts[1], holds[1], factors, loss, big)
+        if counted[1].longest > limit:
+            big = Big(_rows_of(items_index.where("big"), of_items))
+        build = Build(of_users, of_items, holds[1], factors, loss, big)
         users = _kept(_made(build, _pairs(coded, "user", "item")), level, until)
         pairs = _pairs(coded.where("not big"), "item", "user")
         if len(big.rows):
-            big = _with_degrees(big, users, starts[1])
-            pairs = pairs.union(_without_pairs(big_items))
-        build = Build(starts[1], starts[0], holds[0], factors, None, big)
+            big = _with_degrees(big, users)
+            pairs = pairs.union(_without_pairs(items_index.where("big")))
+        build = Build(of_items, of_users, holds[0], factors, None, big)
         built = [users, _kept(_made(build, pairs), level, until)]
         interactions = built
         if not all(holds):
@@ -159,8 +164,8 @@ def lay_out(
             )
             for side, name in enumerate(("users", "items"))
         ]
-        of_items = [*sides[1].marks, *_numbers(interactions[0], "big_mark").values()]
-        if sides[0].marks.sum() != np.sum(of_items):
+        told = _collected(interactions[0], "big_mark")
+        if sides[0].marks.sum() != np.concatenate([sides[1].marks, *told.values()]).sum():
             raise changed("users and items have other interactions")
         return Layout(sides[0], sides[1], collected_sums(built[0]), fingerprint)
 
@@ -171,7 +176,7 @@ def _kept(frame: DataFrame, level: StorageLevel, until: ExitStack) -> DataFrame:
     return frame.persist(level)
 
 
-def _coded(ratings: DataFrame, indices: list[DataFrame]) -> DataFrame:
+def _coded(ratings: DataFrame, *indices: DataFrame) -> DataFrame:
     """Return ratings with places instead of ids, and whether the item is big."""
     coded = ratings
     for name, index in zip(("user", "item"), indices, strict=True):
@@ -209,29 +214,27 @@ def _without_pairs(index: DataFrame) -> DataFrame:
     return index.select(*PLACE, nowhere.alias("other"), nowhere.alias("there"), nothing)
 
 
-def _with_degrees(big: Big, users: DataFrame, offsets: Offsets) -> Big:
+def _with_degrees(big: Big, users: DataFrame) -> Big:
     """Count the users of big items, in the blocks of users that have been made."""
-    degree = np.zeros(len(big.rows), np.int64)
-    table = users.where(F.col("name").isin("big_rows", "big_counts")).toArrow()
-    for arrays in parts_of(table).values():
-        for source in arrays.sources("big_rows"):
-            at = np.searchsorted(big.rows, offsets[source] + arrays.of("big_rows", source))
-            degree[at] += arrays.of("big_counts", source)
-    return Big(big.rows, degree)
+    counts = _collected(users, "big_degree")
+    return Big(big.rows, np.sum(list(counts.values()), axis=0))
 
 
-def _numbers(interactions: DataFrame, name: str) -> dict[int, int]:
-    """Return a whole number of every block."""
+def _collected(interactions: DataFrame, name: str) -> dict[int, Offsets]:
+    """Return an array of every block that has one."""
     table = interactions.where(F.col("name") == name).toArrow()
-    return {block: int(arrays.of(name)[0]) for block, arrays in parts_of(table).items()}
+    return {block: arrays.of(name) for block, arrays in parts_of(table).items()}
 
 
 def _marks(interactions: DataFrame, sizes: Offsets) -> Offsets:
     """Compute the blocks of a side; return their checksums."""
-    found = _numbers(interactions, "mark")
+    found = _collected(interactions, "mark")
     if len(found) != np.count_nonzero(sizes):
         raise changed("it lacks ids")
-    return np.array([found.get(block, 0) for block in range(len(sizes))])
+    marks = np.zeros(len(sizes), np.int64)
+    for block, mark in found.items():
+        marks[block] = mark[0]
+    return marks
 
 
 def _with_foreign(built: list[DataFrame], side: int, blocks: int) -> DataFrame:
@@ -239,11 +242,6 @@ def _with_foreign(built: list[DataFrame], side: int, blocks: int) -> DataFrame:
     foreign = F.col("name").isin(list(FOREIGN))
     found = built[side].where(~foreign).union(built[1 - side].where(foreign))
     return found.repartitionById(blocks, F.col("block"))
-
-
-PLACE = "block", "position"
-# Arrays that are built by the block that needs them, for the block that has to send.
-FOREIGN = "send", *(f"hot_{each}" for each in TOLD)
 
 
 def collected_sums(built: DataFrame) -> DataSums:
@@ -287,11 +285,11 @@ def _positions(batches: Batches) -> Batches:
 
 
 class Counted(NamedTuple):
-    """The rows of a side's blocks, checksums of their ids, and the most ratings of a row."""
+    """The rows of a side's blocks, checksums of their ids, and the most ratings of one id."""
 
     sizes: Offsets
     marks: Offsets
-    most: int
+    longest: int
 
     @property
     def rows(self) -> int:
@@ -310,7 +308,11 @@ def _counted(indices: list[DataFrame], blocks: tuple[int, int]) -> list[Counted]
         index.select(F.lit(side).alias("side"), "block", "count", F.xxhash64("id").alias("mark"))
         for side, index in enumerate(indices)
     ]
-    sums = F.count("*").alias("size"), F.bit_xor("mark").alias("mark"), F.max("count").alias("most")
+    sums = (
+        F.count("*").alias("size"),
+        F.bit_xor("mark").alias("mark"),
+        F.max("count").alias("longest"),
+    )
     found = places[0].union(places[1]).groupBy("side", "block").agg(*sums).collect()
     sides = []
     for side, (name, count) in enumerate(zip(("users", "items"), blocks, strict=True)):
@@ -318,7 +320,7 @@ def _counted(indices: list[DataFrame], blocks: tuple[int, int]) -> list[Counted]
         sizes, marks = np.zeros((2, count), dtype=np.int64)
         for row in rows:
             sizes[row["block"]], marks[row["block"]] = row["size"], row["mark"]
-        sides.append(Counted(sizes, marks, max(row["most"] for row in rows)))
+        sides.append(Counted(sizes, marks, max(row["longest"] for row in rows)))
         if sides[-1].rows > MOST:
             raise ValueError(f"{sides[-1].rows:,} {name}: more than {MOST:,} cannot be numbered")
     return sides
@@ -374,4 +376,4 @@ def parts_of(table: pa.Table) -> dict[int, Arrays]:
     blocks = sorted(set(column.to_pylist()))
     if len(blocks) == 1:  # nothing to be copied
         return {blocks[0]: Arrays(table)}
-    return {block: Arrays(table.filter(pa.compute.equal(column, block))) for block in blocks}
+    return {block: Arrays(table.filter(pc.equal(column, block))) for block in blocks}

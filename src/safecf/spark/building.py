@@ -1,6 +1,6 @@
 """The arrays of a block, made from its interactions by a task.
 
-Pairs are sorted by one key of 8 bytes, row and column: a task needs up to 55 bytes for each of its
+Pairs are sorted by one key of 8 bytes, row and column: a task needs up to 64 bytes for each of its
 block's pairs. The pairs of an item with very many users do not come together: they stay in the
 blocks of their users, which tell the item's block its normal equations.
 """
@@ -28,6 +28,8 @@ EQUATIONS = 1.0
 
 # What is known of rows whose equations a block tells: hot ones, and big items.
 TOLD = "rows", "counts", "columns", "confidence"
+# Pairs whose checksum is computed at once.
+AT_ONCE = 2**18
 # Odd numbers for checksums.
 MIXERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
 
@@ -87,9 +89,9 @@ class Pairs:
 
     @property
     def confidences(self) -> NDArray[np.float32]:
-        """The confidence of each pair."""
+        """The confidence of each pair, to be read."""
         if self.confidence is None:
-            return np.ones(len(self.columns), np.float32)
+            return np.broadcast_to(np.float32(1), len(self.columns))
         return self.confidence
 
     def take(self, which: NDArray[np.bool_]) -> "Pairs":
@@ -112,14 +114,19 @@ class Pairs:
 
         It is the same for users as rows and for items as rows, and those of parts add up.
         """
-        rows, columns = self.rows.astype(np.int64) + first, self.columns.astype(np.int64)
-        keys = (rows << 32) | columns if users else (columns << 32) | rows
-        ones = np.ones(1, np.float32) if self.confidence is None else self.confidence
-        mixed = keys.view(np.uint64) ^ (ones.view(np.uint32) * MIXERS[0])
-        for factor in MIXERS:
-            mixed ^= mixed >> np.uint64(29)
-            mixed *= factor
-        return int(mixed.sum().view(np.int64))
+        total, of_row = np.uint64(0), self.rows
+        for start in range(0, len(of_row), AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            rows = of_row[part].astype(np.int64) + first
+            columns = self.columns[part].astype(np.int64)
+            keys = (rows << 32) | columns if users else (columns << 32) | rows
+            mixed = keys.view(np.uint64) ^ (self.confidences[part].view(np.uint32) * MIXERS[0])
+            for factor in MIXERS:
+                mixed ^= mixed >> np.uint64(29)
+                mixed *= factor
+            mixed ^= mixed >> np.uint64(32)
+            total = np.add(total, mixed.sum(), dtype=np.uint64)
+        return int(total.view(np.int64))
 
 
 @dataclass(frozen=True)
@@ -169,8 +176,9 @@ class Build:
         joined = np.concatenate(keys), np.concatenate(confidences)
         keys.clear()
         confidences.clear()
-        rows = int(self.own[block + 1] - self.own[block])
-        yield from pack(self._arrays(block, Pairs.of(*joined, rows)))
+        pairs = Pairs.of(*joined, int(self.own[block + 1] - self.own[block]))
+        del joined
+        yield from pack(self._arrays(block, pairs))
 
     def _arrays(self, block: int, pairs: Pairs) -> Iterator[Any]:
         """Return entries for `pack`."""
@@ -182,9 +190,8 @@ class Build:
             )
         yield block, 0, "mark", np.array([pairs.mark(first, users=users)])
         if users:
-            told = pairs.take(np.isin(pairs.columns, self.big.rows))
-            yield block, 0, "big_mark", np.array([told.mark(first, users=True)])
-            yield from self._big_arrays(block, told)
+            if len(self.big.rows):
+                yield from self._big_arrays(block, pairs)
         else:
             here = slice(*np.searchsorted(self.big.rows, [first, last]))
             degree[self.big.rows[here] - first] = self.big.degree[here]
@@ -264,6 +271,13 @@ class Build:
 
     def _big_arrays(self, block: int, pairs: Pairs) -> Iterator[Any]:
         """Return the pairs of big items for this block of users, which tells their equations."""
+        pairs = pairs.take(np.isin(pairs.columns, self.big.rows))
+        mark = pairs.mark(int(self.own[block]), users=True)
+        yield block, 0, "big_mark", np.array([mark])
+        degree = np.bincount(
+            np.searchsorted(self.big.rows, pairs.columns), minlength=len(self.big.rows)
+        )
+        yield block, 0, "big_degree", degree
         confidence, users = pairs.confidences, pairs.rows
         for source, part in _groups(pairs.columns, self.other):
             items = pairs.columns[part] - self.other[source]

@@ -43,6 +43,7 @@ TYPES: dict[str, Any] = {
     "mass": np.float64,
     "mark": np.int64,
     "big_mark": np.int64,
+    "big_degree": np.int64,
     # which rows of this block another one needs, and those of its rows that are hot or big here
     "send": np.int32,
     "hot_rows": np.int32,
@@ -83,14 +84,10 @@ def pack(arrays: Iterable[tuple[int, int, str, Array]]) -> Iterator[pa.RecordBat
         for part, first in enumerate(range(0, max(1, data.size), PIECE)):
             piece = data[first : first + PIECE]
             ends = pa.py_buffer(np.array([0, piece.size], np.int32))
-            row = [
-                *(
-                    pa.array([each], kind.type)
-                    for each, kind in zip((block, source, name, part), SCHEMA, strict=False)
-                ),
-                pa.Array.from_buffers(pa.binary(), 1, [None, ends, piece]),
-            ]
-            yield pa.RecordBatch.from_arrays(row, schema=SCHEMA)
+            row = [pa.array([each]) for each in (block, source, name, part)]
+            row.append(pa.Array.from_buffers(pa.binary(), 1, [None, ends, piece]))
+            columns = [each.cast(kind.type) for each, kind in zip(row, SCHEMA, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 class Arrays:
@@ -110,6 +107,12 @@ class Arrays:
     def sources(self, name: str) -> list[int]:
         """Return where arrays of this name come from, in order."""
         return sorted(source for each, source in self._pieces if each == name)
+
+    def length(self, name: str, source: int = 0) -> int:
+        """Return the numbers of an array."""
+        pieces = self._pieces.get((name, source), [])
+        size = sum(data.as_buffer().size for _, data in pieces)
+        return size // np.dtype(TYPES[name]).itemsize
 
     def of(self, name: str, source: int = 0) -> Array:
         """Return an array, which may be written to; empty if there is none."""

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy.linalg import cho_solve
 
 from safecf.als.capabilities import HostReport
 from safecf.als.loop import VANISHED
@@ -17,6 +19,7 @@ from safecf.als.solvers import RowSolver
 from safecf.backends.cpu.native import CpuBackend, Fixed
 from safecf.backends.host import aligned
 from safecf.data.matrices.csr import Csr
+from safecf.errors import SolveError
 from safecf.spark.arrays import task_backend
 from safecf.spark.chunks import SCHEMA, Arrays, named, pack
 from safecf.spark.tasks import (
@@ -26,8 +29,8 @@ from safecf.spark.tasks import (
     Setting,
     StepSums,
     Weighing,
+    normal_equations,
     passed_on,
-    upper_triangle,
     weights_of,
     whole_matrix,
 )
@@ -174,10 +177,10 @@ class _Work:
         name = "words" if inbox.sources("words") else "rows"
         sources = inbox.sources(name)  # none, if all pairs of the block are of hot rows
         width = _padded_width(self.step.setting.factors, name)
-        parts = [inbox.of(name, source).reshape(-1, width) for source in sources]
-        found = aligned(sum(len(part) for part in parts), width, TABLE_TYPES[name])
-        if parts:
-            np.concatenate(parts, out=found)
+        ends = np.append(0, np.cumsum([inbox.length(name, each) // width for each in sources]))
+        found = aligned(int(ends[-1]), width, TABLE_TYPES[name])
+        for source, rows in zip(sources, pairwise(ends.astype(int)), strict=True):
+            found[slice(*rows)] = inbox.of(name, source).reshape(-1, width)
         if self.step.side == 0:
             return Table(found)
         weights = (
@@ -212,9 +215,9 @@ class _Work:
             columns, p = self.matrix.row(row)
             if self.table.col_weight is not None:
                 p = p * self.table.col_weight[columns]
-            y = as_float(self.table.rows[columns], d)
-            gram[place] += upper_triangle((y.T * p) @ y)
-            right[place] += p @ y
+            more = normal_equations(self.table.rows, columns, p, d)
+            gram[place] += more[0]
+            right[place] += more[1]
         return Told(rows, gram, right)
 
     def _equations(self) -> Iterator[tuple[int, Vector, Vector]]:
@@ -286,11 +289,31 @@ class _Work:
             system = rows.row_weight[row] * gram
             shared = rows.gram_weight[row] * self.step.eigenbasis.values + rows.ridge[row]
             system[np.diag_indices_from(system)] += shared
-            x = np.linalg.solve(system, rows.row_weight[row] * right)
+            x = _solved(system, rows.row_weight[row] * right)
+            if x is None:
+                raise SolveError.at(row, rows.ridge[row])
             factors[row] = x
             changes[row] = ((x - old) ** 2).sum()
             norms[row] = (x**2).sum()
         return HostReport(changes, norms)
+
+
+def _solved(system: NDArray[np.float64], right: Vector) -> Vector | None:
+    """Return A^-1 b, or None if A is not positive definite in float32, the precision of its sums.
+
+    Pivots are compared with 1: A is scaled so that its diagonal is 1.
+    """
+    diagonal = np.diag(system)
+    if not (np.isfinite(system).all() and np.isfinite(right).all() and (diagonal > 0).all()):
+        return None
+    scale = 1 / np.sqrt(diagonal)
+    try:
+        lower = np.linalg.cholesky(scale[:, None] * system * scale)
+    except np.linalg.LinAlgError:
+        return None
+    if (np.diag(lower) ** 2).min() < np.finfo(np.float32).eps:
+        return None
+    return np.asarray(scale * cho_solve((lower, True), scale * right))
 
 
 TABLE_TYPES = {"words": np.uint32, "rows": np.float32}
@@ -301,11 +324,3 @@ def _padded_width(factors: int, name: str) -> int:
     if name == "words":
         return -(-factors // 32) * 16
     return -(-factors // 16) * 16
-
-
-def as_float(rows: NDArray[Any], factors: int) -> Factors:
-    """Return rows of a table as numbers."""
-    if rows.dtype == np.uint32:
-        halves = rows.view(np.uint16).astype(np.uint32) << 16
-        rows = halves.view(np.float32)
-    return rows[:, :factors]

@@ -193,18 +193,15 @@ class Tell:
         self, hot: "_HotPairs", rotated: Factors, col_weight: Vector | None
     ) -> dict[str, NDArray[Any]]:
         """Return sum_j p_j y_j y_j' and sum_j p_j y_j of every row that is hot here."""
-        p = hot.confidence
+        p: NDArray[Any] = hot.confidence
         if col_weight is not None:
-            p = (p * col_weight[hot.columns]).astype(np.float32)
+            p = p * col_weight[hot.columns]
         d = self.setting.factors
-        gram = np.zeros((len(hot.rows), d * (d + 1) // 2), np.float32)
-        right = np.zeros((len(hot.rows), d), np.float32)
+        gram = np.empty((len(hot.rows), d * (d + 1) // 2), np.float32)
+        right = np.empty((len(hot.rows), d), np.float32)
         for row, (begin, end) in enumerate(pairwise(hot.indptr.tolist())):
-            for first in range(begin, end, AT_ONCE):
-                pairs = slice(first, min(first + AT_ONCE, end))
-                y = rotated[hot.columns[pairs]]
-                gram[row] += upper_triangle((y.T * p[pairs]) @ y)
-                right[row] += p[pairs] @ y
+            columns = hot.columns[begin:end]
+            gram[row], right[row] = normal_equations(rotated, columns, p[begin:end], d)
         return {"hot": hot.rows, "hot_gram": gram, "hot_right": right}
 
 
@@ -229,6 +226,29 @@ class _HotPairs(NamedTuple):
         """sum_u a_u c_ui of every row."""
         masses = pair_weight[self.columns] * self.confidence
         return np.add.reduceat(masses, self.indptr[:-1])
+
+
+def normal_equations(
+    rows: NDArray[Any], columns: NDArray[Any], p: NDArray[Any], factors: int
+) -> tuple[Factors, Factors]:
+    """Return the upper triangle of sum_j p_j y_j y_j', and sum_j p_j y_j, y_j of a table."""
+    gram = np.zeros(factors * (factors + 1) // 2, np.float32)
+    right = np.zeros(factors, np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # the solution is checked
+        for first in range(0, len(columns), AT_ONCE):
+            part = slice(first, first + AT_ONCE)
+            y, weight = as_float(rows[columns[part]], factors), p[part].astype(np.float32)
+            gram += upper_triangle((y.T * weight) @ y)
+            right += weight @ y
+    return gram, right
+
+
+def as_float(rows: NDArray[Any], factors: int) -> Factors:
+    """Return rows of a table as numbers."""
+    if rows.dtype == np.uint32:
+        halves = rows.view(np.uint16).astype(np.uint32) << 16
+        rows = halves.view(np.float32)
+    return rows[:, :factors]
 
 
 @cache
