@@ -166,7 +166,7 @@ def lay_out(
         ]
         told = _collected(interactions[0], "big_mark")
         if sides[0].marks.sum() != np.concatenate([sides[1].marks, *told.values()]).sum():
-            raise changed("users and items have other interactions")
+            raise changed("the blocks of users and of items were made of different interactions")
         return Layout(sides[0], sides[1], collected_sums(built[0]), fingerprint)
 
 

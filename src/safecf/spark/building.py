@@ -168,9 +168,9 @@ class Build:
                 each.to_numpy(zero_copy_only=False) for each in batch.columns
             )
             block = int(blocks[0])
-            pairs = source >= 0
-            keys.append(((row.astype(np.int64) << 32) | (self.other[source] + column))[pairs])
-            confidences.append(confidence[pairs])
+            with_pair = source >= 0
+            keys.append(((row.astype(np.int64) << 32) | (self.other[source] + column))[with_pair])
+            confidences.append(confidence[with_pair])
         if not keys:
             return
         joined = np.concatenate(keys), np.concatenate(confidences)
