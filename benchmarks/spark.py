@@ -44,8 +44,16 @@ RIVALS = {
     "pyspark ALS, native BLAS": "native",
     "pyspark ALS, as installed": "plain",
 }
-# Blocks of both sides, whether the items are spread as well, and more users, of one hot item.
-SHUFFLES = ((1, False, 0), (2, False, 0), (4, False, 0), (4, True, 0), (4, False, 80_000))
+# Blocks of both sides, whether the items are spread as well, more users, of one hot item, and
+# whether that is a big one.
+SHUFFLES = (
+    (1, False, 0, False),
+    (2, False, 0, False),
+    (4, False, 0, False),
+    (4, True, 0, False),
+    (4, False, 80_000, False),
+    (4, False, 80_000, True),
+)
 # Users of one hot item, and blocks of both sides.
 MEMORY = ((2_000_000, 16), (4_000_000, 32))
 
@@ -171,14 +179,18 @@ def section(results: dict[str, Any], options: Options) -> list[str]:
     return [report.table(heads, rows)]
 
 
-def shuffled(scale: float, factors: int, blocks: int, both: bool, more: int) -> dict[str, Any]:
+def shuffled(
+    scale: float, factors: int, blocks: int, both: bool, more: int, big: bool
+) -> dict[str, Any]:
     """Return the bytes that an epoch shuffles by Spark's own count, and by the formula."""
     from pyspark.storagelevel import StorageLevel  # noqa: PLC0415
 
     from safecf.als.loss import Loss  # noqa: PLC0415
-    from safecf.spark import SAFER2, training  # noqa: PLC0415
+    from safecf.spark import SAFER2, building, training  # noqa: PLC0415
     from safecf.spark.blocks import lay_out  # noqa: PLC0415
 
+    if big:
+        building.BIG = more // 2
     spark = session()
     frame = ratings(spark, scale, more)
     training.HELD = 0 if both else 4 * factors * (round(scale * SIZE[1]) + 1)  # of the items alone
@@ -196,8 +208,12 @@ def shuffled(scale: float, factors: int, blocks: int, both: bool, more: int) -> 
         )
         assert (users.held, items.held) == (False, not both)
         rows, of_items = (_count(side.interactions, "send") for side in (users, items))
-        hot, told = (
-            sum(_count(users.interactions, f"{kind}_{name}") for kind in ("hot", "big"))
+        hot, summed = (
+            sum(
+                _count(side.interactions, f"{kind}_{name}")
+                for side in (users, items)
+                for kind in ("hot", "big")
+            )
             for name in ("rows", "columns")
         )
     bytes_of = {}
@@ -224,12 +240,13 @@ def shuffled(scale: float, factors: int, blocks: int, both: bool, more: int) -> 
             users.size * (4 * factors + 24)
             + items.size * (4 * factors + 8)
             + 4 * (rows + of_items)
-            + 8 * told
+            + 8 * summed
         ),
     }
     return {
         "blocks": blocks,
         "spread": "users, items" if both else "users",
+        "big": big,
         "users": users.size,
         "rows": rows + of_items,
         "measured": (bytes_of[5] - bytes_of[2]) / 3,
@@ -255,10 +272,10 @@ def _written(spark: Any) -> int:
 
 
 def measure_shuffles(options: Options) -> dict[str, Any]:
-    """Count over 1, 2 and 4 blocks, with both sides spread, and with a hot item."""
+    """Count over 1, 2 and 4 blocks, with both sides spread, and with a hot or a big item."""
     found = []
-    for blocks, both, more in SHUFFLES:
-        sizes = options.scale, options.factors(128), blocks, both, round(options.scale * more)
+    for blocks, both, more, big in SHUFFLES:
+        sizes = options.scale, options.factors(128), blocks, both, round(options.scale * more), big
         result = _apart(f"shuffled{sizes}")
         progress(str(result))
         found.append(result)
@@ -269,7 +286,7 @@ def shuffle_section(results: dict[str, Any], options: Options) -> list[str]:
     """Return a table of bytes by blocks."""
     rows = [
         [
-            f"{each['users']:,}",
+            f"{each['users']:,}" + (", a big item" if each["big"] else ""),
             str(each["blocks"]),
             each["spread"],
             short(each["epoch"]),
@@ -295,10 +312,11 @@ def shuffle_section(results: dict[str, Any], options: Options) -> list[str]:
     ]
     about = (
         f"SAFER2, d = {results['d']}, the first set. The driver holds the items' factors where "
-        "only the users' are spread over the blocks. The additional users of the last row have two "
-        "items each, one of which is the same for all of them: a hot item. The formula is that of "
-        "[spark.md](../spark.md). Shuffled is what Spark's stages wrote, per epoch: a fit of 5 "
-        "epochs less one of 2, by 3. Spark compresses what it shuffles."
+        "only the users' are spread over the blocks. The additional users of the last two rows "
+        "have two items each, one of which is the same for all of them: a hot item, in the last "
+        "row a big one, whose pairs stay in the blocks of their users. The formula is that of "
+        "[spark.md](../spark.md#network). Shuffled is what Spark's stages wrote, per epoch: a fit "
+        "of 5 epochs less one of 2, by 3. Spark compresses what it shuffles."
     )
     return [about, report.table(heads, rows)]
 
@@ -365,8 +383,8 @@ def memory_section(results: dict[str, Any], options: Options) -> list[str]:
     about = (
         "The most memory of a Python worker in a `SAFER2` fit of one epoch at d = 32, imports and "
         "all. All users but the first 20,000 have one item in common, and a random one. The pairs "
-        "of an item with so many users stay in the blocks of their users; below it, what it would "
-        "take if they came together in one task."
+        "of an item with so many users stay in the blocks of their users; `together` is the same "
+        "fit without that: they come together in one task."
     )
     heads = ["users", "interactions", "blocks", "the hot item's pairs", "peak, MB"]
     return [about, report.table(heads, rows)]

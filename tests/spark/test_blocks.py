@@ -66,7 +66,7 @@ def expected(pairs):
     return found
 
 
-def told(arrays, kind, other):
+def summed(arrays, kind, other):
     """Return the confidences by row of the other block and column of this one."""
     rows = np.repeat(arrays.of(f"{kind}_rows", other), arrays.of(f"{kind}_counts", other))
     pairs = zip(rows.tolist(), arrays.of(f"{kind}_columns", other).tolist(), strict=True)
@@ -101,7 +101,7 @@ def test_every_pair_is_somewhere_once(pairs, most):
             here[row, *table[indices[entry]]] = weight
     for source, arrays in found.items():
         assert (arrays.of("hot_counts", 1) > most).all()
-        hot = told(arrays, "hot", 1)
+        hot = summed(arrays, "hot", 1)
         assert not any((row, source, column) in here for row, column in hot)
         here |= {(row, source, column): weight for (row, column), weight in hot.items()}
     assert here == expected(pairs)
@@ -154,14 +154,14 @@ BIG = np.array([0, 8, 9, 20])
 
 @given(PAIRS)
 @settings(deadline=None)
-def test_users_tell_of_big_items(pairs):
+def test_users_have_the_pairs_of_big_items(pairs):
     """Their block keeps all pairs, and has those of big items by item as well."""
     pairs = EVERY_ROW + pairs
     own = built(pairs, held=True, big=building.Big(BIG))[1]
     found = {
         (row, source, item): weight
         for source in own.sources("big_rows")
-        for (item, row), weight in told(own, "big", source).items()
+        for (item, row), weight in summed(own, "big", source).items()
     }
     wanted = expected(pairs)
     assert found == {pair: wanted[pair] for pair in wanted if OFFSETS[pair[1]] + pair[2] in BIG}
@@ -202,7 +202,7 @@ def test_marks_of_users_and_of_items_add_up_to_the_same(pairs, some_big):
     assert (total - items) % 2**64 == 0
 
 
-def test_rows_without_pairs_are_told():
+def test_rows_without_pairs_are_an_error():
     """They were counted before, so that the data has changed since."""
     with pytest.raises(ChangedDataError, match="it lacks ids; fit a file or table"):
         built([(0, 0, 0, 1), (3, 1, 1, 1)], held=True)

@@ -20,7 +20,15 @@ from safecf.spark import (
 )
 from tests.long import LONG
 from tests.spark.local_training import sample, train
-from tests.spark.training_data import BLOCKS, assert_close, fit_locally, orders, ratings, read
+from tests.spark.training_data import (
+    assert_close,
+    fit_locally,
+    options,
+    orders,
+    ratings,
+    read,
+    sum_popular_items,
+)
 
 pytestmark = LONG  # it starts two more sessions
 
@@ -115,13 +123,15 @@ def test_pipeline(remote, monkeypatch, tmp_path):
     assert sorted(again.transform(ratings).collect()) == sorted(found.transform(ratings).collect())
 
 
-@pytest.mark.parametrize("kind", [IALS, ERMMF, SAFER2])
-def test_training(remote, kind, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [(IALS, "held"), (ERMMF, "users spread"), (SAFER2, "users spread"), (SAFER2, "spread")],
+)
+def test_training(remote, kind, where, monkeypatch, tmp_path):
     table = ratings()
     frame = read(remote, tmp_path)
     ids = orders(frame)
-    params = {"rank": 8, "maxIter": 5, "seed": 5, "solver": "exact"}
-    params |= {"numUserBlocks": BLOCKS[0], "numItemBlocks": BLOCKS[1]}
+    sum_popular_items(monkeypatch)
+    params = {"maxIter": 5, "solver": "exact", **options(where, monkeypatch, tmp_path)}
     local = fit_locally(kind(**params)._unfitted(), table, ids)
-    monkeypatch.setattr(training, "HELD", 60 * 8 * 4)  # the driver holds the items alone
     assert_close(kind(**params).fit(frame), local, ids)

@@ -25,6 +25,7 @@ from tests.spark.training_data import (
     orders,
     ratings,
     read,
+    sum_popular_items,
 )
 
 pytestmark = LONG
@@ -42,10 +43,12 @@ PATIENCE = 120  # seconds
 DRIVER = """
 import json, pathlib, sys
 from tests.spark.sessions import Sessions
-from tests.spark.training_data import read
+from tests.spark.training_data import read, sum_popular_items
 from safecf.spark import SAFER2, training
+import pytest
 
 training.HELD = {held}
+sum_popular_items(pytest.MonkeyPatch())
 spark = Sessions().get("classic")
 SAFER2(**json.loads(sys.argv[1])).fit(read(spark, pathlib.Path(sys.argv[2])))
 """
@@ -65,6 +68,7 @@ def ids(frame):
 def whole(frame, ids):
     """Return the factors of a training that nothing disturbs: those of one machine."""
     with pytest.MonkeyPatch.context() as patch:
+        sum_popular_items(patch)
         patch.setattr(training, "HELD", HELD)
         model = SAFER2(**PARAMS).fit(frame)
     assert_close(model, fit_locally(SAFER2(**PARAMS)._unfitted(), ratings(), ids), ids)
@@ -102,6 +106,7 @@ class KillOne(logging.Handler):
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="finds processes by /proc")
 def test_an_executor_dies(cluster, frame, ids, whole, monkeypatch):
     monkeypatch.setattr(training, "HELD", HELD)
+    sum_popular_items(monkeypatch)
     killer = KillOne(cluster.sparkContext.applicationId, 2)
     training.log.addHandler(killer)
     training.log.setLevel(logging.INFO)
@@ -116,6 +121,7 @@ def test_an_executor_dies(cluster, frame, ids, whole, monkeypatch):
 
 def test_the_driver_dies(frame, ids, whole, monkeypatch, tmp_path, caplog):
     monkeypatch.setattr(training, "HELD", HELD)
+    sum_popular_items(monkeypatch)
     params = {**PARAMS, "checkpointDir": str(tmp_path), "checkpointInterval": 1}
     command = [sys.executable, "-c", DRIVER.format(held=HELD)]
     arguments = [json.dumps(params), str(tmp_path)]

@@ -210,7 +210,8 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("ids", ["numbers", "texts"])
-def test_from_local_and_back(spark, ids):
+def test_from_local_and_back(spark, ids, monkeypatch):
+    monkeypatch.setattr("safecf.spark.local.ROWS", 7)  # factors in several pieces
     frame = {"user": [], "item": [], "rating": []}
     for row in sorted(sample()):
         for name, value in zip(frame, row, strict=True):

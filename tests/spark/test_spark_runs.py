@@ -76,9 +76,40 @@ def test_both_sides_spread_need_a_folder(frame):
 
 
 def test_errors_of_tasks_are_plain(frame):
-    huge = frame.withColumn("rating", F.lit(1e30))
-    with pytest.raises(safecf.errors.SolveError, match=r"beyond float32|not positive definite"):
-        IALS(rank=2, maxIter=1, seed=0, regParam=0.1, unobservedWeight=1.0).fit(huge)
+    """They name the row by its id, and options by their Params."""
+    many = IALS(rank=30, maxIter=1, seed=0, regParam=0.0, unobservedWeight=0.0, numUserBlocks=2)
+    with pytest.raises(
+        safecf.errors.SolveError, match=r"^user 'user \d+': .* not positive definite .* regParam,"
+    ):
+        many.fit(frame)
+    huge = frame.dropDuplicates(["user", "item"]).withColumn("rating", F.lit(3e37))
+    with pytest.raises(ValueError, match=r"^the ridge of a row is .* lower regParam,"):
+        IALS(rank=2, maxIter=1, seed=0, regParam=0.9, unobservedWeight=1.0).fit(huge)
+
+
+@pytest.mark.parametrize(
+    ("params", "problem"),
+    [
+        ({"unobservedWeight": 100.0}, "nothing was learned.* lower regParam .* or raise maxIter"),
+        ({"bandwidth": 1e-6}, "weights have only gone .* raise bandwidth or maxIter"),
+    ],
+)
+def test_training_that_learns_little_warns(frame, params, problem):
+    with pytest.warns(safecf.errors.ConvergenceWarning, match=problem):
+        SAFER2(rank=4, maxIter=1, seed=0, numUserBlocks=2, numItemBlocks=2, **params).fit(frame)
+
+
+def test_whose_factors_the_driver_holds(monkeypatch):
+    monkeypatch.setattr(training, "HELD", 4 * 8 * 100)  # of 100 rows
+
+    def holds(broadcast, *rows):
+        return training.Options(broadcast=broadcast).holds(8, rows)
+
+    assert holds("auto", 101, 100) == (False, True)
+    assert holds("always", 101, 102) == (True, False)
+    assert holds("always", 101, 101) == (False, True)
+    assert holds("always", 100, 99) == (True, True)
+    assert holds("never", 1, 1) == (False, False)
 
 
 @LONG

@@ -23,6 +23,7 @@ from tests.spark.training_data import (
     orders,
     ratings,
     read,
+    sum_popular_items,
 )
 
 CASES = [
@@ -30,7 +31,9 @@ CASES = [
     pytest.param(IALS, {}, "spread", marks=LONG),
     pytest.param(SAFER2, {}, "held", marks=LONG),
     (SAFER2, {}, "spread"),
+    (SAFER2, {"ridgeInRisk": False}, "held"),
     pytest.param(SAFER2, {"ridgeInRisk": False}, "users spread", marks=LONG),
+    pytest.param(SAFER2, {"ridgeInRisk": False}, "items spread", marks=LONG),
     pytest.param(SAFER2, {}, "users spread", marks=LONG),
     pytest.param(SAFER2, {}, "items spread", marks=LONG),
     pytest.param(ERMMF, {"solver": "cg", "tolerance": 1e-7}, "held", marks=LONG),
@@ -53,18 +56,11 @@ def ids(frame):
     return orders(frame)
 
 
-def tell_of_popular_items(monkeypatch):
-    """Make items hot from 16 users in a block on, and big from 100 ratings on."""
-    monkeypatch.setattr(building, "HOT", 2)
-    monkeypatch.setattr(building, "EQUATIONS", 0)
-    monkeypatch.setattr(building, "BIG", 100)
-
-
 @pytest.mark.parametrize(
     ("kind", "more", "where"), CASES, ids=lambda each: getattr(each, "__name__", str(each))
 )
 def test_agrees_with_one_machine(frame, table, ids, kind, more, where, monkeypatch, tmp_path):
-    tell_of_popular_items(monkeypatch)
+    sum_popular_items(monkeypatch)
     params = {"maxIter": 5, "solver": "exact", **more, **options(where, monkeypatch, tmp_path)}
     estimator = kind(**params)
     model = estimator.fit(frame)
@@ -114,7 +110,7 @@ def test_a_sample_of_losses_is_the_same_wherever_they_are(frame, monkeypatch, tm
 
 
 @LONG
-def test_all_items_may_be_told(frame, ids, monkeypatch, tmp_path):
+def test_all_items_may_be_sent_as_equations(frame, ids, monkeypatch, tmp_path):
     """No rows are sent at all: every block gets normal equations alone."""
     params = {"maxIter": 1, "solver": "exact", **options("users spread", monkeypatch, tmp_path)}
     monkeypatch.setattr(building, "EQUATIONS", 0)
@@ -123,28 +119,28 @@ def test_all_items_may_be_told(frame, ids, monkeypatch, tmp_path):
         monkeypatch.setattr(building, "HOT", hot)
         monkeypatch.setattr(building, "BIG", big)
         found.append(np.vstack(factors(SAFER2(**params).fit(frame), ids)))
-    for told in found[1:]:
-        np.testing.assert_allclose(told, found[0], atol=1e-5 * np.abs(found[0]).max())
+    for summed in found[1:]:
+        np.testing.assert_allclose(summed, found[0], atol=1e-5 * np.abs(found[0]).max())
 
 
 def test_pairs_of_big_items_stay_with_their_users(frame, table, monkeypatch):
     """The items' blocks are made of the others' pairs; degrees are those of all."""
-    tell_of_popular_items(monkeypatch)
+    sum_popular_items(monkeypatch)
     ratings = frame.selectExpr("user", "item", "rating as confidence")
     level = StorageLevel.MEMORY_AND_DISK
     with ExitStack() as ending:
-        layout = lay_out(ratings, BLOCKS, Loss(0.1), D, lambda rows: rows < 60, level, ending)
+        layout = lay_out(ratings, BLOCKS, Loss(0.1), D, lambda rows: (False, True), level, ending)
         users, items = (
             blocks.parts_of(side.interactions.toArrow()).values() for side in layout[:2]
         )
     often = table.group_by("item").aggregate([("user", "count"), ("user", "count_distinct")])
     degree, big = often["user_count_distinct"].to_numpy(), often["user_count"].to_numpy() > 100
     assert sorted(np.concatenate([each.of("degree") for each in items])) == sorted(degree)
-    told = {
+    summed = {
         kind: sum(each.of(f"{kind}_counts", of).sum() for each in users for of in range(BLOCKS[1]))
         for kind in ("hot", "big")
     }
-    assert told["big"] == degree[big].sum() > 0
+    assert summed["big"] == degree[big].sum() > 0
     kept = sum(len(each.of("indices")) for each in items)
-    assert kept + told["hot"] == degree[~big].sum()
-    assert told["hot"] > 0
+    assert kept + summed["hot"] == degree[~big].sum()
+    assert summed["hot"] > 0

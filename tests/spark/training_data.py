@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 from safecf.spark import blocks as spark_blocks
-from safecf.spark import training
+from safecf.spark import building, training
 
 BLOCKS = 3, 2
 D = 8
@@ -40,10 +40,17 @@ def options(where, monkeypatch, tmp_path):
     if where == "users spread":
         monkeypatch.setattr(training, "HELD", 60 * D * 4)  # 50 items, 150 users
     elif where == "items spread":
-        monkeypatch.setattr(training.Options, "holds", lambda self, factors, rows: rows > 60)
+        monkeypatch.setattr(training.Options, "holds", lambda self, factors, rows: (True, False))
     elif where == "spread":
         params |= {"broadcast": "never", "checkpointDir": str(tmp_path)}
     return params
+
+
+def sum_popular_items(monkeypatch):
+    """Make items hot from 16 users in a block on, and big from 100 ratings on."""
+    monkeypatch.setattr(building, "HOT", 2)
+    monkeypatch.setattr(building, "EQUATIONS", 0)
+    monkeypatch.setattr(building, "BIG", 100)
 
 
 def orders(frame, blocks=BLOCKS):

@@ -156,7 +156,8 @@ class Training:
             if (yield record):
                 break
         if sweep.solves and not collapse.reported:
-            self._judge(users, unmoved if problem.ridge.in_risk else 0.0)
+            unmoved = unmoved if problem.ridge.in_risk else 0.0
+            judge(users, problem.loss_of_zero, self.risk, unmoved, self._lower_pull())
 
     def _lower_pull(self) -> str:
         """Advise to lower the options that pull factors to zero, but not those that are 0."""
@@ -168,24 +169,6 @@ class Training:
         if self.problem.interactions.users.weights is not None:
             names.append("the largest weights of the interactions")
         return f"lower {' or '.join(names)}" if names else "raise init_std"
-
-    def _judge(self, users: Population, unmoved: float) -> None:
-        """Warn after the last epoch if nothing was learned, or the weights have hardly moved."""
-        zero = self.problem.loss_of_zero
-        if users.mean_loss > USELESS * zero:
-            warn(
-                f"nothing was learned: the mean loss is {users.mean_loss:.3g}, that of factors of "
-                f"zero {zero:.3g}; {self._lower_pull()}, or raise iterations"
-                + (", tail or bandwidth" if self.risk.bandwidth is not None else ""),
-                ConvergenceWarning,
-            )
-        elif unmoved > UNMOVED:
-            warn(
-                f"the users' weights have only gone {1 - unmoved:.1%} of their way: bandwidth="
-                f"{self.risk.bandwidth:g} is far below the losses' standard deviation of "
-                f"{self.risk.ranked(users).spread:.2g}; raise bandwidth or iterations",
-                ConvergenceWarning,
-            )
 
     def _measures(
         self, users: Population, xi: float, solved: tuple[RowReport, RowReport]
@@ -207,8 +190,10 @@ class Training:
         }
 
 
-def normals(rows: int, columns: int, seed: tuple[int, int], first: int = 0) -> NDArray[np.float32]:
-    """Draw rows `first` and following from N(0, 1), on all cores.
+def normals(
+    rows: int, columns: int, seed: tuple[int, int], first: int = 0, threads: int | None = None
+) -> NDArray[np.float32]:
+    """Draw rows `first` and following from N(0, 1), on all cores unless `threads` is given.
 
     Every DRAWN rows have a generator of their own, so that a part has the bits of the whole.
 
@@ -228,7 +213,7 @@ def normals(rows: int, columns: int, seed: tuple[int, int], first: int = 0) -> N
             rng.standard_normal((skipped, columns), dtype=np.float32)
         rng.standard_normal(out=here, dtype=np.float32)
 
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(draw, range(first // DRAWN, -(-(first + rows) // DRAWN))):
             pass
     return found
@@ -286,6 +271,35 @@ class Collapse:
             what += f", the mean weight is {record.mean_weight:.2g} where {self.tail:.2g} is wanted"
         warn(
             f"training collapses at epoch {record.epoch}: {what}; {self.remedy}",
+            ConvergenceWarning,
+        )
+
+
+def judge(
+    users: Population,
+    zero: float,
+    risk: Risk,
+    unmoved: float,
+    lower_pull: str,
+    iterations: str = "iterations",
+) -> None:
+    """Warn after the last epoch if nothing was learned, or the weights have hardly moved.
+
+    `zero` is the mean loss of factors of zero, `unmoved` the share of the first weights that is
+    left, `lower_pull` says what to lower, and `iterations` how the number of epochs is called.
+    """
+    if users.mean_loss > USELESS * zero:
+        warn(
+            f"nothing was learned: the mean loss is {users.mean_loss:.3g}, that of factors of "
+            f"zero {zero:.3g}; {lower_pull}, or raise {iterations}"
+            + (", tail or bandwidth" if risk.bandwidth is not None else ""),
+            ConvergenceWarning,
+        )
+    elif unmoved > UNMOVED:
+        warn(
+            f"the users' weights have only gone {1 - unmoved:.1%} of their way: bandwidth="
+            f"{risk.bandwidth:g} is far below the losses' standard deviation of "
+            f"{risk.ranked(users).spread:.2g}; raise bandwidth or {iterations}",
             ConvergenceWarning,
         )
 

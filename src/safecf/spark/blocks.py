@@ -1,5 +1,7 @@
 """Ratings as blocks of users and of items, each of which holds its own interactions.
 
+But for big items: those of very many users stay in the blocks of their users.
+
 An id's hash says which block it belongs to, and a second hash which position it has there, so that
 the first users of every block are a random sample. A block has its interactions by row (`Csr`).
 Their columns are positions in a table of the other side's factors: of all of them, if the driver
@@ -23,7 +25,7 @@ from pyspark.storagelevel import StorageLevel
 from safecf.als.loss import Loss
 from safecf.models.scaling import DataSums
 from safecf.spark.arrays import Batches
-from safecf.spark.building import TOLD, Big, Build, Offsets, big_from, changed
+from safecf.spark.building import PAIR_ARRAYS, Big, Build, Offsets, changed, most_ratings
 from safecf.spark.chunks import COLUMNS, Arrays, pack
 
 # Rows that a side may have: positions are int32.
@@ -31,7 +33,7 @@ MOST = 2**31 - 1
 
 PLACE = "block", "position"
 # Arrays that are built by the block that needs them, for the block that has to send.
-FOREIGN = "send", *(f"hot_{each}" for each in TOLD)
+FOREIGN = "send", *(f"hot_{each}" for each in PAIR_ARRAYS)
 
 Task = Callable[[Batches], Batches]
 
@@ -41,7 +43,8 @@ class Side:
     """Users or items: `index` has id, block and position, `interactions` the blocks' arrays.
 
     The factors of a side that is `held` are at the driver, which sends them with the tasks; those
-    of others are spread over the executors. `marks` are checksums of the blocks' interactions.
+    of others are spread over the executors. `marks` are checksums of the blocks' interactions, of
+    items without the big ones.
     """
 
     name: str
@@ -109,7 +112,7 @@ def lay_out(
     blocks: tuple[int, int],
     loss: Loss,
     factors: int,
-    held: Callable[[int], bool],
+    held: Callable[[tuple[int, int]], tuple[bool, bool]],
     level: StorageLevel,
     ending: ExitStack,
     *,
@@ -117,25 +120,26 @@ def lay_out(
 ) -> Layout:
     """Cut ratings, with the columns user, item and confidence, into blocks of users and items.
 
-    `held` says whether the driver can hold the factors of so many rows. What is cached for longer
-    than this takes is let go of by `ending`. Ratings that are not `cached` are, in the meantime: a
-    frame may be costly to compute, or come out differently the next time.
+    `held` says whether the driver holds the factors of users and of items, given how many they are.
+    What is cached for longer than this takes is let go of by `ending`. Ratings that are not
+    `cached` are, in the meantime: a frame may be costly to compute, or come out differently the
+    next time.
     """
-    with ExitStack() as soon:
-        ratings = ratings if cached else _kept(ratings, level, soon)
+    with ExitStack() as meanwhile:
+        ratings = ratings if cached else _kept(ratings, level, meanwhile)
         fingerprint = check_ratings(ratings)
         numbered = [
             _kept(_numbered(ratings.select(F.col(name).alias("id")), count), level, ending)
             for name, count in zip(("user", "item"), blocks, strict=True)
         ]
         counted = _counted(numbered, blocks)
-        holds = [held(each.rows) for each in counted]
-        limit = np.inf if holds[0] else big_from(factors, blocks[0])
+        holds = held((counted[0].rows, counted[1].rows))
+        limit = np.inf if holds[0] else most_ratings(factors, blocks[0])
         users_index, items_index = map(_checked, numbered, counted)
         items_index = items_index.withColumn("big", F.col("count") > F.lit(float(limit)))
         indices = users_index, items_index
-        coded = _kept(_coded(ratings, *indices), level, soon)
-        until = ending if all(holds) else soon
+        coded = _kept(_coded(ratings, *indices), level, meanwhile)
+        until = ending if all(holds) else meanwhile
         of_users, of_items = (each.offsets for each in counted)
         big = Big()
         if counted[1].longest > limit:
@@ -164,8 +168,8 @@ def lay_out(
             )
             for side, name in enumerate(("users", "items"))
         ]
-        told = _collected(interactions[0], "big_mark")
-        if sides[0].marks.sum() != np.concatenate([sides[1].marks, *told.values()]).sum():
+        big_marks = _collected(interactions[0], "big_mark")
+        if sides[0].marks.sum() != np.concatenate([sides[1].marks, *big_marks.values()]).sum():
             raise changed("the blocks of users and of items were made of different interactions")
         return Layout(sides[0], sides[1], collected_sums(built[0]), fingerprint)
 
@@ -209,7 +213,7 @@ def _rows_of(index: DataFrame, offsets: Offsets) -> Offsets:
 
 
 def _without_pairs(index: DataFrame) -> DataFrame:
-    """Return a row for each big item: its block may have no other."""
+    """Return a row without a rating for each big item, so that a block of these alone is made."""
     nowhere, nothing = F.lit(-1), F.lit(0.0).cast("float")
     return index.select(*PLACE, nowhere.alias("other"), nowhere.alias("there"), nothing)
 

@@ -1,8 +1,9 @@
 """The arrays of a block, made from its interactions by a task.
 
-Pairs are sorted by one key of 8 bytes, row and column: a task needs up to 64 bytes for each of its
-block's pairs. The pairs of an item with very many users do not come together: they stay in the
-blocks of their users, which tell the item's block its normal equations.
+Pairs are sorted by one key of 8 bytes, row and column; with what Spark hands over, copies and the
+arrays themselves, a task needs up to 64 bytes for each of its block's pairs. The pairs of an item
+with very many users do not come together: they stay in the blocks of their users, which send the
+item's block its normal equations.
 """
 
 from collections.abc import Iterator
@@ -21,15 +22,16 @@ from safecf.spark.chunks import named, pack
 # A row with more pairs than this times d in one block of the other side may be hot there: instead
 # of the factors of those pairs, it is sent its normal equations, d (d + 3) / 2 numbers.
 HOT = 4
-# An item with more pairs than this is big, if it has more than HOT d for each block of users.
+# An item with more ratings than this, and than HOT d times the blocks of users, is big.
 BIG = 2**20
-# Rows of factors that cost as many bytes as the equations of one hot row, by d.
+# Rows of factors that cost as many bytes as the equations of one hot row, divided by d: those are
+# 2 d^2 bytes, and a row has 2 d as bfloat16, the default.
 EQUATIONS = 1.0
 
-# What is known of rows whose equations a block tells: hot ones, and big items.
-TOLD = "rows", "counts", "columns", "confidence"
+# The pairs of rows whose equations a block sends: of hot ones, and of big items.
+PAIR_ARRAYS = "rows", "counts", "columns", "confidence"
 # Pairs whose checksum is computed at once.
-AT_ONCE = 2**18
+MARKED_AT_ONCE = 2**18
 # Odd numbers for checksums.
 MIXERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
 
@@ -37,8 +39,8 @@ Offsets = NDArray[np.int64]
 COLUMN = 2**32 - 1  # of a key: its lower half
 
 
-def big_from(factors: int, other_blocks: int) -> int:
-    """Return the number of pairs up to which an item is not big."""
+def most_ratings(factors: int, other_blocks: int) -> int:
+    """Return how many ratings an item may have without being big."""
     return max(BIG, HOT * factors * other_blocks)
 
 
@@ -115,8 +117,8 @@ class Pairs:
         It is the same for users as rows and for items as rows, and those of parts add up.
         """
         total, of_row = np.uint64(0), self.rows
-        for start in range(0, len(of_row), AT_ONCE):
-            part = slice(start, start + AT_ONCE)
+        for start in range(0, len(of_row), MARKED_AT_ONCE):
+            part = slice(start, start + MARKED_AT_ONCE)
             rows = of_row[part].astype(np.int64) + first
             columns = self.columns[part].astype(np.int64)
             keys = (rows << 32) | columns if users else (columns << 32) | rows
@@ -141,14 +143,14 @@ class Big:
 class Build:
     """Makes a block's arrays from its interactions.
 
-    `own` and `other` say where the blocks of this side and the other begin, and `held` whether the
-    driver holds the other. `loss` is given for users, whose sums are wanted. `hot` and `equations`
-    are HOT and EQUATIONS.
+    `own` and `other` say where the blocks of this side and the other begin, and `other_held`
+    whether the driver holds the other. `loss` is given for users, whose sums are wanted. `hot` and
+    `equations` are HOT and EQUATIONS.
     """
 
     own: Offsets
     other: Offsets
-    held: bool
+    other_held: bool
     factors: int
     loss: Loss | None
     big: Big = field(default_factory=Big)
@@ -199,7 +201,7 @@ class Build:
             raise changed("it lacks ids")
         kept = pairs
         indices: NDArray[Any] = pairs.columns
-        if not self.held:
+        if not self.other_held:
             hot = self.are_hot(pairs)
             kept = pairs.take(~hot)
             needed, indices = np.unique(kept.columns, return_inverse=True)
@@ -224,7 +226,7 @@ class Build:
         return (np.searchsorted(self.other, pairs.columns, side="right") - 1).astype(np.int32)
 
     def are_hot(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """Say which pairs are told as normal equations of their row, so that least is sent."""
+        """Say which pairs are sent as normal equations of their row, so that least is sent."""
         if not len(pairs.columns):
             return np.zeros(0, dtype=np.bool_)
         rows, sources = pairs.rows, self._sources(pairs)
@@ -266,11 +268,11 @@ class Build:
         confidence, rows = pairs.confidences, pairs.rows
         for source, part in _groups(self._sources(pairs), np.arange(len(self.other))):
             columns = pairs.columns[part] - self.other[source]
-            told = _told("hot", rows[part], columns, confidence[part])
-            yield from named(source, block, told)
+            arrays = _pair_arrays("hot", rows[part], columns, confidence[part])
+            yield from named(source, block, arrays)
 
     def _big_arrays(self, block: int, pairs: Pairs) -> Iterator[Any]:
-        """Return the pairs of big items for this block of users, which tells their equations."""
+        """Return the pairs of big items, whose equations this block of users sends."""
         pairs = pairs.take(np.isin(pairs.columns, self.big.rows))
         mark = pairs.mark(int(self.own[block]), users=True)
         yield block, 0, "big_mark", np.array([mark])
@@ -281,8 +283,8 @@ class Build:
         confidence, users = pairs.confidences, pairs.rows
         for source, part in _groups(pairs.columns, self.other):
             items = pairs.columns[part] - self.other[source]
-            told = _told("big", items, users[part], confidence[part])
-            yield from named(block, source, told)
+            arrays = _pair_arrays("big", items, users[part], confidence[part])
+            yield from named(block, source, arrays)
 
 
 def _groups(labels: NDArray[Any], bounds: Offsets) -> Iterator[tuple[int, Offsets]]:
@@ -293,10 +295,10 @@ def _groups(labels: NDArray[Any], bounds: Offsets) -> Iterator[tuple[int, Offset
         yield k, order[ends[k] : ends[k + 1]]
 
 
-def _told(
+def _pair_arrays(
     kind: str, rows: NDArray[Any], columns: NDArray[Any], confidence: NDArray[np.float32]
 ) -> dict[str, NDArray[Any]]:
-    """Return the pairs of rows, in the order of these, that a block tells the equations of."""
+    """Return pairs in the order of their rows, as PAIR_ARRAYS of hot rows or big items."""
     which, counts = np.unique(rows, return_counts=True)
     arrays: list[NDArray[Any]] = [which, counts, columns, confidence]
-    return {f"{kind}_{name}": array for name, array in zip(TOLD, arrays, strict=True)}
+    return {f"{kind}_{name}": array for name, array in zip(PAIR_ARRAYS, arrays, strict=True)}

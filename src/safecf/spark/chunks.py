@@ -44,7 +44,7 @@ TYPES: dict[str, Any] = {
     "mark": np.int64,
     "big_mark": np.int64,
     "big_degree": np.int64,
-    # which rows of this block another one needs, and those of its rows that are hot or big here
+    # the rows that another block needs, and the pairs of its rows whose equations this one sends
     "send": np.int32,
     "hot_rows": np.int32,
     "hot_counts": np.int64,

@@ -23,11 +23,11 @@ from safecf.spark.session import is_remote
 from safecf.spark.tasks import (
     Eigenbasis,
     Factors,
+    Send,
     Setting,
     Start,
     StepSums,
     SumLosses,
-    Tell,
     Weigh,
     Weighing,
     merged_sums,
@@ -146,10 +146,13 @@ class Engine:
         solver: RowSolver | None,
         *,
         weighing: Weighing | None = None,
+        now: Weighing | None = None,
         **options: Any,
     ) -> Result:
-        """Run a half-step; `weighing` is that of users who are the fixed side."""
+        """Run a half-step; `weighing` is that of the users as the fixed side, `now` as the rows."""
         own, other = self.sides[side], self.sides[1 - side]
+        if now is not None:
+            options |= {"weight": self._weights(now)} if own.held else {"now": now}
         table = None if self.factors[1 - side] is None else self._table(1 - side, basis, weighing)
         step = HalfStep(
             self.setting, side, basis, solver, held=self.factors[side], table=table, **options
@@ -161,8 +164,8 @@ class Engine:
         if not own.held:
             inbox.append(self.state(side).where(F.col("name").isin(list(STATE))))
         if not other.held:
-            tell = by_block(Tell(self.setting, 1 - side, basis, weighing))
-            inbox.append(self.state(1 - side).mapInArrow(tell, COLUMNS))
+            send = by_block(Send(self.setting, 1 - side, basis, weighing))
+            inbox.append(self.state(1 - side).mapInArrow(send, COLUMNS))
         sent = reduce(DataFrame.union, inbox).repartitionById(own.blocks, F.col("block"))
         found = (
             own.interactions.groupBy("block")

@@ -105,15 +105,19 @@ def whole_users(batches: Batches) -> Iterator[pa.Table]:
     """Join batches, ordered by user, to tables that no user's interactions are split among."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
-        waiting.append(batch)
-        if sum(map(len, waiting)) < CHUNK:
+        if not len(batch):
             continue
-        table = pa.Table.from_batches(waiting).combine_chunks()
-        last = changes(table["user"].combine_chunks())[-1:]
-        if last.size:
-            yield table.slice(0, int(last[0]))
-            waiting = table.slice(int(last[0])).to_batches()
-    if sum(map(len, waiting)):
+        users = batch["user"]
+        starts = changes(users)
+        if waiting and waiting[-1]["user"][-1] != users[0]:
+            starts = np.append(0, starts)
+        if len(starts) and sum(map(len, waiting)) + len(batch) >= CHUNK:
+            last = int(starts[-1])
+            yield pa.Table.from_batches([*waiting, batch.slice(0, last)])
+            waiting = []
+            batch = batch.slice(last)  # noqa: PLW2901 - what is left of it
+        waiting.append(batch)
+    if waiting:
         yield pa.Table.from_batches(waiting)
 
 

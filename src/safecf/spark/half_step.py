@@ -22,6 +22,7 @@ from safecf.data.matrices.csr import Csr
 from safecf.errors import SolveError
 from safecf.spark.arrays import task_backend
 from safecf.spark.chunks import SCHEMA, Arrays, named, pack
+from safecf.spark.failures import placing
 from safecf.spark.tasks import (
     Eigenbasis,
     Entries,
@@ -45,8 +46,8 @@ class Table(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Told:
-    """Hot rows: their normal equations over the pairs that were not sent."""
+class Equations:
+    """The normal equations of hot rows and big items, over all of their pairs."""
 
     rows: NDArray[np.int64]
     gram: Factors  # sum_j p_j y_j y_j', the upper triangle
@@ -58,10 +59,10 @@ class HalfStep:
     """Solves the rows of blocks, given the fixed side: the users', or the items'.
 
     `held` are the factors of this side, if the driver holds them, and `table` those of the fixed
-    side. `before` and `now` are weighings of users: what their stored weights become first, and
-    the weights at which they are solved, None for those that all users share, `weight`. `measure`
-    asks for the losses of the old factors, of which a `share` goes to the driver. `solver` is None
-    if nothing is to be solved, and `zero` forgets the old factors.
+    side. `before` and `now` are weighings of users that are spread: what their stored weights
+    become first, and the weights at which they are solved; None for those of `weight`, one for all
+    rows or one for each. `measure` asks for the losses of the old factors, of which a `share` goes
+    to the driver. `solver` is None if nothing is to be solved, and `zero` forgets the old factors.
     """
 
     setting: Setting
@@ -72,7 +73,7 @@ class HalfStep:
     table: Table | None = None
     before: Weighing | None = None
     now: Weighing | None = None
-    weight: float = 1.0
+    weight: float | Vector = 1.0
     measure: bool = False
     share: float = 0.0
     zero: bool = False
@@ -98,10 +99,14 @@ class HalfStep:
                 yield block, 0, "sample", losses[: int(np.ceil(self.share * work.size))]
         state["factors"] = work.old
         if self.solver is not None:
-            weight = np.full(work.size, self.weight)
-            if self.now is not None:
+            weight = np.empty(work.size)
+            if self.now is None:
+                own = self.setting.own(self.side, block)
+                weight[:] = self.weight[own] if isinstance(self.weight, np.ndarray) else self.weight
+            else:
                 weight = self.now.weights(state["losses"], state["weights"], work.backend)
-            state["factors"], report, ridge = work.solve(weight)
+            with placing(self.side, block):
+                state["factors"], report, ridge = work.solve(weight)
             sums = sums._replace(
                 change=report.change(),
                 penalty=report.penalty(ridge),
@@ -198,7 +203,7 @@ class _Work:
         return Csr(arrays.of("indptr"), arrays.of("indices"), weights, shape)
 
     @cached_property
-    def hot(self) -> Told | None:
+    def hot(self) -> Equations | None:
         """The normal equations that came instead of rows, added up in the order of sources."""
         sources = self.inbox.sources("hot_right")
         if not sources:
@@ -218,7 +223,7 @@ class _Work:
             more = normal_equations(self.table.rows, columns, p, d)
             gram[place] += more[0]
             right[place] += more[1]
-        return Told(rows, gram, right)
+        return Equations(rows, gram, right)
 
     def _equations(self) -> Iterator[tuple[int, Vector, Vector]]:
         """Return each hot row with its sum_j p_j y_j y_j' and sum_j p_j y_j."""

@@ -10,7 +10,10 @@ from safecf.data.matrices.ids import IdArray, to_arrow, to_numpy
 from safecf.models import files, stored
 from safecf.models.als import ALSModel
 from safecf.models.popularity import NAME, resized
-from safecf.spark.arrays import lists, matrix
+from safecf.spark.arrays import Floats, lists, matrix
+
+# Rows of factors in one piece of a column.
+ROWS = 2**16
 
 
 def tables_of(local: ALSModel, spark: SparkSession) -> tuple[DataFrame, DataFrame]:
@@ -19,7 +22,7 @@ def tables_of(local: ALSModel, spark: SparkSession) -> tuple[DataFrame, DataFram
     counts, factors = arrays["user_counts"], arrays["item_factors"]
     users = {
         "id": _ids("user_ids", local.user_ids, len(counts)),
-        "features": lists(arrays["user_factors"]),
+        "features": _features(arrays["user_factors"]),
         "weight": arrays["user_weights"],
         "mass": arrays["user_mass"],
     }
@@ -27,7 +30,7 @@ def tables_of(local: ALSModel, spark: SparkSession) -> tuple[DataFrame, DataFram
         users["count"] = counts
     items = {
         "id": _ids("item_ids", local.item_ids, len(factors)),
-        "features": lists(factors),
+        "features": _features(factors),
         "share": resized(local.item_popularity, len(factors)).astype(np.float64),
     }
     return spark.createDataFrame(pa.table(users)), spark.createDataFrame(pa.table(items))
@@ -49,7 +52,7 @@ def local_of(
     local = kind(**fitted["options"])
     side = {"user": _collected(users), "item": _collected(items)}
     ids = {name: _checked(name, table["id"]) for name, table in side.items()}
-    factors = {name: matrix(table["features"], int(local.factors)) for name, table in side.items()}
+    factors = {name: _matrix(table["features"], int(local.factors)) for name, table in side.items()}
     people = side["user"]
     arrays: files.Arrays = {
         "user_factors": factors["user"],
@@ -76,9 +79,29 @@ def _ids(name: str, ids: IdArray | None, rows: int) -> pa.Array:
     return to_arrow(np.arange(rows) if ids is None else ids)
 
 
-def _collected(table: DataFrame) -> dict[str, pa.Array]:
+def _features(factors: Floats) -> pa.ChunkedArray:
+    """Return factors as lists, in pieces: the offsets of lists are int32."""
+    starts = range(0, max(1, len(factors)), ROWS)
+    return pa.chunked_array([lists(factors[start : start + ROWS]) for start in starts])
+
+
+def _matrix(features: pa.ChunkedArray, width: int) -> Floats:
+    """Return lists as the rows of a matrix."""
+    found = np.empty((len(features), width), dtype=np.float32)
+    first = 0
+    for piece in features.chunks:
+        found[first : first + len(piece)] = matrix(piece, width)
+        first += len(piece)
+    return found
+
+
+def _collected(table: DataFrame) -> dict[str, Any]:
+    """Return all columns by name; of the factors, which may be large, the pieces."""
     found = table.orderBy("id").toArrow()
-    return {name: found[name].combine_chunks() for name in found.column_names}
+    return {
+        name: found[name] if name == "features" else found[name].combine_chunks()
+        for name in found.column_names
+    }
 
 
 def _counts(users: dict[str, pa.Array]) -> Any:

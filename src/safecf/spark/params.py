@@ -269,7 +269,8 @@ class TrainingParams(ModelParams):
     )
     broadcast, getBroadcast, setBroadcast = declare(
         "broadcast",
-        "whether the smaller side's factors go to all executors: 'auto', 'always' or 'never'",
+        "whose factors the driver holds and sends with the tasks: 'auto' those of sides up to "
+        "64 MB, 'always' those of the smaller side in any case, 'never' none",
         one_of("broadcast", *BROADCAST),
     )
 

@@ -1,4 +1,4 @@
-"""What executors do beside half-steps: draw the start, weigh users, and tell other blocks.
+"""What executors do beside half-steps: draw the start, weigh users, send to other blocks.
 
 All tasks are pure: a task that is run again gives the same bits. Factors travel and stay in the
 basis in which they were drawn; a half-step is solved in the eigenbasis of its G.
@@ -21,11 +21,11 @@ from safecf.als.solvers import RowSolver
 from safecf.backends.cpu.native import CpuBackend, Fixed
 from safecf.backends.host import aligned
 from safecf.spark.arrays import task_backend
-from safecf.spark.building import TOLD, Offsets, changed
+from safecf.spark.building import PAIR_ARRAYS, Offsets, changed
 from safecf.spark.chunks import Arrays, named
 
 # Pairs of a hot row whose factors are put together at once.
-AT_ONCE = 2**14
+GATHERED = 2**14
 
 Factors = NDArray[np.float32]
 Entries = Iterator[Any]
@@ -67,9 +67,9 @@ class Setting:
     seed: int
     init_std: float
 
-    def start(self, side: int, first: int, rows: int) -> Factors:
+    def start(self, side: int, first: int, rows: int, threads: int | None = None) -> Factors:
         """x_u, y_i ~ N(0, init_std^2 / d), rows `first` and following."""
-        found = normals(rows, self.factors, (self.seed, side), first)
+        found = normals(rows, self.factors, (self.seed, side), first, threads)
         found *= np.float32(self.init_std / np.sqrt(self.factors))
         return found
 
@@ -138,8 +138,9 @@ class Start:
         """Return the block's state, and its Gramian."""
         self.setting.check(self.side, block, interactions)
         own = self.setting.own(self.side, block)
-        factors = self.setting.start(self.side, own.start, own.stop - own.start)
         backend = task_backend()
+        rows, threads = own.stop - own.start, backend.num_threads
+        factors = self.setting.start(self.side, own.start, rows, threads)
         gram = backend.gram(backend.place(factors))
         arrays = {"factors": factors, "gram": gram, "sums": np.array(StepSums(len(factors)))}
         if self.side == 0:
@@ -151,14 +152,14 @@ class Start:
 
 
 def passed_on(block: int, interactions: Arrays) -> Entries:
-    """Return what `Tell` needs to know beside the factors."""
-    for name in ("send", *(f"{kind}_{each}" for kind in ("hot", "big") for each in TOLD)):
+    """Return what `Send` needs beside the factors."""
+    for name in ("send", *(f"{kind}_{each}" for kind in ("hot", "big") for each in PAIR_ARRAYS)):
         for source in interactions.sources(name):
             yield block, source, name, interactions.of(name, source)
 
 
 @dataclass(frozen=True)
-class Tell:
+class Send:
     """Sends the rows of a spread block to the blocks of the other side that need them."""
 
     setting: Setting
@@ -183,14 +184,14 @@ class Tell:
                 yield other, block, "col_weight", col_weight[rows]
                 yield other, block, "pair_weight", pair_weight[rows]
         for other in sorted({*state.sources("hot_rows"), *state.sources("big_rows")}):
-            hot = _HotPairs.of(state, other)
+            hot = _SummedPairs.of(state, other)
             arrays = self._normal_equations(hot, rotated, col_weight)
             if pair_weight is not None:
                 arrays["hot_mass"] = hot.mass(pair_weight)
             yield from named(other, block, arrays)
 
     def _normal_equations(
-        self, hot: "_HotPairs", rotated: Factors, col_weight: Vector | None
+        self, hot: "_SummedPairs", rotated: Factors, col_weight: Vector | None
     ) -> dict[str, NDArray[Any]]:
         """Return sum_j p_j y_j y_j' and sum_j p_j y_j of every row that is hot here."""
         p: NDArray[Any] = hot.confidence
@@ -205,7 +206,7 @@ class Tell:
         return {"hot": hot.rows, "hot_gram": gram, "hot_right": right}
 
 
-class _HotPairs(NamedTuple):
+class _SummedPairs(NamedTuple):
     """The pairs of those rows of another block that are hot here, or big: never both."""
 
     rows: NDArray[np.int32]
@@ -214,11 +215,11 @@ class _HotPairs(NamedTuple):
     confidence: NDArray[np.float32]
 
     @classmethod
-    def of(cls, state: Arrays, other: int) -> "_HotPairs":
+    def of(cls, state: Arrays, other: int) -> "_SummedPairs":
         """Return those of a block."""
         rows, counts, columns, confidence = (
             np.concatenate([state.of(f"{kind}_{name}", other) for kind in ("hot", "big")])
-            for name in TOLD
+            for name in PAIR_ARRAYS
         )
         return cls(rows, np.append(0, np.cumsum(counts)), columns, confidence)
 
@@ -235,8 +236,8 @@ def normal_equations(
     gram = np.zeros(factors * (factors + 1) // 2, np.float32)
     right = np.zeros(factors, np.float32)
     with np.errstate(over="ignore", invalid="ignore"):  # the solution is checked
-        for first in range(0, len(columns), AT_ONCE):
-            part = slice(first, first + AT_ONCE)
+        for first in range(0, len(columns), GATHERED):
+            part = slice(first, first + GATHERED)
             y, weight = as_float(rows[columns[part]], factors), p[part].astype(np.float32)
             gram += upper_triangle((y.T * weight) @ y)
             right += weight @ y

@@ -4,42 +4,41 @@ import hashlib
 import json
 import logging
 import math
-import re
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
-from safecf.als.loop import Clock, Collapse, Epoch
+from safecf.als.loop import Clock, Collapse, Epoch, judge
 from safecf.als.population import Population
 from safecf.als.risk import Mean, Risk, SmoothedCVaR
 from safecf.als.solvers import RowSolver
 from safecf.als.sweeps import row_solvers_for
-from safecf.errors import ChangedDataError, SolveError
 from safecf.models.als import ALSModel
 from safecf.models.history import pack_history, unpack_history
 from safecf.models.options import check_options, draw_seed
 from safecf.models.scaling import auto_options, scaled_options
 from safecf.models.training import FOLD_IN
+from safecf.spark import building
 from safecf.spark.blocks import Layout, lay_out
 from safecf.spark.checkpoints import Checkpoints
 from safecf.spark.engine import ITEMS, USERS, Engine, Result
+from safecf.spark.failures import plain_errors
 from safecf.spark.frames import factor_frame
 from safecf.spark.session import checkpoint_dir, plain_plans
 from safecf.spark.tasks import Eigenbasis, Setting, StepSums, Weighing
 
-# Bytes of factors in float32 that the driver holds and sends with the tasks, if it may choose.
+# Bytes of a side's factors in float32 that the driver holds and sends with the tasks.
 HELD = 64 * 2**20
 # Of checkpoints: trainings of another one do not go on from them.
-FORMAT = 3
+FORMAT = 4
 SIDES = "users", "items"
+LOWER_PULL = "lower regParam or unobservedWeight"
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +50,11 @@ def memory_and_disk() -> StorageLevel:
 
 @dataclass(frozen=True)
 class Options:
-    """How the work is cut and kept; `broadcast` is "auto", "always" or "never"."""
+    """How the work is cut and kept.
+
+    `broadcast` says which sides' factors the driver holds: "auto" small ones, "always" the smaller
+    one in any case, "never" none.
+    """
 
     user_blocks: int = 10
     item_blocks: int = 10
@@ -62,11 +65,13 @@ class Options:
     checkpoint_dir: str | None = None
     cached: bool = False  # whether the ratings are
 
-    def holds(self, factors: int, rows: int) -> bool:
-        """Whether the driver holds the factors of a side of so many rows."""
-        if self.broadcast == "auto":
-            return rows * factors * 4 <= HELD
-        return self.broadcast == "always"
+    def holds(self, factors: int, rows: tuple[int, int]) -> tuple[bool, bool]:
+        """Whether the driver holds the factors of users and of items, given how many they are."""
+        small = [4 * factors * each <= HELD and self.broadcast != "never" for each in rows]
+        if self.broadcast == "always":
+            smaller = int(rows[1] <= rows[0])
+            small[smaller] = True
+        return small[0], small[1]
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,8 @@ def train(local: ALSModel, ratings: DataFrame, options: Options) -> Trained:
     spark = ratings.sparkSession
     names = auto_options(local)
     loss = local.settled(dict.fromkeys(names, 1.0)).make_loss()
-    with ExitStack() as ending, _plain_errors():
+    indices: list[DataFrame] = []
+    with ExitStack() as ending, plain_errors(local, indices):
         layout = lay_out(
             ratings,
             (options.user_blocks, options.item_blocks),
@@ -102,6 +108,7 @@ def train(local: ALSModel, ratings: DataFrame, options: Options) -> Trained:
             ending,
             cached=options.cached,
         )
+        indices += layout.users.index, layout.items.index
         resolved = scaled_options(names, layout.sums, layout.items.size)
         ending.enter_context(plain_plans(spark))
         run = _Run(spark, local, options, layout, resolved)
@@ -171,6 +178,7 @@ class _Run:
             "data": layout.fingerprint,
             "interval": self.interval,
             "seed": seed,
+            "summed": [building.HOT, building.BIG, building.EQUATIONS],
             "format": FORMAT,
         }
         named = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
@@ -194,8 +202,9 @@ class _Run:
         self.engine = Engine(spark, setting, layout, options.storage_level)
         self.sample = float(getattr(local, "quantile_sample", 1.0))
         self.share = self.engine.sample_share(self.sample)
-        remedy = "lower regularization or unobserved_weight, set ridge_in_risk=True"
+        remedy = f"{LOWER_PULL}, set ridgeInRisk=True"
         self.collapse = Collapse(risk.tail, remedy, warned=ridge.in_risk)
+        self.unmoved = 0.0 if self.earlier or not ridge.in_risk else 1.0
 
     def train(self) -> Trained:
         """Run the epochs that are left, and fold the users in."""
@@ -228,7 +237,10 @@ class _Run:
             )
             self._checkpoint(gram)
         basis = engine.eigenbasis(gram, FOLD_IN)
-        self._measured(self._users(basis, FOLD_IN, weight=1.0, zero=True))
+        users = self._measured(self._users(basis, FOLD_IN, weight=1.0, zero=True))
+        if not self.collapse.reported:
+            zero = self.layout.sums.mass / self.layout.users.size / 2
+            judge(users, zero, self.risk, self.unmoved, LOWER_PULL, "maxIter")
         return self._trained()
 
     def _users(self, basis: Eigenbasis, solver: RowSolver | None, **options: Any) -> Result:
@@ -282,6 +294,7 @@ class _Run:
         start = risk.start(users) if self.weighing is None else self.weighing.xi
         xi = risk.quantile(users, start, None)
         step = risk.step(users) if self.setting.ridge.in_risk else 1.0
+        self.unmoved *= 1 - step
         return Weighing(risk, xi, step)
 
     def _weighted_gram(
@@ -353,16 +366,3 @@ class _Run:
             "history": pack_history(self.history),
         }
         return Trained(frames[0], frames[1], fitted)
-
-
-@contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Raise what a task has raised, without the executor's traceback."""
-    try:
-        yield
-    except PythonException as problem:
-        for kind in (SolveError, ChangedDataError):
-            found = re.search(rf"safecf\.errors\.{kind.__name__}: (.*)", str(problem))
-            if found is not None:
-                raise kind(found.group(1)) from None
-        raise

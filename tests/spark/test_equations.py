@@ -1,4 +1,4 @@
-"""What a block tells of hot rows and big items, and how they are solved, without a session."""
+"""Normal equations of hot rows and big items: sums over pairs, and solutions."""
 
 import numpy as np
 import pyarrow as pa
@@ -39,28 +39,28 @@ def state(rng):
 @pytest.mark.parametrize("at_once", [3, 10**6])
 def test_normal_equations(at_once, monkeypatch):
     """sum p x x', sum p x and sum a c, with p = w a c, however many pairs are taken at once."""
-    monkeypatch.setattr(tasks, "AT_ONCE", at_once)
+    monkeypatch.setattr(tasks, "GATHERED", at_once)
     rng = np.random.default_rng(0)
     basis = np.linalg.qr(rng.normal(size=(D, D)))[0].astype(np.float32)
     loss, block = Loss(0.1), state(rng)
     places = np.array([0, USERS]), np.array([0, 1])
     setting = tasks.Setting(D, loss, Ridge(0.1), Mean(), USERS, 9, places, places, 0, 0.1)
     eigenbasis = tasks.Eigenbasis(np.ones(D, np.float32), basis, Exact())
-    entries = chunks.pack(tasks.Tell(setting, 0, eigenbasis, None)(0, block))
-    told = chunks.Arrays(pa.Table.from_batches(entries))
+    entries = chunks.pack(tasks.Send(setting, 0, eigenbasis, None)(0, block))
+    sent = chunks.Arrays(pa.Table.from_batches(entries))
     rows = {row: pairs for kind in PAIRS.values() for row, pairs in kind.items()}
-    assert told.of("hot").tolist() == list(rows)
+    assert sent.of("hot").tolist() == list(rows)
     x = block.of("factors").reshape(USERS, D) @ basis
     pair_weight = loss.pair_weight(block.of("mass"))
     for place, (users, confidence) in enumerate(rows.values()):
         a = pair_weight[users] * confidence
         p = a * block.of("weights")[users]
-        triangle = told.of("hot_gram").reshape(len(rows), -1)[place]
+        triangle = sent.of("hot_gram").reshape(len(rows), -1)[place]
         expected = (x[users].T * p) @ x[users]
         np.testing.assert_allclose(tasks.whole_matrix(triangle), expected, rtol=1e-5, atol=1e-6)
-        right = told.of("hot_right").reshape(len(rows), D)[place]
+        right = sent.of("hot_right").reshape(len(rows), D)[place]
         np.testing.assert_allclose(right, p @ x[users], rtol=1e-5, atol=1e-6)
-        assert told.of("hot_mass")[place] == pytest.approx(a.sum())
+        assert sent.of("hot_mass")[place] == pytest.approx(a.sum())
 
 
 def test_systems_are_solved_on_any_scale():
