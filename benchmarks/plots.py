@@ -39,7 +39,7 @@ def draw(folder: Path, name: str, panels: list[Panel]) -> str:
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=2)
         folder.mkdir(parents=True, exist_ok=True)
-        return figures.save(figure, folder / name)[0].name
+        return figures.save(figure, folder / name).name
 
 
 def _panel(axes: Any, panel: Panel, line_style: Any) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import safecf
 from benchmarks import report
 from benchmarks.parts import Part, Parts
 from benchmarks.records import Options
+from safecf.datasets import DATASETS
 
-MOVIES = "safecf compare ml-1m --path ml-1m.zip"
+MOVIES = "safecf compare ml-1m"
 CLICKS = "safecf compare clicks.parquet --user visitor --item page -m ials -m safer2"
 # By part, what is said above each command.
 COMMANDS = {
@@ -41,9 +43,9 @@ COMMANDS = {
         ),
     },
 }
-# Files in the folder SAFECF_DATA that stand for the one that is typed; the first that is there.
+# Files in the folder SAFECF_DATA that stand for what is typed; the first that is there.
 FILES = {
-    "ml-1m.zip": ("ml-1m.zip", "ml-1m.parquet"),
+    "ml-1m": ("ml-1m.zip", "ml-1m.parquet"),
     "book-crossing.parquet": ("book-crossing.parquet",),
 }
 TUTORIAL = report.RESULTS.parent / "tutorial.md"
@@ -55,12 +57,13 @@ CAPTION = (
 )
 
 
-def data(typed: str) -> str:
-    """Return the file that stands for a typed one; others are typed as they are."""
+def data(typed: str) -> list[str]:
+    """Return the arguments that stand for a typed one: nothing is downloaded."""
     if typed not in FILES:
-        return typed
+        return [typed]
     folder = Path(os.environ["SAFECF_DATA"]).resolve()
-    return str(next(file for file in map(folder.joinpath, FILES[typed]) if file.exists()))
+    file = str(next(file for file in map(folder.joinpath, FILES[typed]) if file.exists()))
+    return [typed, "--path", file] if typed in DATASETS else [file]
 
 
 def write_clicks(folder: Path) -> None:
@@ -72,7 +75,7 @@ def write_clicks(folder: Path) -> None:
 
 def run(command: str, folder: Path) -> str:
     """Run a command in a folder; return what it prints."""
-    program, *arguments = map(data, shlex.split(command))
+    program, *arguments = chain.from_iterable(map(data, shlex.split(command)))
     assert program == "safecf", command
     done = subprocess.run(
         [sys.executable, "-m", program, *arguments],

@@ -172,9 +172,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with figures.style():
         for draw, name in ((weights, "weights"), (spectral_cg, "spectral-cg"), (where, "where")):
-            for file in figures.save(draw(), FOLDER / name):
-                if file.suffix == ".png":
-                    file.unlink()
+            figures.save(draw(), FOLDER / name)
     (FOLDER / "architecture.svg").write_text(architecture())
 
 

@@ -21,6 +21,8 @@ def invent(path: str) -> tuple[str, str, str]:
     return path, "visitor", "page"
 
 
+if len(sys.argv) not in (1, 4):
+    sys.exit("usage: python examples/quickstart.py FILE USER ITEM (its columns), or no arguments")
 path, user, item = sys.argv[1:] or invent("invented-clicks.parquet")
 
 # Is SAFER2 better for your worst-off users? Hold a tenth out, ten times: once is too few to tell.

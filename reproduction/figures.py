@@ -44,7 +44,7 @@ STYLE: Any = {
     "savefig.dpi": 200,
 }
 # With the metadata to leave out, so that the same figure gives the same file.
-FORMATS: dict[str, Any] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+SVG = {"Date": None, "Creator": None}  # no metadata that changes
 
 
 class LineStyle(NamedTuple):
@@ -149,13 +149,10 @@ def style() -> Iterator[None]:
         yield
 
 
-def save(figure: Any, path: Path) -> list[Path]:
-    """Write PATH.svg and PATH.png, and close the figure."""
-    written = []
-    for kind, metadata in FORMATS.items():
-        content = io.BytesIO()
-        figure.savefig(content, format=kind, metadata=metadata)
-        written.append(path.with_name(f"{path.name}.{kind}"))
-        replace_file(written[-1], content.getvalue())
+def save(figure: Any, path: Path) -> Path:
+    """Write PATH.svg, close the figure, and return the file."""
+    content, file = io.BytesIO(), path.with_name(f"{path.name}.svg")
+    figure.savefig(content, format="svg", metadata=SVG)
+    replace_file(file, content.getvalue())
     plt.close(figure)
-    return written
+    return file

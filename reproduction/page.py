@@ -150,7 +150,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def write(folder: Path, name: str, title: str, origin: str, page: Page) -> list[Path]:
-    """Write NAME.md, and NAME.csv, NAME.svg and NAME.png if there are rows and a figure.
+    """Write NAME.md, and NAME.csv and NAME.svg if there are rows and a figure.
 
     `origin` is the text of `origin_text`. Return the files.
     """
@@ -179,4 +179,4 @@ def _draw(figure: Callable[[], Any], path: Path) -> list[Path]:
     from reproduction import figures  # noqa: PLC0415
 
     with figures.style():
-        return figures.save(figure(), path)
+        return [figures.save(figure(), path)]

@@ -55,6 +55,13 @@ def reader(files, tmp_path, monkeypatch):
     return tmp_path
 
 
+def read_from_here(spark):
+    """Let a session, which may have begun in another folder, find relative paths in this one."""
+    hadoop = spark._jvm.org.apache.hadoop.fs
+    files = hadoop.FileSystem.get(spark._jsc.hadoopConfiguration())
+    files.setWorkingDirectory(hadoop.Path(os.getcwd()))
+
+
 @pytest.mark.parametrize(
     "page", some_long(PAGES, lambda page: page.name in TAKE_LONG), ids=lambda page: page.name
 )
@@ -63,7 +70,7 @@ def test_the_code_of_a_page_runs(page, monkeypatch):
     if page.name in NEED_TORCH:
         pytest.importorskip("torch", reason="the page trains with PyTorch, which is not installed")
     if page.name in NEED_SPARK:
-        SESSIONS.get("classic")  # on loopback; the page gets the same one
+        read_from_here(SESSIONS.get("classic"))  # on loopback; the page gets the same one
     names = run_page(page, monkeypatch)
     if page.name == "gpu.md":
         assert np.shape(names["ids"]) == np.shape(names["best"]) == (2000, 20)

@@ -38,15 +38,12 @@ def shared_cells(tmp_path_factory):
 
 
 @pytest.fixture
-def render(tmp_path, shared_cells, monkeypatch):
+def render(tmp_path, shared_cells):
     """Return a function that runs an experiment, and returns the path of its page.
 
-    Cells run in this process; figures are SVG only, since each format takes as long.
+    Cells run in this process.
     """
     pytest.importorskip("matplotlib", reason="experiments draw figures")
-    from reproduction import figures  # noqa: PLC0415
-
-    monkeypatch.delitem(figures.FORMATS, "png")
 
     def rendered(name, options, **more):
         experiment, lines = reproduction.load(name), []
