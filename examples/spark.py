@@ -3,7 +3,7 @@
 import os
 import sys
 
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession  # pip install 'safecf[spark]', and Java 17
 
 from safecf import datasets
 from safecf.spark import SAFER2, SAFER2Model, TailEvaluator, with_unobserved

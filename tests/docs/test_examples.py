@@ -1,9 +1,12 @@
 """The examples run as they are, on less data."""
 
 import json
+import sys
+import types
 
 import pytest
 
+from safecf import IALS
 from tests.docs.blocks import ROOT, shorter
 from tests.long import some_long
 from tests.spark.sessions import SESSIONS
@@ -43,6 +46,26 @@ def test_an_example_runs(example, tmp_path, monkeypatch, capsys, request):
     code = compile(shorter(code_of(example)), str(example), "exec")
     exec(code, {"__name__": "__main__"})
     assert capsys.readouterr().out
+
+
+def test_implicit_gets_a_new_model_for_every_split(tmp_path, monkeypatch, capsys):
+    """Its `fit` goes on from the last factors, and crashes if they were of more users."""
+
+    class AlternatingLeastSquares(IALS):
+        """Stands for implicit's."""
+
+        def fit(self, *arguments, **options):
+            assert not hasattr(self, "once"), "a second fit"
+            self.once = True
+            return super().fit(*arguments, **options)
+
+    module = types.SimpleNamespace(AlternatingLeastSquares=AlternatingLeastSquares)
+    monkeypatch.setitem(sys.modules, "implicit", types.SimpleNamespace(als=module))
+    monkeypatch.setitem(sys.modules, "implicit.als", module)
+    monkeypatch.chdir(tmp_path)
+    example = ROOT / "examples" / "replace_implicit.py"
+    exec(compile(shorter(example.read_text()), str(example), "exec"), {"__name__": "__main__"})
+    assert "implicit: user 0 gets" in capsys.readouterr().out
 
 
 def test_the_page_shows_all_scripts():

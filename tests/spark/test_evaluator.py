@@ -121,6 +121,9 @@ def test_wrong_use(spark, predictions, tmp_path):
         TailEvaluator().evaluate(predictions.where("rating > 0"))
     with pytest.raises(ValueError, match="unknown labelCol 'label'"):
         TailEvaluator(labelCol="label").evaluate(predictions)
+    texts = predictions.selectExpr("user", "prediction", "'much' as rating")
+    with pytest.raises(TypeError, match="labelCol='rating' is of type string; cast it to a number"):
+        TailEvaluator().evaluate(texts)
     path = str(tmp_path / "evaluator")
     TailEvaluator(tail=0.2, metricName="NDCG").save(path)
     assert TailEvaluator.load(path).getTail() == 0.2

@@ -206,3 +206,9 @@ def test_columns_are_checked(spark, params, error, message):
     )
     with pytest.raises(error, match=message):
         SAFER2(**params).fit(data)
+
+
+def test_a_stream_is_refused(spark):
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(ValueError, match=r"a stream cannot be fitted.*fit in foreachBatch"):
+        SAFER2(userCol="timestamp", itemCol="value", ratingCol="").fit(stream)

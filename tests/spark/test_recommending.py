@@ -7,6 +7,7 @@ pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]
 
 from pyspark.errors import SparkRuntimeException
 from pyspark.ml.recommendation import ALS
+from pyspark.sql import functions as F
 
 from safecf.spark import IALSModel
 
@@ -118,15 +119,16 @@ def test_factors_of_other_users(spark, model, factors):
 
 def test_factors_that_are_not_the_models(spark, model):
     columns = "id string, features array<float>"
-    for features in ([1.0, 0.0], [1.0] * 6, None):
+    odd = [1.0, float("nan"), 0.0], [1.0, float("inf"), 0.0], [1.0, None, 0.0]
+    for features in ([1.0, 0.0], [1.0] * 6, None, *odd):
         new = spark.createDataFrame([("ann", features), ("bob", [1.0, 0.0, 2.0])], columns)
-        message = (
-            r"^\[USER_RAISED_EXCEPTION\] recommendForFactors: .* not 3 numbers, the model's rank"
-        )
+        message = r"^\[USER_RAISED_EXCEPTION\] recommendForFactors: .* not 3 finite numbers, as the"
         with pytest.raises(SparkRuntimeException, match=message):
             model.recommendForFactors(new, 4).collect()
     with pytest.raises(ValueError, match="unknown column of userFactors 'features': did you mean"):
         model.recommendForFactors(new.withColumnRenamed("features", "feature"), 4)
+    with pytest.raises(TypeError, match="features is of type string, not array<float>"):
+        model.recommendForFactors(new.withColumn("features", F.lit("1 0 2")), 4)
 
 
 @pytest.mark.parametrize(

@@ -130,3 +130,8 @@ def test_pipelines(spark, ratings, tmp_path):
     again = PipelineModel.load(str(tmp_path / "model"))
     assert isinstance(again.stages[1], IALSModel)
     assert sorted(again.transform(ratings).collect()) == sorted(model.transform(ratings).collect())
+
+
+def test_a_folder_that_is_not_there(spark, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no SAFER2Model at .*nowhere; give the"):
+        SAFER2Model.load(str(tmp_path / "nowhere"))

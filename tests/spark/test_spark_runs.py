@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
 from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import safecf
@@ -31,9 +32,10 @@ def frame(spark, tmp_path_factory):
         ({"rating": "double('nan')"}, "2,500 rows of the data set have no rating"),
         ({"user": "cast(null as string)"}, "2,500 rows of the data set have no user"),
         ({"rating": "0.0"}, "no row with a rating above 0"),
+        ({"rating": "1e13D"}, r"2,500 rows of .* have a rating \(times alpha\) above 1e\+12"),
         ({"rating": "1e-50D"}, "2,500 rows of the data set have a rating too small for float32"),
     ],
-    ids=["negative", "nan", "null", "zero", "tiny"],
+    ids=["negative", "nan", "null", "zero", "huge", "tiny"],
 )
 def test_bad_ratings(frame, change, problem):
     with pytest.raises(ValueError, match=problem):
@@ -82,9 +84,14 @@ def test_errors_of_tasks_are_plain(frame):
         safecf.errors.SolveError, match=r"^user 'user \d+': .* not positive definite .* regParam,"
     ):
         many.fit(frame)
-    huge = frame.dropDuplicates(["user", "item"]).withColumn("rating", F.lit(3e37))
-    with pytest.raises(ValueError, match=r"^the ridge of a row is .* lower regParam,"):
-        IALS(rank=2, maxIter=1, seed=0, regParam=0.9, unobservedWeight=1.0).fit(huge)
+    huge = frame.withColumn("rating", F.lit(1e12))
+    with pytest.raises(
+        safecf.errors.SolveError, match=r"^the ridge of a row is .* lower regParam,"
+    ):
+        IALS(rank=2, maxIter=1, seed=0, ridgeExponent=3.0, unobservedWeight=1.0).fit(huge)
+    broken = F.udf(lambda _: int("regularization"), "float")
+    with pytest.raises(PythonException, match="base 10: 'regularization'"):
+        many.fit(frame.withColumn("rating", broken("rating")))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +167,7 @@ def test_trainings_share_a_folder(frame, monkeypatch, tmp_path):
         fresh = SAFER2(**params | more).fit(data).to_local()
         with_folder = SAFER2(**params | more, checkpointDir=str(tmp_path)).fit(data).to_local()
         np.testing.assert_array_equal(with_folder.item_factors, fresh.item_factors)
-    assert len(list(tmp_path.iterdir())) == 3  # one training writes none
+    assert len(list(tmp_path.glob("safecf-*"))) == 3  # one training writes none
 
 
 @LONG
@@ -212,12 +219,46 @@ def test_factors_are_lost_and_the_data_has_changed(spark, where, monkeypatch, tm
             model.userFactors.toArrow()
 
 
+def test_a_folder_that_cannot_be_written_to(frame, tmp_path):
+    (tmp_path / "file").touch()
+    folder = str(tmp_path / "file" / "checkpoints")
+    with pytest.raises(ValueError, match=r"^checkpointDir='.*' cannot be written to: .*; set it"):
+        IALS(rank=2, maxIter=1, checkpointDir=folder).fit(frame)
+
+
+@LONG
+@pytest.mark.parametrize("where", ["held", "users spread"])
+def test_nothing_stays_cached_of_a_fit_that_fails(spark, frame, where, monkeypatch, tmp_path):
+    manager = spark._jsparkSession.sharedState().cacheManager()
+    spark.catalog.clearCache()
+    params = options(where, monkeypatch, tmp_path) | {"rank": 60, "maxIter": 1}
+    if where == "users spread":
+        monkeypatch.setattr(training, "HELD", 60 * 60 * 4)  # 50 items, 150 users
+    with pytest.raises(safecf.errors.SolveError, match="not positive definite"):
+        IALS(**params, solver="exact", regParam=0.0, unobservedWeight=0.0).fit(frame)
+    assert manager.isEmpty()
+    count = type(frame).count
+
+    def interrupted(table):
+        if "share" in table.columns:
+            raise KeyboardInterrupt
+        return count(table)
+
+    monkeypatch.setattr(type(frame), "count", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        IALS(**params).fit(frame)
+    monkeypatch.undo()
+    assert manager.isEmpty()
+    frame.persist()
+
+
 def test_trainings_at_a_time_restore_the_session(spark):
     names = "spark.sql.adaptive.enabled", "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = [spark.conf.get(name) for name in names]
+    same = SparkSession(spark.sparkContext, spark._jsparkSession)
     with ExitStack() as first:
         first.enter_context(session.plain_plans(spark))
-        with session.plain_plans(spark):
+        with session.plain_plans(same):
             first.close()
             assert spark.conf.get(names[0]) == "false"
     assert [spark.conf.get(name) for name in names] == before

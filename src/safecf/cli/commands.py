@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from safecf import __version__
 from safecf.cli import end_interrupted
@@ -15,6 +14,7 @@ from safecf.cli.doctor import doctor
 from safecf.cli.evaluate import compare, evaluate
 from safecf.cli.export import export
 from safecf.cli.fit import fit
+from safecf.cli.helping import Command, Group
 from safecf.cli.recommend import recommend
 from safecf.cli.running import named_options
 from safecf.cli.serve import serve
@@ -22,7 +22,7 @@ from safecf.cli.similar import explain, similar
 from safecf.cli.tune import tune
 
 
-class Commands(TyperGroup):
+class Commands(Group):
     """Commands that Ctrl-C ends with one line and exit code 130, in every version of typer."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
@@ -57,7 +57,8 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
 app.add_typer(data, name="data", rich_help_panel=MODELS)
 for panel, commands in PANELS.items():
     for command in commands:
-        app.command(help=reflowed(command), rich_help_panel=panel)(named_options(command))
+        shown = app.command(cls=Command, help=reflowed(command), rich_help_panel=panel)
+        shown(named_options(command))
 
 
 def _show_version(requested: bool) -> None:

@@ -12,15 +12,16 @@ from safecf.cli.command_options import (
     check_seed,
     with_records,
 )
+from safecf.cli.helping import Command, Group
 from safecf.cli.running import named_options
 from safecf.cli.split_options import HELDOUT_HELP, SplitOptions
 from safecf.data.splits.protocol import SEED
 from safecf.errors import ParameterWarning, warn
 
-app = typer.Typer(no_args_is_help=True, help="Summarise data, or split it.")
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Summarise data, or split it.")
 
 
-@app.command()
+@app.command(cls=Command)
 @named_options
 @with_records
 def summary(data: DataOptions, as_json: Json = False) -> None:
@@ -42,7 +43,7 @@ def summary(data: DataOptions, as_json: Json = False) -> None:
         typer.echo(str(found.summary()))
 
 
-@app.command()
+@app.command(cls=Command)
 @named_options
 @with_records
 def split(

@@ -94,7 +94,7 @@ def fit(data: DataOptions, options: FitOptions) -> None:
 
     safecf fit ml-1m -m safer2:factors=64 --heldout 1000 -o model.safetensors
 
-    safecf fit clicks.parquet -o model.safetensors --checkpoint run --resume run
+    safecf fit ml-1m -o model.safetensors --checkpoint run --resume run
     """
     # Imported here, so that the command line starts fast and Ctrl-C works from the start.
     from safecf.cli import inputs, results  # noqa: PLC0415

@@ -23,6 +23,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 from pyspark.storagelevel import StorageLevel
 
 from safecf.als.loss import Loss
+from safecf.data.limits import LARGEST_WEIGHT
 from safecf.models.scaling import DataSums
 from safecf.spark.arrays import Batches
 from safecf.spark.building import PAIR_ARRAYS, Big, Build, Offsets, changed, most_ratings
@@ -90,7 +91,7 @@ def check_ratings(ratings: DataFrame) -> str:
         "have no item": F.col("item").isNull(),
         "have no rating": confidence.isNull() | F.isnan(confidence),
         "have a negative rating": confidence < 0,
-        "have a rating beyond float32": confidence > float(np.finfo(np.float32).max),
+        f"have a rating (times alpha) above {LARGEST_WEIGHT:g}": confidence > float(LARGEST_WEIGHT),
         "have a rating too small for float32": confidence == 0,
     }
     counts = [F.count_if(wrong).alias(what) for what, wrong in bad.items()]
@@ -101,7 +102,7 @@ def check_ratings(ratings: DataFrame) -> str:
     good, *fingerprint = (found.pop(name) for name in ("good", "xor", "sum"))
     for what, count in found.items():
         if count:
-            raise ValueError(f"{count:,} rows of the data set {what}; drop or mend them")
+            raise ValueError(f"{count:,} rows of the data set {what}; drop, clip or scale them")
     if not good:
         raise ValueError("the data set has no row with a rating above 0; check its columns")
     return " ".join(map(str, fingerprint))

@@ -75,6 +75,7 @@ class Engine:
     states: list[DataFrame | None] = field(default_factory=lambda: [None, None])
     users: HeldUsers | None = None
     _cached: list[tuple[str, DataFrame] | None] = field(default_factory=lambda: [None, None])
+    _begun: DataFrame | None = None
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -88,7 +89,7 @@ class Engine:
                 self.factors[number] = self.setting.start(number, 0, side.size)
             else:
                 drawn = side.interactions.mapInArrow(by_block(Start(self.setting, number)), COLUMNS)
-                self._keep(number, drawn.persist(self.level))
+                self._keep(number, self._persisted(drawn))
         self.hold_users()
         return self.gram_of_items()
 
@@ -177,7 +178,7 @@ class Engine:
     def _take(self, side: int, step: HalfStep, found: DataFrame) -> Result:
         """Run the job of a half-step, and keep what it has found."""
         if step.held is None:
-            found = found.persist(self.level)
+            found = self._persisted(found)
             result = _added(self._collect(found, RESULTS))
             self._keep(side, found)
             return result
@@ -190,6 +191,11 @@ class Engine:
             sample = np.concatenate([each.of("losses") for each in blocks.values()])
             self.users.losses = sample
         return _added(blocks)._replace(sample=sample)
+
+    def _persisted(self, state: DataFrame) -> DataFrame:
+        """Cache what is to become a state; `stop` lets go of it if that fails."""
+        self._begun = state.persist(self.level)
+        return self._begun
 
     def _keep(self, side: int, state: DataFrame) -> None:
         """Replace the state of a side, which is cached.
@@ -288,7 +294,7 @@ class Engine:
         """Go on from what `saved` returned."""
         layout = self.sides[side]
         if not layout.held:
-            spread = saved.repartitionById(layout.blocks, F.col("block")).persist(self.level)
+            spread = self._persisted(saved.repartitionById(layout.blocks, F.col("block")))
             spread.count()
             self._keep(side, spread)
             return
@@ -302,6 +308,8 @@ class Engine:
 
         Through Spark Connect the last ones keep their names: the model's frames refer to them.
         """
+        if self._begun is not None:
+            self._begun.unpersist()
         for cached in self._cached:
             if cached is not None:
                 cached[1].unpersist()

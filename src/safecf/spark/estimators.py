@@ -60,6 +60,11 @@ class FactorEstimator(Estimator[Any], TrainingParams, Stored):
         return self.local(**options)
 
     def _fit(self, dataset: DataFrame) -> FactorModel:
+        if dataset.isStreaming:
+            raise ValueError(
+                "a stream cannot be fitted, as all of it has to be there: fit in foreachBatch, or "
+                "fold the users of a batch in by the model's foldIn"
+            )
         local = self._unfitted()
         ratings = interactions(
             dataset, self.getUserCol(), self.getItemCol(), self.getRatingCol(), self.getAlpha()

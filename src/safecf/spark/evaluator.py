@@ -10,6 +10,7 @@ from pyspark.ml.evaluation import Evaluator
 from pyspark.ml.param import Params
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import NumericType
 
 from safecf.checks import check_integer
 from safecf.defaults import LEVEL
@@ -98,6 +99,13 @@ class TailEvaluator(Evaluator, EvaluatorParams, Stored):
 
         >>> evaluator.perUser(predictions).orderBy("value").show()
         """
+        for name in ("labelCol", "predictionCol"):
+            kind = known_type(dataset, name, self.getOrDefault(name))
+            if not isinstance(kind, NumericType):
+                raise TypeError(
+                    f"the column {name}={self.getOrDefault(name)!r} is of type "
+                    f"{kind.simpleString()}; cast it to a number"
+                )
         label = known_column(dataset, "labelCol", self.getLabelCol())
         prediction = known_column(dataset, "predictionCol", self.getPredictionCol())
         rows = dataset.select(

@@ -13,8 +13,8 @@ from safecf.models.als import ALSModel
 from safecf.spark.params import param_name
 
 SIDES = "user", "item"
-KINDS = {kind.__name__: kind for kind in (SolveError, ChangedDataError, ValueError)}
-RAISED = re.compile(rf"^(?:safecf\.errors\.)?({'|'.join(KINDS)}): (.*)", re.MULTILINE)
+KINDS = {kind.__name__: kind for kind in (SolveError, ChangedDataError)}
+RAISED = re.compile(rf"^safecf\.errors\.({'|'.join(KINDS)}): (.*)", re.MULTILINE)
 
 
 @contextmanager
@@ -22,6 +22,8 @@ def placing(side: int, block: int) -> Iterator[None]:
     """Say in a task whose row could not be solved: "user of block 3, row 17"."""
     try:
         yield
+    except ValueError as problem:
+        raise SolveError(str(problem)) from problem
     except SolveError as problem:
         if problem.row is None:
             raise

@@ -88,7 +88,8 @@ class HalfStep:
         work = _Work(self, block, interactions, inbox)
         sums, state = StepSums(work.size), work.kept()
         if self.measure:
-            state["losses"] = losses = work.losses()
+            with placing(self.side, block):
+                state["losses"] = losses = work.losses()
             sums = sums._replace(
                 loss=losses.sum(),
                 squared_loss=(losses**2).sum(),

@@ -11,6 +11,7 @@ from pyspark.ml import Model
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import ArrayType, DoubleType, FloatType
 
 from safecf.als.loop import Epoch
 from safecf.checks import check_integer
@@ -28,6 +29,7 @@ from safecf.spark.columns import (
     id_column,
     interactions,
     known_column,
+    known_type,
     quoted,
 )
 from safecf.spark.folding import Fold, gram_of
@@ -171,11 +173,20 @@ class FactorModel(Model, ModelParams, Stored):
         >>> model.recommendForFactors(model.foldIn(ratings_of_new_users), 10)
         """
         found = known_column(userFactors, "column of userFactors", "features")
+        kind = known_type(userFactors, "column of userFactors", "features")
+        if not (
+            isinstance(kind, ArrayType) and isinstance(kind.elementType, FloatType | DoubleType)
+        ):
+            raise TypeError(
+                f"the column features is of type {kind.simpleString()}, not array<float>; take "
+                "those of foldIn, or of userFactors"
+            )
+        finite = F.forall(found, lambda each: F.coalesce(F.abs(each) < float("inf"), F.lit(False)))
         features = checked(
             found,
-            F.size(found) == self.rank,
-            f"recommendForFactors: a user's features are not {self.rank} numbers, the model's "
-            "rank; take those of foldIn, or of userFactors",
+            (F.size(found) == self.rank) & finite,
+            f"recommendForFactors: a user's features are not {self.rank} finite numbers, as the "
+            "model's rank says; take those of foldIn, or of userFactors",
         )
         users = known_column(userFactors, "column of userFactors", "id").alias("id")
         queries = userFactors.select(users, features.alias("features"))

@@ -118,7 +118,12 @@ class Reader(MLReader[Any]):
     def load(self, path: str) -> Any:
         """Read what `Writer` has written."""
         spark = self.sparkSession
-        metadata = DefaultParamsReader.loadMetadata(path, spark)
+        try:
+            metadata = DefaultParamsReader.loadMetadata(path, spark)
+        except AnalysisException as problem:
+            raise FileNotFoundError(
+                f"there is no {self.kind.__name__} at {path}; give the folder that save wrote"
+            ) from problem
         self._check_class(path, metadata["class"])
         extra = {name: revived(metadata[name]) for name in metadata.keys() - {"paramMap"}}
         instance: Any = self.kind._restored(

@@ -1,6 +1,7 @@
 """What training asks of a Spark session: its settings, its kind, and small files."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -9,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 # By session: how many trainings it runs, and its settings before the first of them.
-_PLAIN: dict[int, tuple[int, dict[str, str]]] = {}
+_PLAIN: dict[str, tuple[int, dict[str, str]]] = {}
 _PLAIN_LOCK = Lock()
 
 
@@ -24,20 +25,22 @@ def plain_plans(spark: SparkSession) -> Iterator[None]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     }
+    # of the session itself, which several objects of Python may stand for
+    key = getattr(spark, "session_id", None) or str(spark._jsparkSession.hashCode())
     with _PLAIN_LOCK:
-        count, before = _PLAIN.get(id(spark), (0, {}))
+        count, before = _PLAIN.get(key, (0, {}))
         if not count:
             before = {name: str(spark.conf.get(name)) for name in wanted}
             for name, value in wanted.items():
                 spark.conf.set(name, value)
-        _PLAIN[id(spark)] = count + 1, before
+        _PLAIN[key] = count + 1, before
     try:
         yield
     finally:
         with _PLAIN_LOCK:
-            count, before = _PLAIN.pop(id(spark))
+            count, before = _PLAIN.pop(key)
             if count > 1:
-                _PLAIN[id(spark)] = count - 1, before
+                _PLAIN[key] = count - 1, before
             else:
                 for name, value in before.items():
                     spark.conf.set(name, value)
@@ -60,6 +63,19 @@ def write_json(spark: SparkSession, path: str, value: Any) -> None:
     text = json.dumps(value)
     frame = spark.createDataFrame([(text,)], "value string").coalesce(1)
     frame.write.mode("overwrite").text(path)
+
+
+def check_folder(spark: SparkSession, folder: str) -> None:
+    """Raise if nothing can be written to a folder for checkpoints."""
+    try:
+        write_json(spark, f"{folder.rstrip('/')}/_written", {})
+    except Exception as problem:
+        reason = re.search(r"(?:Caused by: )?java\.\S+Exception: .*", str(problem))
+        why = reason[0] if reason else str(problem).splitlines()[0]
+        raise ValueError(
+            f"checkpointDir={folder!r} cannot be written to: {why}; set it to a folder that the "
+            "driver and all executors can write to"
+        ) from problem
 
 
 def read_jsons(spark: SparkSession, path: str) -> list[Any]:

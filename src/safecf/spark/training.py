@@ -30,7 +30,7 @@ from safecf.spark.checkpoints import Checkpoints
 from safecf.spark.engine import ITEMS, USERS, Engine, Result
 from safecf.spark.failures import plain_errors
 from safecf.spark.frames import factor_frame
-from safecf.spark.session import checkpoint_dir, plain_plans
+from safecf.spark.session import check_folder, checkpoint_dir, plain_plans
 from safecf.spark.tasks import Eigenbasis, Setting, StepSums, Weighing
 
 # Bytes of a side's factors in float32 that the driver holds and sends with the tasks.
@@ -96,6 +96,9 @@ def train(local: ALSModel, ratings: DataFrame, options: Options) -> Trained:
     spark = ratings.sparkSession
     names = auto_options(local)
     loss = local.settled(dict.fromkeys(names, 1.0)).make_loss()
+    root = options.checkpoint_dir or checkpoint_dir(spark)
+    if root is not None:
+        check_folder(spark, root)
     indices: list[DataFrame] = []
     with ExitStack() as ending, plain_errors(local, indices):
         layout = lay_out(
@@ -351,9 +354,12 @@ class _Run:
             factor_frame(self.engine, USERS, {"weight": ("weights", 1.0), "mass": ("mass", 1.0)}),
             factor_frame(self.engine, ITEMS, {"share": ("degree", 1.0 / count)}),
         ]
-        for frame in frames:
-            frame.persist(self.options.final_storage_level)
-            frame.count()
+        with ExitStack() as failed:
+            for frame in frames:
+                failed.callback(frame.unpersist)
+                frame.persist(self.options.final_storage_level)
+                frame.count()
+            failed.pop_all()
         resolved = dict(self.resolved)
         bandwidth = self.history[-1].bandwidth
         if getattr(self.local, "bandwidth", None) == "auto" and bandwidth is not None:
