@@ -207,6 +207,7 @@ def shuffled(
             cached=True,
         )
         assert (users.held, items.held) == (False, not both)
+        assert bool(_count(users.interactions, "big_rows")) == big
         rows, of_items = (_count(side.interactions, "send") for side in (users, items))
         hot, summed = (
             sum(

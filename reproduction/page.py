@@ -68,7 +68,7 @@ def cores() -> int:
 
 
 def commit(root: Path = ROOT) -> str:
-    """Return the short hash of the commit, with "-dirty" if files other than results changed.
+    """Return the short hash of the commit, with "-dirty" if files other than pages changed.
 
     Where the files are a copy without their history, SAFECF_COMMIT names it.
     """
@@ -83,7 +83,7 @@ def commit(root: Path = ROOT) -> str:
             return ""
         return done.stdout.strip()
 
-    changed = git("status", "--porcelain", "--", ".", ":!docs/results")
+    changed = git("status", "--porcelain", "--", ".", ":!docs/*.md", ":!docs/results")
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
 
 
