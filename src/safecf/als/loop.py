@@ -286,7 +286,7 @@ def judge(
     """Warn after the last epoch if nothing was learned, or the weights have hardly moved.
 
     `zero` is the mean loss of factors of zero, `unmoved` the share of the first weights that is
-    left, `lower_pull` says what to lower, and `iterations` how the number of epochs is called.
+    left, `lower_pull` says what to lower, and `iterations` is the option that sets the epochs.
     """
     if users.mean_loss > USELESS * zero:
         warn(

@@ -99,6 +99,7 @@ def train(local: ALSModel, ratings: DataFrame, options: Options) -> Trained:
     root = options.checkpoint_dir or checkpoint_dir(spark)
     if root is not None:
         check_folder(spark, root)
+    options = replace(options, checkpoint_dir=root)
     indices: list[DataFrame] = []
     with ExitStack() as ending, plain_errors(local, indices):
         layout = lay_out(
@@ -155,7 +156,7 @@ class _Run:
         self.epoch = 0
         self.clock = Clock()
         self.interval = options.checkpoint_interval
-        root = options.checkpoint_dir or checkpoint_dir(spark)
+        root = options.checkpoint_dir
         if not (layout.users.held or layout.items.held):
             # each state follows from both earlier ones: plans would double in every half-step
             self.interval = 1
