@@ -50,7 +50,7 @@ def test_every_command_has_its_own_help_with_an_example(run, command):
     code, out, _ = run(*command, "--help")
     assert code == 0
     assert f"safecf {' '.join(command)}" in out.split("For example:")[1]
-    assert "<bool>" not in out.replace("--help", "").split("Show this message")[0]
+    assert "<bool>" not in out  # a flag takes no value
     assert "list[" not in out
 
 

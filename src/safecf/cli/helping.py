@@ -6,20 +6,20 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 
-class Command(TyperCommand):
-    """A command whose flags are shown without a type, and lists with that of one value."""
+class PlainTypes:
+    """Shows flags without a type, and lists with that of one value."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return options and arguments."""
-        return [_plain(param) for param in super().get_params(ctx)]
+        return [_plain(param) for param in super().get_params(ctx)]  # type: ignore[misc]
 
 
-class Group(TyperGroup):
-    """Commands, whose own options are shown in the same way."""
+class Command(PlainTypes, TyperCommand):
+    """A command."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return options and arguments."""
-        return [_plain(param) for param in super().get_params(ctx)]
+
+class Group(PlainTypes, TyperGroup):
+    """Several commands."""
 
 
 def _plain(param: Any) -> Any:

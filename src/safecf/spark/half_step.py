@@ -100,10 +100,9 @@ class HalfStep:
                 yield block, 0, "sample", losses[: int(np.ceil(self.share * work.size))]
         state["factors"] = work.old
         if self.solver is not None:
-            weight = np.empty(work.size)
             if self.now is None:
-                own = self.setting.own(self.side, block)
-                weight[:] = self.weight[own] if isinstance(self.weight, np.ndarray) else self.weight
+                rows = self.setting.offsets[self.side][-1]
+                weight = np.broadcast_to(self.weight, rows)[self.setting.own(self.side, block)]
             else:
                 weight = self.now.weights(state["losses"], state["weights"], work.backend)
             with placing(self.side, block):
