@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The same examples on every run, and none that fails because the machine is busy.
-settings.register_profile(
-    "safecf", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("safecf")
+# `ci`: the same examples on every run. `soak`: new and many ones, for hours.
+COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("ci", derandomize=True, **COMMON)
+settings.register_profile("soak", max_examples=20_000, print_blob=True, **COMMON)
+settings.load_profile(os.environ.get("SAFECF_PROFILE", "ci"))
 
 # Without a GPU, Triton's kernels are run by its interpreter; it is read at Triton's import.
 if shutil.which("nvidia-smi") is None:
@@ -27,6 +27,16 @@ def real_data() -> Path:
     if not (folder / "ml-1m.parquet").is_file():
         pytest.skip("no real data: set SAFECF_DATA to the folder of ml-1m.parquet")
     return folder
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marks."""
+    lines = [
+        "slow: takes long; left out by `make test`, run by `make test-slow`",
+        "gpu: needs a GPU",
+    ]
+    for line in lines:
+        config.addinivalue_line("markers", line)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
