@@ -19,6 +19,7 @@ RELEASE := build/release-with-$(subst /,-,$(WHEEL_PYTHON))
 SMOKE := build/smoke
 MUTANTS := build/mutants
 BIN := $(VENV)/bin
+BUILT := $(VENV)/.built$(if $(WHEEL),-wheel)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 NATIVE := CMakeLists.txt $(shell find cpp -type f)
 CPP_SOURCES = find cpp tests/cpp -name '*.cpp' -o -name '*.hpp'
@@ -34,7 +35,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help:
 	@awk -F ':.*## ' '/^[a-z-].*:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(VENV)/.built ## train and compare recommenders on a small data set
+demo: $(BUILT) ## train and compare recommenders on a small data set
 	@$(BIN)/safecf demo
 	@echo 'commands are found after: . $(BIN)/activate'
 
@@ -184,8 +185,10 @@ $(VENV)/.build-tools: pyproject.toml constraints.txt
 	@$(PIP) install -c constraints.txt -r $(VENV)/build-requirements.txt
 	@touch $@
 
-# With the service, which the demo's last line starts. The sources in place, or a wheel as it is.
-$(VENV)/.built: $(VENV)/.build-tools $(or $(WHEEL),$(NATIVE))
+# With the service, which the demo's last line starts. The sources in place, or a wheel that is given;
+# the one replaces the other.
+$(BUILT): $(VENV)/.build-tools $(or $(WHEEL),$(NATIVE))
+	@rm -f $(VENV)/.built*
 ifeq ($(WHEEL),)
 	@echo 'building and installing safecf'
 	@$(PIP) install --no-build-isolation -c constraints.txt -e '.[serve]'
@@ -202,7 +205,7 @@ $(VENV)/.tools: $(VENV)/.build-tools
 	@$(PIP) install -c constraints.txt --group dev
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.built $(VENV)/.tools
+$(VENV)/.installed: $(BUILT) $(VENV)/.tools
 	@touch $@
 
 # The peers' environment: they must not get into the way of the project's own.

@@ -6,8 +6,8 @@
 
 `cover` runs all tests once, and notes which mutants each one reaches, and its CPU seconds. `kill`
 collects once and forks for every mutant: the child runs the tests that reach it, one case of each
-function first, until one fails or the CPU seconds of `--most` are spent. `table` counts by package.
-`python` has to import safecf from FOLDER; see `make mutate`.
+function before the second of any, until one fails or the CPU seconds of `--most` are spent. `table`
+counts by package. `python` has to import safecf from FOLDER; see `make mutate`.
 """
 
 import gc
@@ -26,7 +26,7 @@ from pathlib import Path
 import pytest
 from _pytest.runner import runtestprotocol
 
-MOST = 30.0  # CPU seconds of tests for one mutant
+MOST = 5.0  # CPU seconds of tests for one mutant
 CAUSES = ("fails", "time", "survives", "not reached")
 
 
@@ -39,7 +39,7 @@ class Cover:
     """Which mutants each test reaches: by itself, by fixtures that it shares, by its processes."""
 
     def __init__(self, folder: Path, mutants) -> None:
-        self.mutants, self.shared = mutants, defaultdict(set)
+        self.mutants, self.shared, self.costs = mutants, defaultdict(set), Counter()
         self.file = (folder / f"cover-{os.getpid()}.jsonl").open("w")
         self.processes = Path(tempfile.mkdtemp())
         os.environ["SAFECF_REACHED"] = str(self.processes)
@@ -50,11 +50,12 @@ class Cover:
         """Note what a fixture that several tests share reaches."""
         if fixturedef.scope == "function":
             return (yield)
-        before, self.mutants.reached = self.mutants.reached, set()
+        before, self.mutants.reached, begin = self.mutants.reached, set(), cpu()
         try:
             return (yield)
         finally:
             self.shared[fixturedef] |= self.mutants.reached
+            self.costs[fixturedef] = cpu() - begin
             self.mutants.reached |= before
 
     @pytest.hookimpl(wrapper=True)
@@ -71,6 +72,7 @@ class Cover:
         found = self.mutants.reached
         for fixtures in item._fixtureinfo.name2fixturedefs.values():
             found = found.union(*(self.shared[each] for each in fixtures))
+            seconds = max(seconds, sum(self.costs[each] for each in fixtures))
         for process in self.processes.iterdir():
             found |= set(map(int, process.read_text().split()))
             process.unlink()
@@ -106,7 +108,7 @@ class Kill:
         for number, package, *_ in self.all[self.part :: self.parts]:
             if number in done:
                 continue
-            chosen = in_turn(reaching[number], self.most)
+            chosen = in_turn(reaching[number], self.most, f"tests/{package}")
             found = ["not reached", ""]
             if chosen:
                 found = self.outcome(number, [items[name] for _, name in chosen], chosen)
@@ -162,19 +164,18 @@ class Kill:
         os._exit(code)
 
 
-def in_turn(tests: list, most: float) -> list:
-    """Return quick tests first, one case of every function before the second of any."""
+def in_turn(tests: list, most: float, mirror: str) -> list:
+    """Return one case of every function before the second of any; the mirror's first."""
     seen, order = Counter(), []
     for seconds, nodeid in sorted(tests):
         function = nodeid.split("[")[0]
-        order.append((seen[function], seconds, nodeid))
+        order.append((seen[function], not nodeid.startswith(mirror), seconds, nodeid))
         seen[function] += 1
     spent, chosen = 0.0, []
-    for _, seconds, nodeid in sorted(order):
-        if chosen and spent + seconds > most:
-            continue
-        spent += seconds
-        chosen.append((seconds, nodeid))
+    for *_, seconds, nodeid in sorted(order):
+        if not chosen or spent + seconds <= most:
+            spent += seconds
+            chosen.append((seconds, nodeid))
     return chosen
 
 
