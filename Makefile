@@ -7,10 +7,8 @@ WHEEL_PYTHON ?= $(shell python3.12 -c 'print("python3.12")' 2> /dev/null || echo
 PYTEST_WORKERS ?= 2
 JOBS ?= 2
 RUNS ?= 1000000
-# Of `make check`: what every change may break, without PyTorch and the tests that take longest.
-TESTS ?= tests/als tests/contract tests/data tests/evaluation tests/measures --ignore tests/als/test_ridge_in_risk.py \
-         --deselect tests/als/test_loop.py::test_the_brute_force_gradient_vanishes_after_an_exact_half_step \
-         -k "not torch"
+# Of `make check`: what every change may break; of the native core one instruction set.
+TESTS ?= tests/contract tests/als tests/measures tests/agreement -k "not torch and not avx and not amx and not neon"
 
 comma := ,
 VENV := .venv
@@ -19,8 +17,9 @@ FUZZING := build/fuzzing
 SITE := build/docs
 RELEASE := build/release-with-$(subst /,-,$(WHEEL_PYTHON))
 SMOKE := build/smoke
-PROFILE := build/profile
+MUTANTS := build/mutants
 BIN := $(VENV)/bin
+BUILT := $(VENV)/.built$(if $(WHEEL),-wheel)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 NATIVE := CMakeLists.txt $(shell find cpp -type f)
 CPP_SOURCES = find cpp tests/cpp -name '*.cpp' -o -name '*.hpp'
@@ -30,26 +29,34 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment would get into each other's way
-.PHONY: help demo check test test-python test-cpp lint format stubs bench profile reproduce \
+.PHONY: help demo check test test-slow test-python test-cpp lint format stubs bench reproduce mutate \
         docs wheel wheel-test wheels release-check clean sanitize-address sanitize-thread fuzz soak
 
 help:
 	@awk -F ':.*## ' '/^[a-z-].*:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(VENV)/.built ## train and compare recommenders on a small data set
+demo: $(BUILT) ## train and compare recommenders on a small data set
 	@$(BIN)/safecf demo
 	@echo 'commands are found after: . $(BIN)/activate'
 
+RUN_TESTS = $(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadgroup
+
 # mypy keeps what it knows, so that only its first run takes long.
-check: lint ## in two minutes: lint, and the fast tests; TESTS=tests/serving for others
+check: lint ## for every save: lint, and the tests of what is shared; TESTS=tests/serving for others
 	@echo 'pytest $(TESTS)'
-	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
+	@$(RUN_TESTS) -m 'not slow' $(TESTS)
 
-test: lint test-python test-cpp ## lint, then the Python and the C++ tests
+test: lint test-python test-cpp ## for every commit: lint, then the Python and the C++ tests; WHEEL=FILE tests a wheel
 
-test-python: $(VENV)/.installed ## the Python tests; COVERAGE=1 asks that they reach 90 % of src
-	@echo 'pytest$(if $(COVERAGE),$(comma) with coverage)'
-	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --durations 10 $(if $(COVERAGE),--cov --cov-report=term)
+test-python: $(VENV)/.installed ## the Python tests, without those that are marked slow
+	@echo 'pytest'
+	@$(RUN_TESTS) -m 'not slow' --durations 10
+
+# Spark Connect, clusters and faults, Triton's interpreter, real data, many examples.
+test-slow: $(VENV)/.installed ## before a release: the tests that are marked slow, and 20 times as many examples
+	@echo 'pytest, slow'
+	@$(RUN_TESTS) -m slow --durations 20
+	@SAFECF_PROFILE=soak $(RUN_TESTS) -m 'not slow' tests/contract tests/models tests/agreement
 
 test-cpp: $(VENV)/.tools ## the C++ tests
 	@echo 'ctest'
@@ -62,7 +69,7 @@ test-cpp: $(VENV)/.tools ## the C++ tests
 # looked for in the C++ tests alone. Forks of a process with threads hang in sanitizers, and are left
 # out; so is, for that of threads, the test whose point is a data race. OpenBLAS has one thread
 # there, as it hides how it locks.
-SANITIZED_TESTS := tests/agreement tests/backends tests/als tests/contract/test_recommend.py
+SANITIZED_TESTS := tests/agreement tests/backends tests/als tests/contract/test_models.py
 sanitizer = $(shell $(CXX) -print-file-name=lib$(1).so)
 sanitizer_environment_address := LD_PRELOAD="$(call sanitizer,asan) $(call sanitizer,ubsan) $(call sanitizer,stdc++)" \
   ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
@@ -117,12 +124,12 @@ docs: $(SITE)/.installed ## build the documentation's site into build/site; a wa
 bench: $(PEERS)/.installed ## run a benchmark: NAME=cpu; NAME=--help lists them
 	@$(PEERS)/bin/python -m benchmarks $(NAME) $(ARGS)
 
-# As it is installed, but with the names of functions, which perf needs.
-profile: $(VENV)/.installed ## where the time of an epoch goes: ARGS="--solver exact --factors 128"
-	@cmake -S . -B $(PROFILE) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python \
-	  -DCMAKE_CXX_FLAGS_RELWITHDEBINFO='-O3 -DNDEBUG -g1' > /dev/null
-	@unset MAKELEVEL MAKEFLAGS; cmake --build $(PROFILE) -j$(JOBS) > $(PROFILE)/build.log
-	@SAFECF_CORE=$(CURDIR)/$(PROFILE) PYTHONPATH=tests/sanitized $(BIN)/python -m benchmarks profile $(ARGS)
+# A copy of the library with a switch for every mutant; what they were is in docs/results/mutants.md.
+mutate: $(VENV)/.installed $(MUTANTS)/.installed ## which changes of the code no test notices, in hours: ARGS="--only data"
+	@$(MUTANTS)/tools/bin/python -m tests.mutants.source $(MUTANTS) --beside $(VENV) $(ARGS)
+	@$(MUTANTS)/venv/bin/python -m tests.mutants.run $(MUTANTS) cover
+	@for part in 0 1; do $(MUTANTS)/venv/bin/python -m tests.mutants.run $(MUTANTS) kill --part $$part/2 & done; wait
+	@$(MUTANTS)/venv/bin/python -m tests.mutants.run $(MUTANTS) table
 
 reproduce: $(VENV)/.installed ## run experiments of the paper: NAME=table-1 ARGS="--seeds 1"; ARGS=--list
 	@$(BIN)/python -m reproduction $(NAME) $(ARGS)
@@ -147,11 +154,11 @@ endif
 	@$(audit_abi)
 
 # Nothing but the environment is on PATH: no compiler, no tools of the checkout.
-wheel-test: wheel ## install the wheel where there is no compiler, and run safecf demo and doctor
+wheel-test: $(if $(WHEEL),,wheel) ## install the wheel where there is no compiler, and run safecf demo and doctor
 	@rm -rf $(SMOKE)
 	@$(RELEASE)/bin/python -m venv $(SMOKE)
-	@PATH=$(CURDIR)/$(SMOKE)/bin $(SMOKE)/bin/python -m pip --disable-pip-version-check -qq install --only-binary :all: dist/*.whl
-	@PATH=$(CURDIR)/$(SMOKE)/bin $(SMOKE)/bin/python tests/smoke.py dist/*.whl
+	@PATH=$(CURDIR)/$(SMOKE)/bin $(SMOKE)/bin/python -m pip --disable-pip-version-check -qq install --only-binary :all: $(or $(WHEEL),dist/*.whl)
+	@PATH=$(CURDIR)/$(SMOKE)/bin $(SMOKE)/bin/python tests/smoke.py $(or $(WHEEL),dist/*.whl)
 
 wheels: $(RELEASE)/.installed ## the wheels of a release for this system by cibuildwheel (on Linux with Docker)
 	@$(RELEASE)/bin/cibuildwheel --output-dir dist .
@@ -178,10 +185,18 @@ $(VENV)/.build-tools: pyproject.toml constraints.txt
 	@$(PIP) install -c constraints.txt -r $(VENV)/build-requirements.txt
 	@touch $@
 
-# With the service, which the demo's last line starts.
-$(VENV)/.built: $(VENV)/.build-tools $(NATIVE)
+# With the service, which the demo's last line starts. The sources in place, or a wheel that is given;
+# the one replaces the other.
+$(BUILT): $(VENV)/.build-tools $(or $(WHEEL),$(NATIVE))
+	@rm -f $(VENV)/.built*
+ifeq ($(WHEEL),)
 	@echo 'building and installing safecf'
 	@$(PIP) install --no-build-isolation -c constraints.txt -e '.[serve]'
+else
+	@echo 'installing $(WHEEL)'
+	@$(PIP) install --force-reinstall --no-deps '$(WHEEL)'
+	@$(PIP) install -c constraints.txt '$(WHEEL)[serve]'
+endif
 	@touch $@
 
 $(VENV)/.tools: $(VENV)/.build-tools
@@ -190,7 +205,7 @@ $(VENV)/.tools: $(VENV)/.build-tools
 	@$(PIP) install -c constraints.txt --group dev
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.built $(VENV)/.tools
+$(VENV)/.installed: $(BUILT) $(VENV)/.tools
 	@touch $@
 
 # The peers' environment: they must not get into the way of the project's own.
@@ -198,6 +213,14 @@ $(PEERS)/.installed: benchmarks/requirements.txt pyproject.toml $(NATIVE) $(shel
 	@echo 'making $(PEERS) with safecf and its peers'
 	@$(PYTHON) -m venv $(PEERS)
 	@$(PEERS)/bin/python -m pip --disable-pip-version-check -qq install -c constraints.txt -r benchmarks/requirements.txt .
+	@touch $@
+
+# The operators of mutmut, and what writes the copy.
+$(MUTANTS)/.installed: pyproject.toml
+	@echo 'making $(MUTANTS) with mutmut'
+	@$(PYTHON) -m venv $(MUTANTS)/tools
+	@$(MUTANTS)/tools/bin/python -m pip --disable-pip-version-check -qq install --upgrade 'pip>=25.1'
+	@$(MUTANTS)/tools/bin/python -m pip --disable-pip-version-check -qq install -c constraints.txt --group mutants
 	@touch $@
 
 # The site is made from the sources alone: nothing is built for it.

@@ -7,11 +7,10 @@ pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]
 
 import safecf
 from safecf.spark import IALSModel
-from tests.long import LONG
 from tests.spark.local_training import sample
 
 
-@LONG
+@pytest.mark.slow
 def test_answers_of_executors(cluster):
     user, item, rating = zip(*sample(), strict=True)
     data = {"user": list(user), "item": list(item), "rating": list(rating)}

@@ -18,7 +18,6 @@ from safecf.spark import (
     training,
     with_unobserved,
 )
-from tests.long import LONG
 from tests.spark.local_training import sample, train
 from tests.spark.training_data import (
     assert_close,
@@ -30,7 +29,7 @@ from tests.spark.training_data import (
     sum_popular_items,
 )
 
-pytestmark = LONG  # it starts two more sessions
+pytestmark = pytest.mark.slow  # it starts two more sessions
 
 SCHEMA = "user long, item int, rating float"
 

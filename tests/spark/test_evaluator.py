@@ -13,7 +13,6 @@ from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 from safecf.measures.metrics import METRICS
 from safecf.measures.tails import tail_mean
 from safecf.spark import SAFER2, TailEvaluator, evaluator, training, with_unobserved
-from tests.long import LONG
 from tests.spark.local_training import sample, train
 
 SCHEMA = "user long, item int, rating float, prediction float"
@@ -181,7 +180,7 @@ def test_primes():
 @pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )  # the pool of threads of CrossValidator
-@LONG
+@pytest.mark.slow
 def test_cross_validation(spark, monkeypatch):
     monkeypatch.setattr(training, "train", train)
     ratings = spark.createDataFrame(sample(), "user long, item int, rating float")

@@ -16,7 +16,6 @@ import pytest
 pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]'")
 
 from safecf.spark import SAFER2, training
-from tests.long import LONG
 from tests.spark.training_data import (
     BLOCKS,
     assert_close,
@@ -28,7 +27,7 @@ from tests.spark.training_data import (
     sum_popular_items,
 )
 
-pytestmark = LONG
+pytestmark = pytest.mark.slow
 PARAMS = {
     "rank": 8,
     "maxIter": 4,

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 import safecf
 from safecf.errors import ChangedDataError
 from safecf.spark import IALS, SAFER2, blocks, session, training
-from tests.long import LONG
 from tests.spark.training_data import options, read
 
 
@@ -56,7 +55,7 @@ def test_ids_that_spark_and_bytes_compare_differently(spark):
         IALS(rank=2).fit(nan)
 
 
-@LONG
+@pytest.mark.slow
 def test_columns_whose_names_differ_by_case(spark):
     both = spark.createDataFrame(
         [(1, 1, 1.0, 9.0)], "user int, item int, rating float, Rating float"
@@ -119,7 +118,7 @@ def test_whose_factors_the_driver_holds(monkeypatch):
     assert holds("never", 1, 1) == (False, False)
 
 
-@LONG
+@pytest.mark.slow
 def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path):
     params = {"solver": "exact", **options("users spread", monkeypatch, tmp_path)}
     whole = SAFER2(maxIter=3, **params).fit(frame).to_local()
@@ -153,7 +152,7 @@ def test_goes_on_from_a_checkpoint(frame, monkeypatch, tmp_path):
     np.testing.assert_array_equal(shorter.to_local().user_factors, before)
 
 
-@LONG
+@pytest.mark.slow
 def test_trainings_share_a_folder(frame, monkeypatch, tmp_path):
     """Other data, or other options, are another training."""
     params = options("held", monkeypatch, tmp_path) | {"maxIter": 1, "checkpointInterval": 1}
@@ -170,7 +169,7 @@ def test_trainings_share_a_folder(frame, monkeypatch, tmp_path):
     assert len(list(tmp_path.glob("safecf-*"))) == 3  # one training writes none
 
 
-@LONG
+@pytest.mark.slow
 def test_another_seed_is_another_training(frame, monkeypatch, tmp_path):
     params = options("held", monkeypatch, tmp_path) | {"maxIter": 1, "checkpointInterval": 1}
     params |= {"seed": None, "checkpointDir": str(tmp_path)}
@@ -190,7 +189,7 @@ def test_data_that_changes(spark, monkeypatch):
         estimator.fit(changing)
 
 
-@LONG
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["held", "users spread", "spread"])
 def test_factors_are_lost_and_the_data_has_changed(spark, where, monkeypatch, tmp_path):
     """What Spark has lost, it computes again: with other data, no id gets factors of others."""
@@ -226,7 +225,7 @@ def test_a_folder_that_cannot_be_written_to(frame, tmp_path):
         IALS(rank=2, maxIter=1, checkpointDir=folder).fit(frame)
 
 
-@LONG
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["held", "users spread"])
 def test_nothing_stays_cached_of_a_fit_that_fails(spark, frame, where, monkeypatch, tmp_path):
     manager = spark._jsparkSession.sharedState().cacheManager()
@@ -264,7 +263,7 @@ def test_trainings_at_a_time_restore_the_session(spark):
     assert [spark.conf.get(name) for name in names] == before
 
 
-@LONG
+@pytest.mark.slow
 def test_nothing_stays_cached_but_the_model(spark, frame, monkeypatch, tmp_path):
     params = options("users spread", monkeypatch, tmp_path) | {"maxIter": 2}
     frame.count()  # it is cached itself

@@ -12,7 +12,6 @@ from pyspark.storagelevel import StorageLevel
 from safecf.als.loss import Loss
 from safecf.spark import ERMMF, IALS, SAFER2, blocks, building, engine
 from safecf.spark.blocks import lay_out
-from tests.long import LONG
 from tests.spark.training_data import (
     BLOCKS,
     D,
@@ -28,16 +27,16 @@ from tests.spark.training_data import (
 
 CASES = [
     (IALS, {}, "held"),
-    pytest.param(IALS, {}, "spread", marks=LONG),
-    pytest.param(SAFER2, {}, "held", marks=LONG),
+    pytest.param(IALS, {}, "spread", marks=pytest.mark.slow),
+    pytest.param(SAFER2, {}, "held", marks=pytest.mark.slow),
     (SAFER2, {}, "spread"),
     (SAFER2, {"ridgeInRisk": False}, "held"),
-    pytest.param(SAFER2, {"ridgeInRisk": False}, "users spread", marks=LONG),
-    pytest.param(SAFER2, {"ridgeInRisk": False}, "items spread", marks=LONG),
-    pytest.param(SAFER2, {}, "users spread", marks=LONG),
-    pytest.param(SAFER2, {}, "items spread", marks=LONG),
-    pytest.param(ERMMF, {"solver": "cg", "tolerance": 1e-7}, "held", marks=LONG),
-    pytest.param(ERMMF, {}, "users spread", marks=LONG),
+    pytest.param(SAFER2, {"ridgeInRisk": False}, "users spread", marks=pytest.mark.slow),
+    pytest.param(SAFER2, {"ridgeInRisk": False}, "items spread", marks=pytest.mark.slow),
+    pytest.param(SAFER2, {}, "users spread", marks=pytest.mark.slow),
+    pytest.param(SAFER2, {}, "items spread", marks=pytest.mark.slow),
+    pytest.param(ERMMF, {"solver": "cg", "tolerance": 1e-7}, "held", marks=pytest.mark.slow),
+    pytest.param(ERMMF, {}, "users spread", marks=pytest.mark.slow),
 ]
 
 
@@ -86,7 +85,7 @@ def test_rough_solves_have_the_same_objective(frame, table, ids):
     assert history[-1].objective == pytest.approx(local.history[-1].objective, rel=1e-3)
 
 
-@LONG
+@pytest.mark.slow
 def test_xi_by_rounds_of_sums(frame, monkeypatch, tmp_path):
     params = {"maxIter": 1, "bandwidth": 0.1, **options("users spread", monkeypatch, tmp_path)}
     collected = SAFER2(**params).fit(frame).to_local().history
@@ -97,7 +96,7 @@ def test_xi_by_rounds_of_sums(frame, monkeypatch, tmp_path):
         assert ours.objective == pytest.approx(theirs.objective, rel=1e-6)
 
 
-@LONG
+@pytest.mark.slow
 def test_a_sample_of_losses_is_the_same_wherever_they_are(frame, monkeypatch, tmp_path):
     found = []
     for where in ("held", "users spread"):
@@ -109,7 +108,7 @@ def test_a_sample_of_losses_is_the_same_wherever_they_are(frame, monkeypatch, tm
     assert found[0].xi != pytest.approx(whole.xi, rel=1e-5)
 
 
-@LONG
+@pytest.mark.slow
 def test_all_items_may_be_sent_as_equations(frame, ids, monkeypatch, tmp_path):
     """No rows are sent at all: every block gets normal equations alone."""
     params = {"maxIter": 1, "solver": "exact", **options("users spread", monkeypatch, tmp_path)}
