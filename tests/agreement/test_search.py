@@ -31,7 +31,7 @@ def whole_numbers(draw):
     return queries, items, targets, seen, draw(st.sampled_from([None, banned]))
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(problem=whole_numbers(), k=st.sampled_from([1, 10, 40, 3000]))
 def test_whole_numbers_are_found_and_ranked_alike(native, problem, k):
     queries, items, targets, seen, banned = problem

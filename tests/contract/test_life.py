@@ -113,8 +113,9 @@ class LifeOfANetwork(Life):
 
 
 TestLife, TestLifeOfANetwork = Life.TestCase, LifeOfANetwork.TestCase
-TestLife.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)
-TestLifeOfANetwork.settings = settings(max_examples=5, stateful_step_count=12, deadline=None)
+LIVES = settings.default.max_examples
+TestLife.settings = settings(max_examples=LIVES // 7, stateful_step_count=12)
+TestLifeOfANetwork.settings = settings(max_examples=LIVES // 20, stateful_step_count=12)
 
 
 # Files and copies
