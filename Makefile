@@ -69,7 +69,7 @@ test-cpp: $(VENV)/.tools ## the C++ tests
 # looked for in the C++ tests alone. Forks of a process with threads hang in sanitizers, and are left
 # out; so is, for that of threads, the test whose point is a data race. OpenBLAS has one thread
 # there, as it hides how it locks.
-SANITIZED_TESTS := tests/agreement tests/backends tests/als tests/contract/test_models.py
+SANITIZED_TESTS := tests/agreement tests/backends tests/als tests/contract/test_answers.py
 sanitizer = $(shell $(CXX) -print-file-name=lib$(1).so)
 sanitizer_environment_address := LD_PRELOAD="$(call sanitizer,asan) $(call sanitizer,ubsan) $(call sanitizer,stdc++)" \
   ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \

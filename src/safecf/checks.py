@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from safecf.errors import shown
+
 
 def check_integer(name: str, value: object, low: int, default: object) -> int:
     """Return a whole number from `low` on; `default` is what the message suggests.
@@ -20,7 +22,7 @@ def check_integer(name: str, value: object, low: int, default: object) -> int:
     """
     remedy = f"try {name}={default!r}"
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name}={value!r} has to be a whole number; {remedy}")
+        raise TypeError(f"{name}={shown(value)} has to be a whole number; {remedy}")
     if value < low:
         raise ValueError(f"{name}={int(value)} has to be at least {low}; {remedy}")
     return int(value)
@@ -29,7 +31,7 @@ def check_integer(name: str, value: object, low: int, default: object) -> int:
 def check_number(name: str, value: object, default: object) -> float:
     """Return a real number, which may be infinite, as integers beyond any float are, or NaN."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name}={value!r} has to be a number; try {name}={default!r}")
+        raise TypeError(f"{name}={shown(value)} has to be a number; try {name}={default!r}")
     try:
         return float(value)
     except OverflowError:
@@ -60,6 +62,6 @@ def check_plain(path: Path) -> None:
 def _described(value: object) -> str:
     """Write None and short values as they are, others by their type."""
     if value is None or isinstance(value, str | bool | int | float):
-        return repr(value)
+        return shown(value)
     article = "an" if type(value).__name__[0].lower() in "aeiou" else "a"
     return f"{article} {type(value).__name__}"

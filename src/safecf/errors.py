@@ -1,12 +1,16 @@
 """Errors and warnings; each message says what is wrong, where, and what to try."""
 
 import difflib
+import re
 import sys
 import warnings
 from collections.abc import Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
+
+# Scalars as NumPy 2 writes them: np.int64(1), np.str_('a'), np.True_
+SCALAR = re.compile(r"\bnp\.(?:\w+\(([^()]*)\)|(True|False)_)")
 
 
 class ParameterWarning(UserWarning):
@@ -73,14 +77,16 @@ def choose(kind: str, name: object, table: Mapping[str, T]) -> T:
 
 
 def shown(value: object, longest: int = 60) -> str:
-    """Return repr(value), shortened: a name or a message from a file may be of any length.
+    """Return repr(value) in one line, shortened; NumPy's scalars are written as Python's.
 
     >>> shown("abcdef", longest=4)
     "'abcd…'"
+    >>> shown([np.int64(1), np.str_("a")])
+    "[1, 'a']"
     """
     if isinstance(value, str):
-        return repr(value if len(value) <= longest else value[:longest] + "…")
-    text = repr(value)
+        return repr(str(value if len(value) <= longest else value[:longest] + "…"))
+    text = " ".join(SCALAR.sub(r"\1\2", repr(value)).split())
     return text if len(text) <= longest else text[:longest] + "…"
 
 

@@ -1,30 +1,27 @@
-"""Every registered backend but the twin, each in all of its variants, such as instruction sets."""
+"""Every backend but the reference, in each of its instruction sets or devices.
+
+SAFECF_DEVICE=cuda leaves those that work on that device; with `-m "slow or not slow"` their wide
+factors are compared, too.
+"""
 
 import pytest
 
-from safecf.als.capabilities import Blocks, Gradients, HalfSteps, Search
-from tests.agreement.placed import TWIN, variants_of
-from tests.installed import backend_kinds
-
-NEEDS = {
-    "test_gradients": Gradients,
-    "test_subspace": Blocks,
-    "test_search": Search,
-}
+from safecf.als.capabilities import HalfSteps
+from tests.agreement.placed import FAST, FOR_A_GPU
 
 
-def fast_backends():
-    kinds = backend_kinds()
-    return [each for name in kinds if name != TWIN.name for each in variants_of(kinds[name])]
+def pytest_generate_tests(metafunc):
+    """Run a test that asks for `native` for all backends with the capability its module `NEEDS`."""
+    if "native" in metafunc.fixturenames:
+        needed = getattr(metafunc.module, "NEEDS", HalfSteps)
+        found = [each for each in FAST if isinstance(each, needed)]
+        metafunc.parametrize("native", found, ids=repr, scope="session")
 
 
-@pytest.fixture(params=fast_backends(), ids=repr)
-def native(request):
-    """Return a backend, if it has what the test's module is about."""
-    needed = NEEDS.get(request.module.__name__.rpartition(".")[2], HalfSteps)
-    if not isinstance(request.param, needed):
-        pytest.skip(f"{request.param!r} has no {needed.__name__}")
-    solver = request.node.callspec.params.get("solver")
-    if solver is not None and solver.name not in request.param.row_solvers:
-        pytest.skip(f"{request.param!r} has no solver {solver.name!r}")
-    return request.param
+def pytest_runtest_setup(item):
+    asked = item.callspec.params if hasattr(item, "callspec") else {}
+    native, solver = asked.get("native"), asked.get("solver")
+    if native is not None and solver is not None and solver.name not in native.row_solvers:
+        pytest.skip(f"{native!r} has no solver {solver.name!r}")
+    if asked.get("d") in FOR_A_GPU and "cuda" not in repr(native):
+        pytest.skip("factors that wide are for a GPU")

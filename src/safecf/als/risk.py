@@ -11,6 +11,7 @@ from safecf.als.capabilities import PerRow
 from safecf.als.kernels import Kernel
 from safecf.als.population import Population, Smoothing
 from safecf.als.quantile import Psi, smoothed_quantile
+from safecf.errors import shown
 
 # Below, a standard deviation of losses is rounding.
 SMALLEST_BANDWIDTH = 1e-30
@@ -74,7 +75,7 @@ class Mean:
 
     def __post_init__(self) -> None:
         if not 0 < self.weight <= 1:
-            raise ValueError(f"weight={self.weight!r} must be above 0 and at most 1: try 1.0")
+            raise ValueError(f"weight={shown(self.weight)} must be above 0 and at most 1: try 1.0")
 
     @property
     def tail(self) -> float:
@@ -128,16 +129,16 @@ class SmoothedCVaR:
 
     def __post_init__(self) -> None:
         if not 0 < self.tail <= 1:
-            raise ValueError(f"tail={self.tail!r} must be above 0 and at most 1: try 0.3")
+            raise ValueError(f"tail={shown(self.tail)} must be above 0 and at most 1: try 0.3")
         if not (SMALLEST_BANDWIDTH <= self.bandwidth <= 1e300 or self.bandwidth == math.inf):
             raise ValueError(
-                f"bandwidth={self.bandwidth!r} must be from {SMALLEST_BANDWIDTH:g} to 1e300: try "
-                "0.15, or inf for equal weights"
+                f"bandwidth={shown(self.bandwidth)} must be from {SMALLEST_BANDWIDTH:g} to 1e300: "
+                "try 0.15, or inf for equal weights"
             )
         if self.steps < 1:
-            raise ValueError(f"steps={self.steps!r} must be at least 1: try 5")
+            raise ValueError(f"steps={shown(self.steps)} must be at least 1: try 5")
         if not 0 < self.sample <= 1:
-            raise ValueError(f"sample={self.sample!r} must be above 0 and at most 1: try 0.1")
+            raise ValueError(f"sample={shown(self.sample)} must be above 0 and at most 1: try 0.1")
 
     def ranked(self, population: Population) -> Population:
         """Return the users themselves."""
@@ -215,7 +216,7 @@ class CVaR:
 
     def __post_init__(self) -> None:
         if not 0 < self.tail <= 1:
-            raise ValueError(f"tail={self.tail!r} must be above 0 and at most 1: try 0.3")
+            raise ValueError(f"tail={shown(self.tail)} must be above 0 and at most 1: try 0.3")
 
     def ranked(self, population: Population) -> Population:
         """Return the users themselves."""

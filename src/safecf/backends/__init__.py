@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from safecf.als.capabilities import CAPABILITIES
-from safecf.errors import choose
+from safecf.errors import choose, shown
 
 # More threads than cores gain nothing, and thousands of them end the process.
 MOST_THREADS = 16
@@ -48,7 +48,7 @@ def make_backend(
         backend = kind(thread_count(num_threads))
     else:
         raise ValueError(
-            f"device={device!r}: backend={name!r} works on the CPU; try backend='torch', or "
+            f"device={shown(device)}: backend={name!r} works on the CPU; try backend='torch', or "
             "leave out device"
         )
     for capability, who in (needs or {}).items():
@@ -114,8 +114,8 @@ def find_backend(name: str) -> Any:
         return found
     if not isinstance(found, str):
         raise TypeError(
-            f"backend {name!r} is registered as {found!r}; register a class, a function, or where "
-            'it is, as "module:name"'
+            f"backend {name!r} is registered as {shown(found)}; register a class, a function, or "
+            'where it is, as "module:name"'
         )
     module, _, kind = found.partition(":")
     try:
@@ -130,8 +130,8 @@ def find_backend(name: str) -> Any:
         made = None
     if not callable(made):
         raise ImportError(
-            f"backend {name!r} is registered as {found!r}, where there is no class or function; "
-            "register it as \"module:name\", or try backend='auto'"
+            f"backend {name!r} is registered as {shown(found)}, where there is no class or "
+            "function; register it as \"module:name\", or try backend='auto'"
         )
     return made
 

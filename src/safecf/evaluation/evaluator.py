@@ -15,7 +15,7 @@ from safecf.checks import check_integer, check_list, check_type
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.defaults import CUTOFFS, TAILS
-from safecf.errors import choose
+from safecf.errors import choose, shown
 from safecf.evaluation.alignment import align, held_out_ids, warn_of_known_users
 from safecf.evaluation.answers import answers, training_record, training_weights
 from safecf.evaluation.profile import describe_users
@@ -104,9 +104,9 @@ def evaluate(
     exposure = {cutoff: np.zeros(train.num_columns, dtype=np.int64) for cutoff in cutoffs}
     losses: list[Floats] = []
     length = min(cutoffs[-1], train.num_columns)
-    shown, hidden = history.to_scipy(), target.to_scipy()
+    seen, hidden = history.to_scipy(), target.to_scipy()
     for rows, ranked, ranks, lost in answers(
-        model, alignment, shown, hidden, length, batch, whole=bool(whole)
+        model, alignment, seen, hidden, length, batch, whole=bool(whole)
     ):
         losses += [] if lost is None else [lost]
         if ranks is not None:
@@ -155,9 +155,9 @@ def parse_metric(metric: str) -> tuple[str, int | None]:
     if not sign:
         return name, None
     if name not in METRICS:
-        raise ValueError(f"metric={metric!r}: {name} has no cutoff; try metric={name!r}")
+        raise ValueError(f"metric={shown(metric)}: {name} has no cutoff; try metric={name!r}")
     if not CUTOFF.fullmatch(cutoff):
-        raise ValueError(f"metric={metric!r}: {cutoff!r} is no cutoff; try metric='{name}@20'")
+        raise ValueError(f"metric={shown(metric)}: {cutoff!r} is no cutoff; try metric='{name}@20'")
     return name, int(cutoff)
 
 

@@ -344,7 +344,7 @@ class ALSModel(MatrixFactorization):
         if len(self.user_weights) != audience.num_columns:
             raise ValueError(
                 f"user_factors has {audience.num_columns} rows, and user_weights "
-                f"{len(self.user_weights)}; items can only be computed with a row for every user"
+                f"{len(self.user_weights)}; give both a row for every user, or fit again"
             )
         pair_weight = self.user_counts * loss.pair_weight(self.user_mass)
         mass = audience.row_mass(pair_weight)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from safecf.checks import check_type
+from safecf.errors import shown
 
 if TYPE_CHECKING:
     from safecf.models.recommender import Recommender
@@ -43,7 +44,7 @@ def check_watching(
     if callback is None:
         return None
     if not callable(callback):
-        raise TypeError(f"callback={callback!r} cannot be called; give a function, or None")
+        raise TypeError(f"callback={shown(callback)} cannot be called; give a function, or None")
     before = model.get_params()
 
     def call(epoch: int, seconds: float, objective: float) -> object:
@@ -51,8 +52,8 @@ def check_watching(
         for name, value in model.get_params().items():
             if value != before[name]:
                 raise RuntimeError(
-                    f"the callback has set {name}={value!r} while the model is trained with "
-                    f"{name}={before[name]!r}; set options before fit"
+                    f"the callback has set {name}={shown(value)} while the model is trained with "
+                    f"{name}={shown(before[name])}; set options before fit"
                 )
         return answer
 

@@ -66,7 +66,7 @@ class Run:
         for name, value in self.options.items():
             before = earlier.options.get(name)
             if name not in FREE_OPTIONS and plain(before) != plain(value):
-                differing.append(f"{name}={shown(before)} in the file, {value!r} here")
+                differing.append(f"{name}={shown(before)} in the file, {shown(value)} here")
         if earlier.seed != self.seed:
             differing.append(f"random_state={earlier.seed} in the file, {self.seed} here")
         for name, data in self.data.items():

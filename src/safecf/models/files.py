@@ -123,7 +123,9 @@ def write(file: File, kind: str, header: Mapping[str, Any], arrays: Arrays) -> N
     if isinstance(file, str | os.PathLike):
         file = check_target(file)
     elif not hasattr(file, "write"):
-        raise TypeError(f"file={file!r} is neither a path nor a binary file; try 'model{SUFFIX}'")
+        raise TypeError(
+            f"file={shown(file)} is neither a path nor a binary file; try 'model{SUFFIX}'"
+        )
     text = json.dumps(plain({"format": FORMAT, "kind": kind, **header}), allow_nan=False)
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     content = serialise(contiguous, metadata={"safecf": sealed(text, contiguous)})
@@ -178,7 +180,9 @@ def read(file: File, kind: str) -> tuple[dict[str, Any], Arrays]:
         if isinstance(content, str):
             raise TypeError("file is open for text, not for bytes; open it as 'rb'")
     else:
-        raise TypeError(f"file={file!r} is neither a path nor a binary file; try 'model{SUFFIX}'")
+        raise TypeError(
+            f"file={shown(file)} is neither a path nor a binary file; try 'model{SUFFIX}'"
+        )
     try:
         arrays = parse(content)
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as problem:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from safecf.checks import check_type
 from safecf.data.matrices.ids import IdArray
 from safecf.defaults import AUTO
-from safecf.errors import FileFormatError
+from safecf.errors import FileFormatError, shown
 from safecf.models import files
 from safecf.models.changes import Changes
 from safecf.models.derived import Derived
@@ -56,17 +56,17 @@ class Model(ABC):
 
     def __repr__(self) -> str:
         defaults = parameters(type(self))
-        shown = [
-            f"{name}={value!r}"
+        chosen = [
+            f"{name}={shown(value)}"
             for name, value in self.get_params().items()
-            if repr(value) != repr(defaults[name].default)
+            if shown(value) != repr(defaults[name].default)
         ]
-        shown += [
+        chosen += [
             f"{name}='auto: {value:.3g}'"
             for name, value in self.resolved.items()
             if getattr(self, name) == AUTO
         ]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return f"{type(self).__name__}({', '.join(chosen)})"
 
     def to(self, device: str) -> Self:
         """Work on a device from here on, if the model can; return the model.
@@ -78,7 +78,7 @@ class Model(ABC):
         check_device("device", device, AUTO)
         if device not in (AUTO, "cpu"):
             raise ValueError(
-                f"device={device!r}: {type(self).__name__} works on the CPU alone; try "
+                f"device={shown(device)}: {type(self).__name__} works on the CPU alone; try "
                 "device='auto'"
             )
         return self

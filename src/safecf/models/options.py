@@ -33,9 +33,11 @@ class Integer:
         """Refuse anything else; True and False are not numbers."""
         remedy = f"try {name}={default!r}"
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-            raise TypeError(f"{name}={value!r} has to be an integer; {remedy}")
+            raise TypeError(f"{name}={shown(value)} has to be an integer; {remedy}")
         if not self.low <= int(value) <= self.high:
-            raise ValueError(f"{name}={value!r} has to be from {self.low} to {self.high}; {remedy}")
+            raise ValueError(
+                f"{name}={shown(value)} has to be from {self.low} to {self.high}; {remedy}"
+            )
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Number:
         """Refuse anything else, NaN included."""
         remedy = f"try {name}={default!r}"
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise TypeError(f"{name}={value!r} has to be a number; {remedy}")
+            raise TypeError(f"{name}={shown(value)} has to be a number; {remedy}")
         try:
             number = float(value)
         except OverflowError:
@@ -60,7 +62,7 @@ class Number:
         inside |= self.ends[1] == "]" and number == self.high
         if not inside:
             interval = f"{self.ends[0]}{self.low:g}, {self.high:g}{self.ends[1]}"
-            raise ValueError(f"{name}={value!r} has to be in {interval}; {remedy}")
+            raise ValueError(f"{name}={shown(value)} has to be in {interval}; {remedy}")
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,11 @@ class Auto:
 
     def __call__(self, name: str, value: object, default: object) -> None:
         """Refuse anything else."""
-        if value == AUTO:
-            return
         if isinstance(value, str):
+            if value == AUTO:
+                return
             raise ValueError(
-                f"{name}={value!r} has to be a number or {AUTO!r}; try {name}={default!r}"
+                f"{name}={shown(value)} has to be a number or {AUTO!r}; try {name}={default!r}"
             )
         self.rule(name, value, default)
 
@@ -94,7 +96,7 @@ class Auto:
 def check_flag(name: str, value: object, default: object) -> None:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r} has to be True or False; try {name}={default!r}")
+        raise TypeError(f"{name}={shown(value)} has to be True or False; try {name}={default!r}")
 
 
 def check_random_state(name: str, value: object, default: object) -> None:
@@ -103,11 +105,11 @@ def check_random_state(name: str, value: object, default: object) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(
-            f"{name}={value!r} has to be None, an integer, a numpy.random.Generator or a "
+            f"{name}={shown(value)} has to be None, an integer, a numpy.random.Generator or a "
             f"numpy.random.RandomState; try {name}=0"
         )
     if value < 0:
-        raise ValueError(f"{name}={value!r} has to be at least 0; try {name}={-int(value)}")
+        raise ValueError(f"{name}={shown(value)} has to be at least 0; try {name}={-int(value)}")
     if int(value) >= LARGEST_SEED:
         raise ValueError(
             f"{name}={shown(value)} has to be below 2**63; try {name}={int(value) % LARGEST_SEED}"
@@ -118,8 +120,8 @@ def check_device(name: str, value: object, default: object) -> None:
     """One of "auto", "cpu", "cuda", "cuda:0" and so on; only training sees whether it is there."""
     if not isinstance(value, str) or not re.fullmatch(r"auto|cpu|cuda(:(0|[1-9]\d{0,2}))?", value):
         raise ValueError(
-            f"unknown {name} {value!r}: known are 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', "
-            f"...; try {name}='cuda' for a GPU"
+            f"unknown {name} {shown(value)}: known are 'auto', 'cpu', 'cuda' and 'cuda:0', "
+            f"'cuda:1', ...; try {name}='cuda' for a GPU"
         )
 
 

@@ -10,7 +10,7 @@ from safecf.als.loss import Vector
 from safecf.als.rows import Mask
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.ids import IdArray
-from safecf.errors import FileFormatError
+from safecf.errors import FileFormatError, shown
 from safecf.models import files
 
 GroupWeights = dict[str | int, float]
@@ -52,7 +52,7 @@ def check_user_groups(labels: ArrayLike, active: Mask) -> IdArray:
     for user, label in enumerate(values):
         if not fits(label):
             raise TypeError(
-                f"user_groups[{user}] is {label!r}, and labels have to be all strings or all "
+                f"user_groups[{user}] is {shown(label)}, and labels have to be all strings or all "
                 "integers; try 'unknown' for users of whom nothing is known"
             )
     if isinstance(values[0], str):
@@ -60,8 +60,8 @@ def check_user_groups(labels: ArrayLike, active: Mask) -> IdArray:
     found = _label_array(values)
     if len(set(found[active].tolist())) < 2:
         raise ValueError(
-            f"user_groups has one label, {found[active][0]!r}, for all users that count; give at "
-            "least two, or leave user_groups out"
+            f"user_groups has one label, {shown(found[active][0])}, for all users that count; give "
+            "at least two, or leave user_groups out"
         )
     return found
 
@@ -101,8 +101,8 @@ def _encodable(user: int, label: str) -> str:
         return label.encode().decode()
     except UnicodeEncodeError as problem:
         raise ValueError(
-            f"user_groups[{user}] is {label!r}, which UTF-8 cannot encode: {problem.reason}; try "
-            "label.encode(errors='replace').decode()"
+            f"user_groups[{user}] is {shown(label)}, which UTF-8 cannot encode: {problem.reason}; "
+            "try label.encode(errors='replace').decode()"
         ) from problem
 
 

@@ -12,6 +12,7 @@ from safecf.data.limits import MOST_IDS
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.data.reading.sources import is_frame
+from safecf.errors import shown
 
 Indices = NDArray[np.int64]
 
@@ -34,9 +35,9 @@ def slices(size: int, step: int | None = None) -> Iterator[tuple[int, int]]:
 def check_count(count: object, size: int) -> int:
     """Return the number of results: N, or the number of candidates if that is smaller."""
     if isinstance(count, bool) or not isinstance(count, numbers.Integral):
-        raise TypeError(f"N={count!r} has to be an integer; try N=10")
+        raise TypeError(f"N={shown(count)} has to be an integer; try N=10")
     if count < 1:
-        raise ValueError(f"N={count!r} has to be at least 1; try N=10")
+        raise ValueError(f"N={shown(count)} has to be at least 1; try N=10")
     return min(int(count), size)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.csr_from_scipy import check_matrix
-from safecf.errors import choose
+from safecf.errors import choose, shown
 from safecf.measures.metrics import METRICS
 from safecf.measures.ranks import RANK_METRICS, Ranks
 from safecf.measures.tails import check_level, tail_mean
@@ -65,8 +65,8 @@ def make_validation(
         useless = [name for name, value in given.items() if value is not None]
         if useless:
             raise ValueError(
-                f"{useless[0]}={given[useless[0]]!r} has no effect without held-out users; pass "
-                f"validation=, such as split.validation, or leave {useless[0]} out"
+                f"{useless[0]}={shown(given[useless[0]])} has no effect without held-out users; "
+                f"pass validation=, such as split.validation, or leave {useless[0]} out"
             )
         return None
     metric = METRIC if metric is None else metric
@@ -75,7 +75,7 @@ def make_validation(
     name, sign, cutoff = str(metric).partition("@")
     whole = not sign and name in RANK_METRICS
     if not whole and not (cutoff.isdecimal() and int(cutoff) > 0):
-        raise ValueError(f"metric={metric!r} has no cutoff; try metric='ndcg@100'")
+        raise ValueError(f"metric={shown(metric)} has no cutoff; try metric='ndcg@100'")
     if not whole:
         choose("metric", name, METRICS)
     check_level(level)

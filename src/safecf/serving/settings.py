@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safecf.checks import check_integer, check_number
-from safecf.errors import choose
+from safecf.errors import choose, shown
 
 if TYPE_CHECKING:
     from safecf.data.matrices.interactions import Interactions
@@ -128,7 +128,9 @@ class Settings:
                 )
         choose("log", self.log, dict.fromkeys(LOGS))
         if isinstance(self.allow_host, str):
-            raise TypeError(f"allow_host={self.allow_host!r} has to be a list; try a list of it")
+            raise TypeError(
+                f"allow_host={shown(self.allow_host)} has to be a list; try a list of it"
+            )
         for name in self.allow_host:
             if not name or set(name) & set("/:@ "):
                 raise ValueError(

@@ -9,7 +9,7 @@ from pyspark.ml.param import Param, Params, TypeConverters
 
 from safecf.checks import check_integer
 from safecf.defaults import AUTO
-from safecf.errors import choose
+from safecf.errors import choose, shown
 from safecf.models.options import LARGEST_SEED
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ def number_or_auto(value: Any) -> float | str:
     """Keep "auto" as it is, and convert numbers to float."""
     if isinstance(value, str):
         if value != AUTO:
-            raise TypeError(f"{value!r} is neither a number nor {AUTO!r}")
+            raise TypeError(f"{shown(value)} is neither a number nor {AUTO!r}")
         return value
     return TypeConverters.toFloat(value)
 

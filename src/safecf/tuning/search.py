@@ -11,7 +11,7 @@ from typing import Any
 from rich.progress import TextColumn
 
 from safecf.caching import cached_property
-from safecf.errors import FileFormatError, ParameterWarning, choose, warn
+from safecf.errors import FileFormatError, ParameterWarning, choose, shown, warn
 from safecf.evaluation.json_records import shortened
 from safecf.measures.tails import whom
 from safecf.models.options import check_options
@@ -97,8 +97,8 @@ class Search:
             known = isinstance(value, int | float) and value > 0
             if isinstance(each, Around) and not known:
                 raise ValueError(
-                    f"{name}={value!r} is no centre of a range; give the range itself, such as "
-                    "0.01 to 1"
+                    f"{name}={shown(value)} is no centre of a range; give the range itself, such "
+                    "as 0.01 to 1"
                 )
             found[name] = each.at(value)
         return found
@@ -263,7 +263,7 @@ class Search:
         if not self.trials:
             return f"{self.name}: no trial is finished"
         best = self.pick()
-        options = ", ".join(f"{name}={value!r}" for name, value in best.options.items())
+        options = ", ".join(f"{name}={shown(value)}" for name, value in best.options.items())
         count = f"{len(self.trials)} trial{'s' * (len(self.trials) != 1)}"
         return f"{self.name}: {count}, {self._best()}: {options}"
 

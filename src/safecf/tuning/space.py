@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from safecf.checks import check_integer, check_list, check_number, check_type
-from safecf.errors import choose
+from safecf.errors import choose, shown
 from safecf.texts import parse_value
 
 if TYPE_CHECKING:
@@ -276,8 +276,8 @@ def check_range(name: str, given: Any) -> None:
     """Raise if this is not a range."""
     if isinstance(given, type) or not hasattr(given, "distribution"):
         raise TypeError(
-            f"the range of {name} is {given!r}; give a range, such as LogUniform(0.05, 0.5) or "
-            "Choice((0.2, 0.3))"
+            f"the range of {name} is {shown(given)}; give a range, such as LogUniform(0.05, 0.5) "
+            "or Choice((0.2, 0.3))"
         )
 
 

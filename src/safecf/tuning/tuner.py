@@ -12,7 +12,7 @@ from safecf.data.matrices.interactions import Interactions
 from safecf.data.splits.held_out import Split
 from safecf.data.splits.log import Log
 from safecf.defaults import CUTOFFS, LEVEL, METRIC, TAILS
-from safecf.errors import choose
+from safecf.errors import choose, shown
 from safecf.evaluation import RANK_METRICS, Evaluation, evaluate, parse_metric
 from safecf.models.model import MODELS
 from safecf.models.recommender import Recommender
@@ -217,7 +217,7 @@ def _made(model: Model, seed: int) -> Recommender:
         model = choose("model", model, MODELS)
     found = model() if isinstance(model, type) else model
     if not isinstance(found, Recommender):
-        raise TypeError(f"{model!r} cannot be tuned; give a model of safecf, such as SAFER2()")
+        raise TypeError(f"{shown(model)} cannot be tuned; give a model of safecf, such as SAFER2()")
     options = found.get_params()
     if "random_state" in options and options["random_state"] is None:
         options["random_state"] = seed
@@ -231,7 +231,7 @@ def _with_space(given: Any) -> tuple[Model, Given]:
     if not isinstance(given, tuple):
         return given, {}
     if len(given) != 2:
-        raise TypeError(f"{given!r} is no pair of a model and its space; give (model, space)")
+        raise TypeError(f"{shown(given)} is no pair of a model and its space; give (model, space)")
     check_type("space", given[1], Mapping, "give ranges by option, as in {'tail': Uniform(0.1, 1)}")
     return given
 
@@ -255,7 +255,7 @@ def _check_pick(pick: str | int, budget: Budget) -> None:
 def _check_metric(metric: str) -> None:
     name, cutoff = parse_metric(metric)
     if cutoff is None and name not in RANK_METRICS:
-        raise ValueError(f"metric={metric!r} has no cutoff; try metric='{name}@20'")
+        raise ValueError(f"metric={shown(metric)} has no cutoff; try metric='{name}@20'")
 
 
 def _split(data: Any) -> Split:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from safecf.checks import check_integer, check_number
-from safecf.errors import choose
+from safecf.errors import choose, shown
 
 # Balls per item of an urn: enough for rare items to have one.
 BALLS = 64
@@ -22,7 +22,7 @@ MAX_ROUNDS = 12
 
 def _check(holds: bool, name: str, value: object, wanted: str) -> None:
     if not holds:
-        raise ValueError(f"{name}={value!r}; it has to be {wanted}")
+        raise ValueError(f"{name}={shown(value)}; it has to be {wanted}")
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ def delimited_source(name: str, open_file: Callable[[], Any], layout: Layout) ->
     separator: Any = layout.separator
     if not isinstance(separator, str) or not _is_separator(separator):
         raise ValueError(
-            f"separator={separator!r} has to be one ASCII character, but no quote or line break, "
-            "or '::'; try ','"
+            f"separator={shown(separator)} has to be one ASCII character, but no quote or line "
+            "break, or '::'; try ','"
         )
     text = _Text(name, open_file, layout, _normalize(layout.encoding))
     return Source(name, text.batches, text.line_of, is_text=True)
@@ -56,7 +56,8 @@ def _normalize(encoding: str) -> str:
         return codecs.lookup(encoding).name
     except (LookupError, ValueError, TypeError):
         raise ValueError(
-            f"encoding={encoding!r} is no known text encoding; try 'utf8', 'latin-1' or 'utf-16'"
+            f"encoding={shown(encoding)} is no known text encoding; try 'utf8', 'latin-1' or "
+            "'utf-16'"
         ) from None
 
 

@@ -45,13 +45,13 @@ class Layout:
             wrong = isinstance(column, bool) or not isinstance(column, str | int)
             if wrong and (column is not None or role in ("user", "item")):
                 raise TypeError(
-                    f"{role}={column!r}; give the name of a column, or its position from 0"
+                    f"{role}={shown(column)}; give the name of a column, or its position from 0"
                 )
         lowest: Any = self.min_rating
         if lowest is None:
             return
         if isinstance(lowest, bool) or not isinstance(lowest, numbers.Real):
-            raise TypeError(f"min_rating={lowest!r}; it has to be a number, try min_rating=4")
+            raise TypeError(f"min_rating={shown(lowest)}; it has to be a number, try min_rating=4")
         if self.rating is None:
             raise ValueError(
                 f"min_rating={lowest}, but no column holds the ratings; try rating='rating'"
@@ -101,8 +101,8 @@ def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) 
         if column in names:
             if names.count(str(column)) > 1:
                 raise ColumnError(
-                    f"{source}: there are {names.count(str(column))} columns {column!r}; rename "
-                    f"them, or give a position, such as {role}={names.index(str(column))}"
+                    f"{source}: there are {names.count(str(column))} columns {shown(column)}; "
+                    f"rename them, or give a position, such as {role}={names.index(str(column))}"
                 )
             positions[role] = names.index(str(column))
         elif isinstance(column, int) and 0 <= column < len(names):
@@ -113,7 +113,7 @@ def find_columns(columns: dict[str, Column], names: Sequence[str], source: str) 
             near += [name for name in names if name.lower().startswith(str(column).lower())]
             remedy = f"try {role}={shown(near[0])}" if near else f"choose another one by {role}="
             raise ColumnError(
-                f"{source}: there is no column {column!r} for the {role}; it has "
+                f"{source}: there is no column {shown(column)} for the {role}; it has "
                 f"{known or 'no columns at all'}; {remedy}"
             )
     if {"user", "item"} <= positions.keys() and positions["user"] == positions["item"]:
