@@ -30,10 +30,11 @@ def test_records(name):
     assert records.differences(records.TODAY[name](), records.stored(name), name) == []
 
 
-@pytest.mark.parametrize("kind", ["models", "functions", "data sets", "commands"])
+@pytest.mark.parametrize("kind", records.stored("defaults.json"))
 def test_defaults(kind):
-    found, known = today.defaults()[kind], records.stored("defaults.json")[kind]
-    assert records.differences(found, known, kind) == []
+    found, known = today.defaults(), records.stored("defaults.json")
+    assert {*found} == {*known}
+    assert records.differences(found[kind], known[kind], kind) == []
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -18,6 +18,7 @@ import safecf
 from safecf import approximate, batch, datasets, evaluation, serving, split, tuning
 from safecf.cli.commands import app
 from safecf.models import MODELS
+from safecf.tuning.space import DEFAULT_RANGES
 
 HERE = Path(__file__).parent
 # Small enough for a file, and so exact that scores agree on every machine.
@@ -65,6 +66,7 @@ def defaults():
             name: {key: v for key, v in vars(each).items() if key[:4] in ("held", "min_")}
             for name, each in datasets.DATASETS.items()
         },
+        "ranges of tune": {name: repr(each) for name, each in DEFAULT_RANGES.items()},
         "commands": dict(_commands(get_command(app))),
     }
     return plain(found)
