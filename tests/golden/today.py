@@ -50,7 +50,8 @@ def defaults():
     public = {f"safecf.{name}": getattr(safecf, name) for name in ("compare", "evaluate", "tune")}
     public |= {"safecf.report": safecf.report, "safecf.Interactions": safecf.Interactions}
     public["safecf.batch.recommend_to_file"] = batch.recommend_to_file
-    for module in (approximate, datasets, evaluation, serving, split, tuning):
+    modules = (approximate, datasets, evaluation, serving, split, tuning)
+    for module in modules:
         found = {f"{module.__name__}.{name}": getattr(module, name) for name in module.__all__}
         public |= {name: each for name, each in found.items() if each not in public.values()}
     models = {name: _of(kind) for name, kind in MODELS.items()}
@@ -60,6 +61,7 @@ def defaults():
             public |= {f"{name}.{method}": getattr(each, method) for method in _methods(each)}
     functions = {name: _of(each) for name, each in {**methods, **public}.items() if callable(each)}
     found = {
+        "names": {module.__name__: sorted(module.__all__) for module in (safecf, *modules)},
         "models": models,
         "functions": {name: found for name, found in functions.items() if found},
         "data sets": {
