@@ -11,8 +11,8 @@ import safecf
 from safecf import ModelFitError, MultVAE
 from safecf.backends import thread_count
 from safecf.errors import ConvergenceWarning, ParameterWarning
-from tests.models.runs import held
-from tests.models.vaes import OPTIONS, assert_same, fit, make
+from tests.helpers import refused, state
+from tests.models.vaes import assert_same, fit, make
 
 torch = pytest.importorskip("torch", reason="MultVAE trains with torch")
 
@@ -68,32 +68,31 @@ def test_validation_changes_nothing_in_training(split):
     assert [record.objective for record in model.history] == seen
 
 
-@pytest.mark.parametrize(
-    ("how", "error", "message"),
-    [
-        ({"validation": 3}, TypeError, "validation is of type int .* try split.validation"),
-        ({"metric": "recall"}, ValueError, "metric='recall' has no cutoff"),
-        ({"metric": "ndcg@0"}, ValueError, "metric='ndcg@0'"),
-        ({"metric": "ndgc@10"}, ValueError, "did you mean 'ndcg'"),
-        ({"metric": 3}, ValueError, "metric=3"),
-        ({"level": 0}, ValueError, "0"),
-        ({"patience": 0}, ValueError, "patience=0"),
-        ({"patience": 1.5}, TypeError, "patience=1.5"),
-    ],
-)
-def test_bad_ways_to_validate_are_refused(split, how, error, message):
+BAD = [
+    ({"validation": 3}, "validation is of type int"),
+    ({"metric": "recall"}, "metric='recall' has no cutoff"),
+    ({"metric": "ndcg@0"}, "metric='ndcg@0'"),
+    ({"metric": "ndgc@10"}, "did you mean 'ndcg'"),
+    ({"metric": 3}, "metric=3"),
+    ({"level": 0}, "0"),
+    ({"patience": 0}, "patience=0"),
+    ({"patience": 1.5}, "patience=1.5"),
+]
+
+
+@pytest.mark.parametrize(("how", "message"), BAD)
+def test_bad_ways_to_validate_are_refused(split, how, message):
     model = make()
-    with pytest.raises(error, match=message):
+    with refused((TypeError, ValueError), message, unchanged=model):
         fit(model, split.train, **({"validation": split.validation} | how))
-    assert not model.is_fitted
 
 
 @pytest.mark.parametrize("how", [{"metric": "ndcg@10"}, {"level": 0.5}, {"patience": 1}])
 def test_how_to_validate_means_nothing_without_held_out_users(split, how):
     model, name = make(), next(iter(how))
-    with pytest.raises(ValueError, match=f"{name}=.* no effect without held-out users; pass vali"):
+    words = f"{name}=", "no effect without held-out users; pass vali"
+    with refused(ValueError, *words, unchanged=model):
         fit(model, split.train, **how)
-    assert not model.is_fitted
 
 
 def test_validation_data_are_converted_once(split):
@@ -153,11 +152,11 @@ def test_interrupted_in_the_fourth_epoch(data, interrupted):
 )
 def test_other_errors_leave_no_trace(data, interrupted, epoch, error):
     model = fit(make(), data[:9])
-    state = held(model)
+    before = state(model)
     interrupted(epoch, error)
     with pytest.raises(error):
         fit(model, data)
-    assert held(model) == state
+    assert state(model) == before
 
 
 def test_callbacks(data):
@@ -173,12 +172,10 @@ def test_callbacks(data):
 
 def test_divergence_is_told(data):
     model = fit(make(), data)
-    state = held(model)
     model.step_size = 1e6
-    with pytest.raises(ModelFitError, match=r"diverges at epoch 1.*; lower step_size, .*=0\.004"):
+    words = "diverges at epoch 1", "; lower step_size, ", "=0.004"
+    with refused(ModelFitError, *words, unchanged=model):
         fit(model, data)
-    model.step_size = OPTIONS["step_size"]
-    assert held(model) == state
 
 
 @pytest.fixture
