@@ -20,6 +20,7 @@ from safecf.data.matrices.interactions import Interactions
 from safecf.errors import ParameterWarning
 from safecf.split import per_user_holdout
 from tests.data.matrices.matrices import EXAMPLE, raw_csr
+from tests.helpers import refused
 
 dense_matrices = arrays(
     np.float32,
@@ -85,29 +86,29 @@ def duplicate_entries() -> sp.csr_matrix:
         lambda: sp.coo_matrix(EXAMPLE),
     ],
 )
-@pytest.mark.parametrize("call", range(8))
-def test_what_another_thread_writes_meanwhile_is_not_used_unchecked(monkeypatch, make, call):
+def test_what_another_thread_writes_meanwhile_is_not_used_unchecked(monkeypatch, make):
     """Every check has such a write after it; an unchecked index would be found in the result."""
-    matrix, calls = make(), []
-    arrays = [each for each in vars(matrix).values() if isinstance(each, np.ndarray)]
-    arrays += [each for each in vars(matrix).get("coords", ()) if isinstance(each, np.ndarray)]
     first_outside = csr_from_scipy._first_outside
+    for call in range(8):
+        matrix, calls = make(), []
+        arrays = [each for each in vars(matrix).values() if isinstance(each, np.ndarray)]
+        arrays += [each for each in vars(matrix).get("coords", ()) if isinstance(each, np.ndarray)]
 
-    def check_and_write(*arguments):
-        found = first_outside(*arguments)
-        calls.append(found)
-        if len(calls) == call + 1:
-            for array in arrays:
-                array[:] = 120 if array.dtype.kind in "iu" else 1
-        return found
+        def check_and_write(*arguments, arrays=arrays, calls=calls, call=call):
+            found = first_outside(*arguments)
+            calls.append(found)
+            if len(calls) == call + 1:
+                for array in arrays:
+                    array[:] = 120 if array.dtype.kind in "iu" else 1
+            return found
 
-    monkeypatch.setattr(csr_from_scipy, "_first_outside", check_and_write)
-    found = check_matrix(matrix)
-    assert found.indptr[0] == 0
-    assert (np.diff(found.indptr) >= 0).all()
-    assert found.indptr[-1] == found.indices.size
-    assert ((found.indices >= 0) & (found.indices < found.num_columns)).all()
-    assert found.weights is None or (found.weights > 0).all()
+        monkeypatch.setattr(csr_from_scipy, "_first_outside", check_and_write)
+        found = check_matrix(matrix)
+        assert found.indptr[0] == 0
+        assert (np.diff(found.indptr) >= 0).all()
+        assert found.indptr[-1] == found.indices.size
+        assert ((found.indices >= 0) & (found.indices < found.num_columns)).all()
+        assert found.weights is None or (found.weights > 0).all()
 
 
 def test_a_csr_can_only_be_read_however_it_was_made():
@@ -252,3 +253,21 @@ def test_a_large_catalogue_fits(monkeypatch):
     assert Interactions.from_csr(matrix).num_items == items
     monkeypatch.setattr(free_memory, "available_bytes", lambda: None)
     assert Interactions.from_csr(matrix).num_items == items
+
+
+@pytest.mark.parametrize("matrix", [sp.csr_matrix((4, 3)), raw_csr([0.0], [1], [0, 1], (1, 3))])
+def test_no_interactions_are_allowed_where_there_may_be_none(matrix):
+    checked = check_matrix(matrix, allow_empty=True)
+    assert checked.nnz == 0
+    np.testing.assert_array_equal(checked.row_mass(), np.zeros(matrix.shape[0]))
+    np.testing.assert_array_equal(checked.row_mass(np.ones(3)), np.zeros(matrix.shape[0]))
+    wide = check_matrix(sp.csr_matrix((2, 2**31 - 1)), allow_empty=True)
+    assert wide.num_columns == 2**31 - 1
+
+
+def test_another_number_of_columns_than_the_model_s_is_refused():
+    with refused(ValueError, "has 3 columns, while the model knows 5 items; use the"):
+        check_matrix(sp.csr_matrix(EXAMPLE), columns=5)
+    with refused(ValueError, "has 3 columns", "knows 5 items", "try user_items.T"):
+        check_matrix(sp.csr_matrix((5, 3)), columns=5)
+    assert check_matrix(sp.csr_matrix(EXAMPLE), columns=3).num_columns == 3
