@@ -311,9 +311,11 @@ MATRICES = [
     *((structure(indices=[0, 1, column]), f"row 2 holds column {column}, outside of 0 to 2; check")
       for column in (3, -1, 2**40)),
     *((holding(value, form), f"holds {value} at row 2, column 0; ", remedy)
-      for form in ("csr", "coo", "csc", "bsr", "lil", "dok", "dia")
-      for value, remedy in ((np.nan, "drop the entry"), (np.inf, "clip"), (-np.inf, "negative"),
-                            (-0.5, "drop negative"), (1e39, "clip or scale"))),
+      for form, value, remedy in (
+          ("csr", np.nan, "drop the entry"), ("csr", np.inf, "clip"), ("csr", -np.inf, "negative"),
+          ("csr", -0.5, "drop negative"), ("csr", 1e39, "clip or scale"), ("coo", np.nan, "drop"),
+          ("csc", np.inf, "clip"), ("bsr", -0.5, "drop"), ("lil", 1e39, "clip"),
+          ("dok", np.nan, "drop"), ("dia", np.inf, "clip"))),
 ]  # fmt: skip
 if N_DIMENSIONAL:  # scipy has only 2-D sparse arrays before 1.15
     MATRICES += [(sp.coo_array(np.array([0.0, 1])), "has 1 dimension(s)", "reshape(1, -1)")]
