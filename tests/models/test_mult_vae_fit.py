@@ -285,8 +285,8 @@ def test_a_gpu_learns_the_same(data):
     assert one.history[0].objective == pytest.approx(cpu.history[0].objective, rel=0.1)
 
 
-@pytest.mark.parametrize("seed", [0, 2**40, 2**63 - 1])
-def test_any_integer_is_a_seed(data, seed):
+def test_the_largest_seed(data):
+    seed = 2**63 - 1
     assert_same(fit(make(random_state=seed), data), fit(make(random_state=seed), data))
 
 

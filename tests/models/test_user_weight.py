@@ -11,6 +11,7 @@ from safecf.models import MODELS
 from safecf.models.als import ALSModel
 from tests.helpers import refused
 from tests.models.runs import assert_same, fit, make
+from tests.models.saved import load, saved
 from tests.problems import rotation_free
 
 WEIGHTS = np.arange(30) % 4
@@ -112,6 +113,14 @@ def test_the_form_of_the_weights_does_not_matter(data, kind):
     expected = fit(make(), data, user_weight=WEIGHTS)
     assert_same(fit(make(), data, user_weight=kind(WEIGHTS)), expected)
     assert_same(fit(make(), Interactions.from_csr(data), user_weight=kind(WEIGHTS)), expected)
+
+
+def test_new_users_count_once_each(data):
+    model = fit(make(), data, user_weight=WEIGHTS + 0.5)
+    model.partial_fit_users([31], data[3])
+    for each in (model, load(saved(model))):
+        np.testing.assert_array_equal(each.user_counts, [*(WEIGHTS + 0.5), 1, 1])
+        assert each.user_weights[31] == each.tail
 
 
 def changed(place, value):
