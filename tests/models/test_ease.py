@@ -223,28 +223,6 @@ def test_ranks_by_the_row_times_the_weights(data, model, monkeypatch, together):
         assert ids[user].tolist() == expected_ranking(data, user, model, rest)[0]
 
 
-def test_ties_rank_by_item(model):
-    model.item_weights = np.zeros((20, 20), dtype=np.float32)
-    model.item_weights[0, [3, 7, 9]] = 1, 2, 2
-    history = sp.csr_matrix(([1.0], ([0], [0])), shape=(1, 20))
-    ids, scores = model.recommend(0, history, N=6)
-    assert ids.tolist() == [7, 9, 3, 1, 2, 4]
-    assert scores.tolist() == [2, 2, 1, 0, 0, 0]
-
-
-def test_users_are_their_rows(data, model):
-    """Nothing is stored of them: the same row has the same answer, whoever asks."""
-    ids, scores = model.recommend([3, 8], data[[5, 5]])
-    expected = model.recommend(999, data[5], recalculate_user=True)
-    for row in range(2):
-        np.testing.assert_array_equal(ids[row], expected[0])
-        np.testing.assert_array_equal(scores[row], expected[1])
-    with pytest.raises(ValueError, match=r"user_items has to be a sparse matrix .* the users'"):
-        model.recommend(3, None, filter_already_liked_items=False)
-    with pytest.raises(TypeError, match=r"pass what the users already have$"):
-        model.recommend_frame(3, filter_already_liked_items=False)
-
-
 def test_similarities_are_partial_correlations(data, model):
     inverted = precision(data)
     lengths = np.sqrt(inverted.diagonal())
@@ -260,13 +238,6 @@ def test_items_that_are_never_together_are_like_nobody():
     pairs = sp.csr_matrix([[1.0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0]])
     model = fit(EASE(), pairs)
     assert model.similar_items([0, 2, 3], N=3)[0].tolist() == [[0, 1, -1], [-1] * 3, [-1] * 3]
-
-
-def test_what_there_is_not(data, model):
-    with pytest.raises(NotImplementedError, match="stores nothing of the users"):
-        model.similar_users(0)
-    with pytest.raises(NotImplementedError, match="fit again"):
-        model.similar_items(0, recalculate_item=True, item_users=data.T.tocsr()[0])
 
 
 def test_what_overflows_in_the_inverse_is_refused(recwarn):

@@ -32,17 +32,6 @@ def test_the_encoder_follows_its_formula(model):
     np.testing.assert_array_equal(model.fold_in(data * 7), model.fold_in(data))
 
 
-def test_items_cannot_be_folded_in(model):
-    audience = DATA.T.tocsr()[0]
-    for ask in (
-        lambda: model.recalculate_item(0, audience),
-        lambda: model.partial_fit_items([0], audience),
-        lambda: model.similar_items(0, recalculate_item=True, item_users=audience),
-    ):
-        with refused(NotImplementedError, "cannot compute an item", "fit again", unchanged=model):
-            ask()
-
-
 def test_training_without_torch_names_the_extra(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "safecf.models.vae.trainer", raising=False)

@@ -80,20 +80,6 @@ def test_names_that_are_too_long(model, tmp_path):
     assert safecf.load(longest).is_fitted
 
 
-@pytest.mark.parametrize("broken", ["fsync", "replace"])
-def test_a_failed_save_leaves_the_old_file(model, tmp_path, monkeypatch, broken):
-    def fail(*rest):
-        raise OSError(28, "No space left on device")
-
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(b"old")
-    monkeypatch.setattr(os, broken, fail)
-    with refused(OSError, "No space left on device; what was there before"):
-        model.save(path)
-    assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
-    assert path.read_bytes() == b"old"
-
-
 def test_saving_through_a_link_keeps_the_link(model, tmp_path):
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "v1.safetensors").write_bytes(b"old")
@@ -102,13 +88,6 @@ def test_saving_through_a_link_keeps_the_link(model, tmp_path):
     model.save(link)
     assert link.is_symlink()
     assert safecf.load(link).factors == 3
-
-
-def test_files_get_the_usual_permissions(model, tmp_path):
-    model.save(tmp_path / "model")
-    (tmp_path / "plain").touch()
-    mode = (tmp_path / "model.safetensors").stat().st_mode
-    assert mode == (tmp_path / "plain").stat().st_mode
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -102,18 +102,6 @@ def test_the_unit_of_confidences_does_not_matter(kind):
     assert np.abs(expected).max() > 0.1
 
 
-@pytest.mark.parametrize("kind", [IALS, SAFER2])
-def test_numbers_stay_what_they_are(kind):
-    matrix = interactions()
-    auto = fitted(kind(**OPTIONS), matrix)
-    b = auto.resolved["unobserved_weight"]
-    given = fitted(kind(unobserved_weight=b, **OPTIONS), matrix)
-    assert given.resolved.keys() == auto.resolved.keys() - {"unobserved_weight"}
-    np.testing.assert_array_equal(given.item_factors, auto.item_factors)
-    assert given.unobserved_weight == b
-    assert auto.unobserved_weight == "auto"
-
-
 @pytest.mark.parametrize("kind", [SAFER2, SAFER2CG, SAFER2PP])
 def test_the_bandwidth_follows_the_spread_of_the_losses(kind):
     matrix, options = interactions(), dict(OPTIONS)

@@ -57,13 +57,6 @@ def test_an_error_in_the_callback_leaves_no_trace(data):
         assert state(model) == before
 
 
-@pytest.mark.parametrize("build", [make, EASE])
-def test_a_callback_that_cannot_be_called_is_refused(data, build):
-    model = build()
-    with refused(TypeError, "callback='print'", unchanged=model):
-        fit(model, data, callback="print")
-
-
 def test_history(data):
     model = fit(make(), data)
     last = model.history[-1]

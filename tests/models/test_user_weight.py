@@ -102,12 +102,6 @@ def test_only_the_proportions_matter(data, name):
     assert other.num_users == pytest.approx(3.7 * one.num_users)
 
 
-@every_model
-def test_weights_of_one_change_no_bit(data, name):
-    one, other = build(name, "cpu"), build(name, "cpu")
-    assert_same(fit(one, data, user_weight=np.ones(30)), fit(other, data))
-
-
 @pytest.mark.parametrize("kind", [list, tuple, np.float32, np.int8])
 def test_the_form_of_the_weights_does_not_matter(data, kind):
     expected = fit(make(), data, user_weight=WEIGHTS)
