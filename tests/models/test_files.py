@@ -209,7 +209,11 @@ MESSAGES = [
     ({"options": {"shell": "rm"}}, "SAFER2 has no option 'shell'"),
     ({"options": {"tail": 7}}, "tail=7"),
     ({"fitted": HEADER["fitted"] | {"seed": 10**400}}, "'seed' is 1000"),
-    ({"fitted": HEADER["fitted"] | {"shape": [12, 9]}}, "contradict each other; save it again"),
+    *(
+        ({"fitted": HEADER["fitted"] | {name: value}}, "contradict each other; save it again")
+        for name, values in {"shape": [[12, 9], [0, 8]], "num_users": [0, 13, "inf"]}.items()
+        for value in values
+    ),
 ]
 
 
@@ -219,10 +223,19 @@ def test_messages_name_what_is_wrong(part, message):
         load(put_together(ARRAYS, HEADER | part))
 
 
-def test_messages_name_the_array():
-    wrong = ARRAYS | {"user_mass": ARRAYS["user_mass"][1:].copy()}
-    with refused(FileFormatError, "'user_mass' is float64[11], where float64[12] is needed"):
-        load(put_together(wrong, HEADER))
+WRONG = {
+    "user_mass": (lambda mass: mass[1:].copy(), "is float64[11], where float64[12] is needed"),
+    "item_factors": (lambda factors: factors.astype(float), "is float64[8, 3], where float32"),
+    "user_counts": (lambda counts: counts * 1e300, "contradict each other; save it again"),
+    "item_popularity": (lambda shares: -shares, "popularity of its items is negative"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_messages_name_the_array(name):
+    change, message = WRONG[name]
+    with refused(FileFormatError, message):
+        load(put_together(ARRAYS | {name: change(ARRAYS[name])}, HEADER))
 
 
 def test_whole_numbers_are_floats_too():
