@@ -3,6 +3,7 @@
 import encodings.aliases
 import gzip
 import io
+import warnings
 import zipfile
 from itertools import pairwise
 
@@ -40,7 +41,9 @@ def check_whole(found):
         assert (side.indptr[0], side.indptr[-1]) == (0, side.indices.size)
         assert (np.diff(side.indptr) >= 0).all()
         assert ((side.indices >= 0) & (side.indices < other.num_rows)).all()
+        assert (side.indptr.dtype, side.indices.dtype) == (np.int64, np.int32)
         assert side.weights is None or ((side.weights > 0) & (side.weights <= 1e12)).all()
+        assert side.weights is None or side.weights.dtype == np.float32
     assert (found.items.to_scipy() != found.users.to_scipy().T).nnz == 0
     for ids, size in ((found.user_ids, found.num_users), (found.item_ids, found.num_items)):
         assert ids is None or len(set(ids.tolist())) == size
@@ -170,7 +173,6 @@ BAD = {
 @given(
     rows=st.lists(st.lists(st.integers(0, 3), max_size=4), min_size=1, max_size=4), drawn=st.data()
 )
-@pytest.mark.filterwarnings("ignore::safecf.ParameterWarning")
 def test_any_arrays_of_a_matrix(rows, drawn):
     arrays = {
         "indptr": np.cumsum([0, *map(len, rows)]),
@@ -185,13 +187,22 @@ def test_any_arrays_of_a_matrix(rows, drawn):
         arrays[name][place] = drawn.draw(BAD[name])
     before = {key: array.copy() for key, array in arrays.items()}
     matrix = raw_csr(arrays["data"], arrays["indices"], arrays["indptr"], (len(rows), 4))
-    told = read_or_refuse(lambda: Interactions.from_csr(matrix))
+    read = []
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        told = read_or_refuse(lambda: read.append(Interactions.from_csr(matrix)) or read[0])
     for key, array in before.items():
         np.testing.assert_array_equal(getattr(matrix, key), array)
     if told:
         return
-    expected = np.zeros(matrix.shape)
+    expected, places = np.zeros(matrix.shape), set()
     for row, (begin, end) in enumerate(pairwise(arrays["indptr"])):
         np.add.at(expected[row], arrays["indices"][begin:end], arrays["data"][begin:end])
-    found = Interactions.from_csr(matrix).to_csr().toarray()
-    np.testing.assert_allclose(found, np.where(expected < 1e-38, 0, expected), rtol=1e-6)
+        places |= {(row, column) for column in arrays["indices"][begin:end].tolist()}
+    expected[expected < 1e-38] = 0
+    [found], repeated = read, arrays["indptr"][-1] - len(places)
+    np.testing.assert_allclose(found.to_csr().toarray(), expected, rtol=1e-6)
+    assert (found.users.weights is None) == (set(expected.ravel()) <= {0, 1})
+    messages = [str(each.message) for each in warned]
+    assert len(messages) == (repeated > 0)
+    assert not messages or f"holds {repeated} duplicate entries" in messages[0]
