@@ -238,6 +238,33 @@ def test_messages_name_the_array(name):
         load(put_together(ARRAYS | {name: change(ARRAYS[name])}, HEADER))
 
 
+OFFSETS = np.arange(0, 26, 2)  # of twelve ids of two bytes each
+IDS = {
+    "numbers and texts": {"user_ids": np.arange(12)},
+    "offsets that fall": {"user_ids.offsets": np.where(np.arange(13) == 3, 1, OFFSETS)},
+    "offsets from -1": {"user_ids.offsets": OFFSETS - (np.arange(13) == 0)},
+    "offsets from 1": {"user_ids.offsets": OFFSETS + (np.arange(13) == 0)},
+    "offsets beyond the end": {"user_ids.offsets": OFFSETS + 10**15 * (np.arange(13) == 12)},
+    "no offsets": {"user_ids.offsets": OFFSETS[:0]},
+    "too few": {"user_ids.offsets": OFFSETS[[0, -1]]},
+    "half a letter": {"user_ids.utf8": np.frombuffer(b"ab\xff" * 8, np.uint8)},
+    "the same text": {"user_ids.utf8": np.zeros(24, np.uint8)},
+    "the same number": {"item_ids": np.zeros(8, np.int64)},
+    "too many numbers": {"item_ids": np.arange(9)},
+    "a matrix": {"item_ids": np.arange(8).reshape(2, 4)},
+}
+
+
+@pytest.mark.parametrize("case", IDS)
+def test_ids_that_are_damaged(case):
+    arrays, header = taken_apart(good("groups"))
+    texts = np.frombuffer("".join(f"{n:02}" for n in range(12)).encode(), np.uint8)
+    arrays |= {"user_ids.utf8": texts, "user_ids.offsets": OFFSETS}
+    assert load(put_together(arrays, header)).user_ids[3] == "03"
+    with refused(FileFormatError, "the file: the ", "; save it again"):
+        load(put_together(arrays | IDS[case], header))
+
+
 def test_whole_numbers_are_floats_too():
     """JSON has one kind of number, and other writers leave out the point."""
     header = copy.deepcopy(HEADER)
