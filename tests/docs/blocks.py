@@ -5,7 +5,6 @@ Programs that take a cluster, or install something, are not run; but what they n
 
 import codeop
 import io
-import json
 import math
 import re
 import shlex
@@ -16,15 +15,17 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
 from safecf import cli
-from tests.serving.service import Client, running
+from tests.serving.service import running
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^( *)```(?:\{\.)?(\w*)[^\n]*\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+HERE = build_opener(ProxyHandler({}))
 SHOWN = {"json", "toml", "yaml"}  # languages of blocks that are not run
 # Everything is run as it is written, but for these, which would take long, or need a GPU.
 SHORTER = {
@@ -49,7 +50,7 @@ def commands(code):
     """Return the commands of a block for a shell, each with the output shown, or None."""
     code = re.sub(r"\\\n\s*", "", code)
     if not code.startswith("$ "):
-        return [(line, None) for line in code.splitlines() if line.strip(" #")]
+        return [(line, None) for line in code.splitlines() if shlex.split(line, comments=True)]
     found = re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]
     return [(command, shown) for command, _, shown in (each.partition("\n") for each in found)]
 
@@ -136,7 +137,10 @@ class Reader:
                     cli.main()
                 assert not end.value.code, arguments
             case "curl", *options, url:
-                self.curl(options, re.sub("^http://127.0.0.1:8000", "", url))
+                sent = options[options.index("-d") + 1].encode() if "-d" in options else None
+                url = re.sub(r"^http://127\.0\.0\.1:8000", f"http://127.0.0.1:{self.port}", url)
+                with HERE.open(Request(url, sent, {"Content-Type": "application/json"})) as reply:
+                    print(reply.read().decode())
             case "pip", "install", what:
                 project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
                 extras = {*re.sub(r".*\[|\]", "", what).split(",")}
@@ -151,14 +155,6 @@ class Reader:
                 assert (ROOT / file).is_file()
             case _:
                 assert program in ("venv-pack", "spark-submit")
-
-    def curl(self, options, path):
-        client = Client(self.port)
-        self.stack.callback(client.close)
-        sent = json.loads(options[options.index("-d") + 1]) if "-d" in options else None
-        reply = client.get(path) if sent is None else client.post(path, sent)
-        assert reply.status == 200, reply.text
-        print(reply.text)
 
     def serve(self, settings, log=None):
         """Serve on any free port until the end of the page; `curl` then asks there."""
