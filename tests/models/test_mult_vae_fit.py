@@ -267,6 +267,7 @@ def test_a_device_that_is_not_there(data, device):
         fit(make(device=device), data)
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 def test_a_gpu_learns_the_same(data):
     one, other = fit(make(device="cuda"), data), fit(make(device="cuda"), data)
