@@ -20,15 +20,19 @@ Pattern = str | Sequence[str]
 
 def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
     """Write NAME.md and its figures from the stored parts; return the files."""
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - measuring works without it
+    import jinja2  # noqa: PLC0415 - measuring works without it
 
     parts = store.read(folder, name)
     if not parts:
         raise FileNotFoundError(
             f"{folder / name}.json is not there; leave out --render to measure it"
         )
-    environment = Environment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(experiment.template.parent),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
     )
     files = _draw(experiment, name, folder, parts)
     drawn = {file.name for file in files}
@@ -39,6 +43,9 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
 
     def head(part: str = "") -> str:
         return _head(experiment, parts[part])
+
+    def warned(part: str = "") -> str:
+        return _warned(parts[part])
 
     def section(part: str) -> str:
         title = f"## {experiment.parts[part]}"
@@ -54,7 +61,7 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         each.__name__: each for each in (table, pivot, origin, warned, fill, figure, head, section)
     }
     numbers = f"All numbers: [{name}.csv]({name}.csv)." if first["tables"].get("numbers") else ""
-    template = environment.from_string(experiment.template.read_text("utf8"), helpers)
+    template = environment.get_template(experiment.template.name, globals=helpers)
     known = {"title": title, "parts": parts, "all_numbers": numbers, "tables": tables_of(parts)}
     text = template.render({**first, **known["tables"], **known})
     file = folder / f"{name}.md"
@@ -119,13 +126,11 @@ def origins(made: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
     return found
 
 
-def warned(warnings: Sequence[Mapping[str, Any]], total: int) -> str:
+def _warned(part: Mapping[str, Any]) -> str:
     """Write the warnings of models, and in how many of the cases each occurred."""
-    if not warnings:
-        return ""
-    of = counted(total, "cell")
-    lines = [f"- {each['count']} of {of}, such as: {each['example']}" for each in warnings]
-    return "\n".join(["Warnings of the models:\n", *lines])
+    of = counted(part["cases"], "cell")
+    lines = [f"- {each['count']} of {of}, such as: {each['example']}" for each in part["warnings"]]
+    return "\n".join(["Warnings of the models:\n", *lines]) if lines else ""
 
 
 def counted(count: int, noun: str) -> str:
@@ -190,10 +195,12 @@ def pivot(
     column: Pattern,
     cell: Pattern,
     titles: Sequence[str] = (),
+    key: Pattern = "",
 ) -> str:
     """Return a Markdown table: lines and columns in the order in which the rows have them.
 
     `line` may be a list, with a pattern for each of the first columns; `titles` are their headings.
+    Rows with another `key` are on another line.
 
     >>> rows = [{"model": "iALS", "metric": "recall@20", "tail": 1.0, "value": 0.34501}]
     >>> print(pivot(rows, "{model}", "{heading}", "{value:.4f}"))
@@ -205,10 +212,10 @@ def pivot(
     columns = list(dict.fromkeys(fill(column, row) for row in rows))
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
-        key = tuple(fill(each, row) for each in patterns)
-        lines.setdefault(key, {})[fill(column, row)] = fill(cell, row)
-    first = [*titles, *[""] * (len(patterns) - len(titles))]
-    body = ([*key, *(cells.get(each, "") for each in columns)] for key, cells in lines.items())
+        place = tuple(fill(each, row) for each in (key, *patterns))
+        lines.setdefault(place, {})[fill(column, row)] = fill(cell, row)
+    first = [*(fill(each, rows[0]) for each in titles), *[""] * (len(patterns) - len(titles))]
+    body = ([*of[1:], *(cells.get(each, "") for each in columns)] for of, cells in lines.items())
     return _table([[*first, *columns], *body])
 
 
