@@ -155,8 +155,7 @@ def heading(metric: str, tail: float = 1.0) -> str:
 def fill(pattern: Pattern, row: Row) -> str:
     """Fill in a pattern; it is empty where a number is missing or not finite.
 
-    Of several patterns the first decides; the others are added where they are not empty. `heading`
-    is that of the row's metric and tail.
+    Several patterns are joined. `heading` is that of the row's metric and tail.
 
     >>> fill(["{value:.2f}", " ± {std:.2f}"], {"value": 0.5, "std": None})
     '0.50'
@@ -169,7 +168,7 @@ def fill(pattern: Pattern, row: Row) -> str:
         names = [name for _, name, _, _ in Formatter().parse(each) if name]
         known = all(_known(row.get(name)) for name in names)
         texts.append(each.format(**row) if known else "")
-    return "".join(texts) if texts[0] else ""
+    return "".join(texts)
 
 
 def _known(value: Any) -> bool:

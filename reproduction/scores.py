@@ -52,16 +52,15 @@ def _evaluation(name: str, result: Result, without: Any) -> Evaluation:
     return Evaluation(name, scores, (), (), profile, {}, {}, None, {}, data=data)
 
 
-def numbers(found: Mapping[Any, Sequence[Result]], columns: Sequence[Column]) -> list[Row]:
+def numbers(
+    found: Mapping[Any, Sequence[Result]], columns: Sequence[Column], without: Iterable[int] = ()
+) -> list[Row]:
     """Return a row for every model, split, seed and column."""
+    left_out = np.array(list(without))
     return [
         {"data": each.settings["data"], "model": str(model), "split": each.settings["split"]}
-        | {
-            "seed": each.settings["seed"],
-            "metric": metric,
-            "tail": tail,
-            "value": tail_mean(each.record[metric], tail),
-        }
+        | {"seed": each.settings["seed"], "metric": metric, "tail": tail}
+        | {"value": tail_mean(each.record[metric][~np.isin(each.record["users"], left_out)], tail)}
         for model, results in found.items()
         for each in results
         for metric, tail in columns

@@ -85,7 +85,9 @@ def lines(numbers: Sequence[Row], base: Mapping[str, Any], means: Sequence[float
             row |= {name: mean[of] for name, of in _NAMES.items()}
             row |= {f"tail_{name}": tail[of] for name, of in {**_NAMES, "mean": "mean"}.items()}
             rows.append(row)
-        found += sorted(rows, key=lambda row: row["value"])
+        texts = ({"text": v if isinstance(v := row["value"], str) else f"{v:g}"} for row in rows)
+        texted = [row | text for row, text in zip(rows, texts, strict=True)]
+        found += sorted(texted, key=lambda row: row["value"])
     return found
 
 
