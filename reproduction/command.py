@@ -109,10 +109,10 @@ class Session:
             for line in run.report():
                 echo(line)
             results += [run.results[number] for number in sorted(run.results)]
-            done = {each.case.key for each in results}
-            bad = {case.part for case in cases if case.key not in done}
+            done = {(each.case.key, each.case.label) for each in results}
+            bad = {case.part for case in cases if (case.key, case.label) not in done}
             more = experiment.then(results, options) if experiment.then and not bad else ()
-            cases = [case for case in more if case.key not in done]
+            cases = [case for case in more if (case.key, case.label) not in done]
         return results, bad, sums
 
 

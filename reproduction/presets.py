@@ -80,8 +80,8 @@ def cg(preset: Preset) -> Preset:
 
 def blockwise(preset: Preset, size: int) -> Preset:
     """Solve by blocks of coordinates: iALS++ or SAFER2++."""
-    found = changed(preset, f"{preset.name}++", block_size=min(size, preset.options["factors"]))
-    return Preset(found.name, BLOCKWISE[preset.model], found.options, found.found)
+    options = {**preset.options, "block_size": min(size, preset.options["factors"])}
+    return Preset(f"{preset.name}++", BLOCKWISE[preset.model], options, preset.found)
 
 
 def adam(preset: Preset) -> Preset:

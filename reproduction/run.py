@@ -91,13 +91,14 @@ def run_cases(
     rest is skipped.
     """
     run = Run()
-    waiting = []
+    alike: dict[str, list[int]] = {}  # cases that differ in label or part only
     for number, case in enumerate(cases):
         known = None if store.again else store.get(case)
         if known is None:
-            waiting.append(number)
+            alike.setdefault(case.key, []).append(number)
         else:
             run.results[number] = known
+    waiting = [numbers[0] for numbers in alike.values()]
     if not waiting:
         return run
     count = 0 if store.alone else choose_jobs([cases[each] for each in waiting], jobs)
@@ -107,13 +108,13 @@ def run_cases(
     with bar as draw:
         try:
             for number, problem in finished(waiting, cases, store, count, setup):
-                if number is not None:
-                    result = None if problem else store.get(cases[number])
+                for each in () if number is None else alike[cases[number].key]:
+                    result = None if problem else store.get(cases[each])
                     if result is None:
                         reason = problem or "its result could not be read back"
-                        run.failures.append((cases[number], reason))
+                        run.failures.append((cases[each], reason))
                     else:
-                        run.results[number] = result
+                        run.results[each] = result
                 if run.is_hopeless:
                     break
                 failed = f"{len(run.failures)} failed" if run.failures else ""

@@ -70,7 +70,7 @@ def cases(options: Options) -> list[Case]:
         for name, (kind, fixed) in VARIANTS.items():
             settings = {"data": data, "split": SEED, "model": kind, "options": fixed, "seed": 0}
             settings |= {"metric": "ndcg", "objective": "both", "trials": options.trials + 1}
-            settings["space"] = dict.fromkeys(["factors", "normalisation"])
+            settings["space"] = {}
             found.append(Case(tuned, settings, ("search", data, name)))
             found += tests(data, name, DEFAULTS, {}, options)
     return found
