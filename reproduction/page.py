@@ -1,7 +1,6 @@
 """Pages: a template filled with the stored rows, and the figures that are drawn from them."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,11 +9,10 @@ from typing import Any
 
 from reproduction import store
 from reproduction.experiment import TINY, Experiment, Row, Tables
+from reproduction.units import Units
 from safecf.atomic import replace_file
 
-PLOTS = "figures need matplotlib; install it with: pip install 'safecf[plots]'"
-NO_PAGE = "pages need Jinja; install it with: pip install jinja2"
-
+UNITS = Units()
 Pattern = str | Sequence[str]
 
 
@@ -24,9 +22,29 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
 
     parts = store.read(folder, name)
     if not parts:
-        raise FileNotFoundError(
-            f"{folder / name}.json is not there; leave out --render to measure it"
-        )
+        raise FileNotFoundError(f"there is no {folder / name}.json; leave out --render to make it")
+    tables = {
+        f"{part}.{table}" if part else table: rows
+        for part, each in parts.items()
+        for table, rows in each["tables"].items()
+    }
+    files = _draw(experiment, folder / name, tables)
+    drawn = {file.name for file in files}
+
+    def figure(caption: str, suffix: str = "") -> str:
+        return f"![{caption}]({name}{suffix}.svg)" if f"{name}{suffix}.svg" in drawn else ""
+
+    def head(part: str = "") -> str:
+        return _head(experiment, parts[part])
+
+    def section(part: str) -> str:
+        command = f"python -m {experiment.package} {experiment.name} --part {part}"
+        text = head(part) if part in parts else f"Not measured yet: `{command}`."
+        return f"## {experiment.parts[part]}\n\n{text}"
+
+    def warned(part: str = "") -> str:
+        return _warned(parts[part])
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(experiment.template.parent),
         undefined=jinja2.StrictUndefined,
@@ -34,64 +52,31 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         lstrip_blocks=True,
         autoescape=False,
     )
-    files = _draw(experiment, name, folder, parts)
-    drawn = {file.name for file in files}
-
-    def figure(caption: str, suffix: str = "") -> str:
-        file = f"{name}{suffix}.svg"
-        return f"![{caption}]({file})" if file in drawn else ""
-
-    def head(part: str = "") -> str:
-        return _head(experiment, parts[part])
-
-    def warned(part: str = "") -> str:
-        return _warned(parts[part])
-
-    def section(part: str) -> str:
-        title = f"## {experiment.parts[part]}"
-        if part in parts:
-            return f"{title}\n\n{_head(experiment, parts[part])}"
-        return f"{title}\n\nNot measured yet: `{experiment.unmeasured(part)}`."
-
+    helpers = {each.__name__: each for each in (table, pivot, origin, fill)}
+    helpers |= {each.__name__: each for each in (figure, head, section, warned)}
     first = next(iter(parts.values()))
-    title = experiment.title
-    if first.get("options", {}).get("data", experiment.default) != experiment.default:
-        title += f": {first['options']['data']}"
-    helpers = {
-        each.__name__: each for each in (table, pivot, origin, warned, fill, figure, head, section)
+    data = first.get("options", {}).get("data", experiment.default)
+    known = {
+        "title": experiment.title + ("" if data == experiment.default else f": {data}"),
+        "parts": parts,
+        "tables": tables,
+        "all_numbers": f"All numbers: [{name}.csv]({name}.csv)." if "numbers" in tables else "",
     }
-    numbers = f"All numbers: [{name}.csv]({name}.csv)." if first["tables"].get("numbers") else ""
     template = environment.get_template(experiment.template.name, globals=helpers)
-    known = {"title": title, "parts": parts, "all_numbers": numbers, "tables": tables_of(parts)}
-    text = template.render({**first, **known["tables"], **known})
+    blocks = [block.strip("\n") for block in template.render({**first, **tables, **known}).split("\n\n")]
     file = folder / f"{name}.md"
-    replace_file(file, (_blocks(text) + "\n").encode())
+    replace_file(file, ("\n\n".join(block for block in blocks if block.strip()) + "\n").encode())
     return [file, *files]
-
-
-def tables_of(parts: Mapping[str, Any]) -> Tables:
-    """Return the tables of all parts by "part.table", or by "table" if the part has no name."""
-    return {
-        f"{part}.{name}" if part else name: rows
-        for part, each in parts.items()
-        for name, rows in each["tables"].items()
-    }
-
-
-def _blocks(text: str) -> str:
-    """Return the text with single blank lines between paragraphs."""
-    blocks = [block.strip("\n") for block in text.split("\n\n")]
-    return "\n\n".join(block for block in blocks if block.strip())
 
 
 def _head(experiment: Experiment, part: Mapping[str, Any]) -> str:
     """Return the first paragraphs: command and origin, what it is of the paper, data and notes."""
-    options, blocks = part.get("options", {}), [origin(part)]
+    blocks = [origin(part)]
     if experiment.paper:
         blocks.append(f"Of the paper: {experiment.paper}.")
-    blocks += [f"Data: {name}, sha256 `{sum_[:16]}…`." for name, sum_ in part["data"].items()]
+    blocks += [f"Data: {name}, sha256 `{sum_}…`." for name, sum_ in part["data"].items()]
     blocks += part["notes"]
-    if options.get("data") == TINY:
+    if part.get("options", {}).get("data") == TINY:
         blocks.append("**Tiny synthetic data, to try the command: the numbers mean nothing.**")
     return "\n\n".join(blocks)
 
@@ -101,44 +86,26 @@ def origin(part: Mapping[str, Any]) -> str:
     command, made = f"`{part['command']}`", part["made"]
     if len(made) == 1:
         return f"{command} with {_origin(made[0])}."
-    lines = [f"- {counted(each['count'], 'cell')} with {_origin(each)}" for each in made]
+    lines = [f"- {_counted(each['count'], 'cell')} with {_origin(each)}" for each in made]
     return "\n".join([f"{command}. Its cells were made\n", *lines])
 
 
 def _origin(made: Mapping[str, Any]) -> str:
     if "commit" not in made:
         return "the same code, at a commit that they do not tell"
-    versions = [f"{name} {made[name]}" for name in store.PACKAGES if name in made]
+    versions = [f"{name} {made[name]}" for name in store.PACKAGES if name in made] or ["the code"]
     day = f", {made['date']}" if "date" in made else ""
     return f"{', '.join(versions)} at commit `{made['commit']}`, on {made['machine']}{day}"
 
 
-def origins(made: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Count the cases by what they were made with, the day apart, of which the range is kept."""
-    names = (*store.PACKAGES, "commit", "machine")
-    keys = [tuple((name, each[name]) for name in names if name in each) for each in made]
-    found = []
-    for key, count in Counter(keys).most_common():
-        pairs = zip(made, keys, strict=True)
-        days = sorted({each["date"] for each, its in pairs if its == key and "date" in each})
-        dates = {"date": " to ".join(dict.fromkeys((days[0], days[-1])))} if days else {}
-        found.append({"count": count, **dict(key), **dates})
-    return found
-
-
 def _warned(part: Mapping[str, Any]) -> str:
     """Write the warnings of models, and in how many of the cases each occurred."""
-    of = counted(part["cases"], "cell")
+    of = _counted(part["cases"], "cell")
     lines = [f"- {each['count']} of {of}, such as: {each['example']}" for each in part["warnings"]]
     return "\n".join(["Warnings of the models:\n", *lines]) if lines else ""
 
 
-def counted(count: int, noun: str) -> str:
-    """Write a number and a noun in singular or plural.
-
-    >>> counted(1, "cell"), counted(2, "cell")
-    ('1 cell', '2 cells')
-    """
+def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -160,14 +127,13 @@ def fill(pattern: Pattern, row: Row) -> str:
     >>> fill(["{value:.2f}", " ± {std:.2f}"], {"value": 0.5, "std": None})
     '0.50'
     """
-    patterns = [pattern] if isinstance(pattern, str) else pattern
     if "metric" in row:
         row = {"heading": heading(row["metric"], row.get("tail", 1.0)), **row}
     texts = []
-    for each in patterns:
+    for each in [pattern] if isinstance(pattern, str) else pattern:
         names = [name for _, name, _, _ in Formatter().parse(each) if name]
-        known = all(_known(row.get(name)) for name in names)
-        texts.append(each.format(**row) if known else "")
+        known = all(_known(UNITS.field(name, row)) for name in names)
+        texts.append(UNITS.vformat(each, (), row) if known else "")
     return "".join(texts)
 
 
@@ -184,8 +150,7 @@ def table(rows: Sequence[Row], columns: Mapping[str, Pattern] | Sequence[tuple[s
     | iALS | 0.3450 |
     """
     pairs = list(columns.items() if isinstance(columns, Mapping) else columns)
-    titles = [title for title, _ in pairs]
-    return _table([titles, *([fill(each, row) for _, each in pairs] for row in rows)])
+    return _table([title for title, _ in pairs], ([fill(p, row) for _, p in pairs] for row in rows))
 
 
 def pivot(
@@ -215,31 +180,31 @@ def pivot(
         lines.setdefault(place, {})[fill(column, row)] = fill(cell, row)
     first = [*(fill(each, rows[0]) for each in titles), *[""] * (len(patterns) - len(titles))]
     body = ([*of[1:], *(cells.get(each, "") for each in columns)] for of, cells in lines.items())
-    return _table([[*first, *columns], *body])
+    return _table([*first, *columns], body)
 
 
-def _table(lines: list[list[str]]) -> str:
-    lines.insert(1, ["---"] * len(lines[0]))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _table(titles: list[str], lines: Any) -> str:
+    return "\n".join(f"| {' | '.join(of)} |" for of in (titles, ["---"] * len(titles), *lines))
 
 
 def check() -> None:
     """Raise if what pages need is missing."""
-    if find_spec("matplotlib") is None:
-        raise ImportError(PLOTS)
-    if find_spec("jinja2") is None:
-        raise ImportError(NO_PAGE)
+    for name, remedy in (("matplotlib", "'safecf[plots]'"), ("jinja2", "jinja2")):
+        if find_spec(name) is None:
+            raise ImportError(
+                f"pages need {name}; try pip install {remedy}, or --rows to write none"
+            )
 
 
-def _draw(experiment: Experiment, name: str, folder: Path, parts: dict[str, Any]) -> list[Path]:
+def _draw(experiment: Experiment, path: Path, tables: Tables) -> list[Path]:
     if not experiment.figures:
         return []
     from reproduction import figures  # noqa: PLC0415 - needs matplotlib
 
-    files = []
     with figures.style():
-        for suffix, draw in experiment.figures.items():
-            figure = draw(tables_of(parts))
-            if figure is not None:
-                files.append(figures.save(figure, folder / f"{name}{suffix}"))
-    return files
+        drawn = {suffix: draw(tables) for suffix, draw in experiment.figures.items()}
+        return [
+            figures.save(figure, path.with_name(path.name + suffix))
+            for suffix, figure in drawn.items()
+            if figure is not None
+        ]
