@@ -63,7 +63,9 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         "all_numbers": f"All numbers: [{name}.csv]({name}.csv)." if "numbers" in tables else "",
     }
     template = environment.get_template(experiment.template.name, globals=helpers)
-    blocks = [block.strip("\n") for block in template.render({**first, **tables, **known}).split("\n\n")]
+    blocks = [
+        block.strip("\n") for block in template.render({**first, **tables, **known}).split("\n\n")
+    ]
     file = folder / f"{name}.md"
     replace_file(file, ("\n\n".join(block for block in blocks if block.strip()) + "\n").encode())
     return [file, *files]

@@ -78,11 +78,9 @@ class Interrupted(KeyboardInterrupt):
 def run_cases(
     cases: Sequence[Case],
     store: Store,
-    *,
     title: str = "cases",
     jobs: int | None = None,
-    locations: dict[str, str] | None = None,
-    show_progress: bool = True,
+    show_progress: bool = False,
 ) -> Run:
     """Run the cases that the store does not have, and return the results of all.
 
@@ -102,7 +100,7 @@ def run_cases(
     if not waiting:
         return run
     count = 0 if store.alone else choose_jobs([cases[each] for each in waiting], jobs)
-    setup = (cores() // count if count else 0, dict(locations or {}), store.folder)
+    setup = (cores() // count if count else 0, dict(data.LOCATIONS), store.folder)
     finished = _in_pool if count else _in_process
     bar = progress_bar(title, len(run.results), len(cases), *COLUMNS, show=show_progress, failed="")
     with bar as draw:
