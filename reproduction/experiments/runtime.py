@@ -82,7 +82,9 @@ def medians(numbers: Sequence[Row], shape: str) -> list[Row]:
             of[row["epoch"]] = of.get(row["epoch"], 0.0) + row["seconds"]
     found = []
     for (model, solver), of in totals.items():
-        theirs = published.TABLE_2.get(shape, {}).get(model) if solver in THEIRS else None
+        theirs = (
+            published.NUMBERS["seconds"].get(shape, {}).get(model) if solver in THEIRS else None
+        )
         ends = {"low": min(of.values()), "high": max(of.values())}
         row = {"model": model, "solver": solver, "seconds": float(np.median(list(of.values())))}
         found.append({**row, **ends, "epochs": len(of), "theirs": theirs})

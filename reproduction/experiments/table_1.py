@@ -64,7 +64,7 @@ def facts_of(facts: dict[str, int], data: str) -> list[Row]:
     """Return the numbers of users, items and interactions, and the paper's."""
     rows = [{"name": name, "number": f"{count:,}"} for name, count in facts.items()]
     theirs = {"name": "the paper: users, items, interactions"}
-    reported = published.STATISTICS.get(data)
+    reported = published.NUMBERS["statistics"].get(data)
     return [*rows, {**theirs, "number": ", ".join(reported)}] if reported else rows
 
 

@@ -1,4 +1,4 @@
-"""`tuning`: find the settings of every model on the validation users.
+"""`tuning`: find the settings of every model on the validation users; tuning.toml has the ranges.
 
 A grid over the paper's ranges, or `safecf.tune` over wider ones. Then the best of each model are
 repeated for more epochs, with other seeds and numbers of factors, which also choose the number of
@@ -7,9 +7,11 @@ epochs; the best mean over these seeds becomes the preset.
 
 import json
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,28 +27,25 @@ TRIALS = 160  # of a whole run, for models with row solvers
 KEPT, STARTS = 3, 3  # how many settings are repeated, and with how many seeds
 SAME = 5e-4  # smaller differences of the objective count as none: about the noise of three seeds
 NEAR = 0.1  # values so near an end of their range, as a share of it, are marked
-Space = dict[str, tuple[Any, ...]]  # arguments of `range_of`
+SEARCHES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8"))
+SMALL = {"factors": ("one of", 4), "block_size": ("one of", 2), "batch_size": ("one of", 50)}
+AIMS = {"mean": "mean of recall@20", "both": "mean and tail 0.3 of recall@20"}
 
 
 @dataclass(frozen=True)
 class Search:
-    """A model, the ranges of its options, and the objective for the validation users.
-
-    `epochs` are those after which trials of a grid are scored, and the most of `tune`; `final` those
-    of repetitions, the best of which is the preset's. `trials` is None for a grid. The best are
-    repeated with all `sizes`, numbers of factors, or only with that of the trial.
-    """
+    """A model, the ranges of its options, and the objective for the validation users."""
 
     which: str
     name: str
     model: str
-    space: Space
+    space: Mapping[str, Sequence[Any]]  # arguments of `range_of`
     fixed: dict[str, Any] = field(default_factory=dict)
-    epochs: tuple[int, ...] = (20,)
-    final: tuple[int, ...] = (50,)
+    epochs: Sequence[int] = (20,)
+    final: Sequence[int] = (50,)
     objective: str = "mean"
     trials: int | None = None
-    sizes: tuple[int, ...] = ()
+    sizes: Sequence[int] = ()
 
     @property
     def grid(self) -> list[dict[str, Any]]:
@@ -65,79 +64,74 @@ class Search:
         drawn = range_of(*self.space["factors"]).grid() if "factors" in self.space else []
         return max([*self.sizes, *drawn, self.fixed.get("factors", 0)]) or None
 
-    def trial(self, data: str, options: dict[str, Any], seed: int = 0, final: bool = False) -> Case:
-        """Return a trial of a grid, or a repetition."""
-        epochs = self.final if final else self.epochs
+    def _settings(self, data: str, options: dict[str, Any], last: int, seed: int = 0) -> Row:
         if presets.has_option(self.model, "iterations"):
-            options = {**options, "iterations": max(epochs)}
-        about = {"data": data, "split": SEED, "model": self.model, "options": options, "seed": seed}
-        return Case(trial, {**about, "epochs": list(epochs)}, (self.which, self.name, final))
+            options = {**options, "iterations": last}
+        return {"data": data, "split": SEED, "model": self.model, "options": options, "seed": seed}
+
+    def _trial(self, data: str, options: dict[str, Any], seed: int = 0) -> Case:
+        """Return a trial of a grid, whose seed is 0, or a repetition."""
+        epochs = list(self.final if seed else self.epochs)
+        settings = self._settings(data, options, max(epochs), seed) | {"epochs": epochs}
+        return Case(trial, settings, (self.which, self.name, bool(seed)))
 
     def first(self, options: Options) -> list[Case]:
         """Return the trials of the grid, or a part of it in a smaller run, or the search."""
         if self.trials is None:
-            found = [self.trial(options.data, each) for each in self.grid]
+            found = [self._trial(options.data, each) for each in self.grid]
             order = np.random.default_rng(0).permutation(len(found))
             return (
                 found if options.trials >= TRIALS else [found[n] for n in order[: options.trials]]
             )
-        fixed = {**self.fixed}
-        if presets.has_option(self.model, "iterations"):
-            fixed["iterations"] = max(self.epochs)
-        known = (name for name in ("unobserved_weight", "regularization", "bandwidth", "factors"))
-        free = {n: None for n in known if presets.has_option(self.model, n) and n not in fixed}
-        about = {
-            "data": options.data,
-            "split": SEED,
-            "model": self.model,
-            "options": fixed,
-            "seed": 0,
+        settings = self._settings(options.data, self.fixed, max(self.epochs))
+        settings |= {
+            "objective": self.objective,
+            "space": {k: list(v) for k, v in self.space.items()},
         }
-        space = {
-            name: None if each is None else list(each) for name, each in (free | self.space).items()
-        }
-        about |= {"objective": self.objective, "space": space}
-        about["trials"] = min(self.trials, options.trials)
-        return [Case(tuned, about, (self.which, self.name, False))]
+        settings["trials"] = min(self.trials, options.trials)
+        return [Case(tuned, settings, (self.which, self.name, False))]
 
     def value(self, mean: float, tail: float) -> float:
         """Return what is maximised."""
         return mean if self.objective == "mean" else (mean + tail) / 2
 
-    def tried(self, results: Sequence[Result]) -> list[Row]:
-        """Return the trials so far: their options, epochs, and scores."""
+    def rows(self, results: Sequence[Result]) -> list[Row]:
+        """Return the scores of all trials and repetitions so far, with their options and epochs."""
         found = []
         for each in results:
-            if each.case.label == (self.which, self.name, False):
-                for one in each.record.get("trials", []):
-                    options = {**self.fixed, **one["options"]}
-                    found.append(
-                        {"options": options, "epochs": one["epochs"], "scores": one["scores"]}
-                    )
-                if "curve" in each.record:
-                    for epochs, *scores in each.record["curve"]:
-                        options = each.settings["options"]
-                        found.append({"options": options, "epochs": int(epochs), "scores": scores})
+            if each.label[:2] != (self.which, self.name):
+                continue
+            trials = [
+                ({**self.fixed, **one["options"]}, one["epochs"], *one["scores"])
+                for one in each.record.get("trials", [])
+            ] + [(each.settings["options"], *of) for of in each.record.get("curve", [])]
+            for options, epochs, mean, tail in trials:
+                stage = "repetition" if each.label[2] else "search"
+                row = {"set": self.which, "model": self.name, "stage": stage}
+                row |= {"seed": each.settings["seed"], "options": canonical(options)}
+                row |= {"epochs": int(epochs), "objective": self.value(mean, tail)}
+                found.append({**row, "R@20": mean, "tail 0.3": tail})
         return found
 
     def repetitions(self, results: Sequence[Result], options: Options) -> list[Case]:
-        """Return the repetitions of the best trials, and of the first one of `tune`: the defaults."""
-        rows = self.tried(results)
-        best: dict[str, tuple[float, int]] = {}
-        for place, row in enumerate(rows):
-            value = self.value(*row["scores"])
-            key = canonical(row["options"])
-            best[key] = max(best.get(key, (-math.inf, 0)), (value, -place))
-        chosen = sorted(best, key=lambda key: best[key], reverse=True)[:KEPT]
-        if self.trials is not None and (start := canonical(rows[0]["options"])) not in chosen:
-            chosen.append(start)
+        """Return the repetitions of the best trials, and of the first of `tune`: the defaults."""
+        best: dict[str, float] = {}
+        for row in self.rows(results):
+            if row["stage"] == "search":
+                text = canonical(
+                    {k: v for k, v in json.loads(row["options"]).items() if k != "iterations"}
+                )
+                best[text] = max(best.get(text, -math.inf), row["objective"])
+        chosen = sorted(best, key=lambda text: -best[text])[:KEPT]
+        if self.trials is not None:
+            chosen = list(dict.fromkeys([*chosen, next(iter(best))]))
         sizes = [{"factors": size} for size in self.sizes] or [{}]
-        starts = range(1, 1 + STARTS) if presets.has_option(self.model, "random_state") else [0]
+        random = presets.has_option(self.model, "random_state")
         return [
-            self.trial(options.data, {**json.loads(each), **size}, seed, final=True)
+            self._trial(options.data, {**json.loads(each), **size}, seed)
             for each in chosen
             for size in sizes
-            for seed in starts
+            for seed in range(1, 1 + (STARTS if random else 1))
         ]
 
     def candidates(self, results: Sequence[Result]) -> list[Row]:
@@ -147,19 +141,19 @@ class Search:
         """
         runs: dict[str, list[Any]] = {}
         for each in results:
-            if each.case.label == (self.which, self.name, True):
+            if each.label == (self.which, self.name, True):
                 options = {k: v for k, v in each.settings["options"].items() if k != "iterations"}
                 runs.setdefault(canonical(options), []).append(each.record["curve"])
         found = []
         for text, curves in runs.items():
-            size = min(map(len, curves))
+            size = min(map(len, curves))  # less if training diverged
+            means = np.mean([curve[:size] for curve in curves], axis=0)
+            values = [self.value(mean, tail) for _, mean, tail in means]
+            place = int(np.argmax(np.array(values) >= max(values) - SAME)) if size else 0
             if size:
-                means = np.mean([curve[:size] for curve in curves], axis=0)
-                values = np.array([self.value(mean, tail) for _, mean, tail in means])
-                place = int(np.argmax(values >= values.max() - SAME))
-                epochs, mean, tail = means[place]
+                epochs, mean, tail = map(float, means[place])
                 row = {"options": json.loads(text), "epochs": int(epochs), "value": values[place]}
-                found.append({**row, "mean": float(mean), "tail": float(tail)})
+                found.append({**row, "mean": mean, "tail": tail})
         enough = max(row["value"] for row in found) - SAME
 
         def order(row: Row) -> tuple[bool, float, float]:
@@ -170,20 +164,19 @@ class Search:
 
     def chosen(self, candidates: Sequence[Row], command: str) -> list[tuple[str, Preset]]:
         """Return the preset and the best of each size, with the sets they belong to."""
-
-        def preset(name: str, row: Row) -> Preset:
-            options = dict(row["options"])
-            if presets.has_option(self.model, "iterations"):
-                options["iterations"] = row["epochs"]
-            return Preset(name, self.model, options, command)
-
-        found = [(self.which, preset(self.name, candidates[0]))]
+        rows = [(self.which, self.name, candidates[0])]
         for size in self.sizes:
-            best = max(
-                (row for row in candidates if row["options"]["factors"] == size),
-                key=lambda row: float(row["value"]),
+            of_size = [row for row in candidates if row["options"]["factors"] == size]
+            best = max(of_size, key=lambda row: float(row["value"]))
+            rows.append(("sized", f"{self.name}, d = {size}", best))
+        found = []
+        for which, name, row in rows:
+            some = (
+                {"iterations": row["epochs"]}
+                if presets.has_option(self.model, "iterations")
+                else {}
             )
-            found.append(("sized", preset(f"{self.name}, d = {size}", best)))
+            found.append((which, Preset(name, self.model, {**row["options"], **some}, command)))
         return found
 
     def marked(self, options: Mapping[str, Any]) -> str:
@@ -198,13 +191,12 @@ class Search:
     @property
     def about(self) -> str:
         """How the search is made, for a page."""
-        measures = {"mean": "mean of recall@20", "both": "mean and tail 0.3 of recall@20"}
         ranges = "; ".join(f"{name} {range_of(*each)}" for name, each in self.space.items())
         kind = "on a grid" if self.trials is None else "by `safecf.tune`, the defaults first"
         epochs, final = (", ".join(map(str, each)) for each in (self.epochs, self.final))
         sizes = f", d = {', '.join(map(str, self.sizes))}" if self.sizes else ""
         return (
-            f"by the {measures[self.objective]}: {ranges}; {self.budget} {kind}, after {epochs} "
+            f"by the {AIMS[self.objective]}: {ranges}; {self.budget} {kind}, after {epochs} "
             f"epochs; then the {KEPT} best, after {final}{sizes}."
         )
 
@@ -214,18 +206,17 @@ def searches(data: str, names: Sequence[str] = ()) -> list[Search]:
 
     On "tiny" they are those of ml-1m with few factors and epochs.
     """
-    found = SEARCHES["ml-1m" if data == TINY else data]
+    found = [Search(**each) for each in SEARCHES["ml-1m" if data == TINY else data]]
     if names:
         known = {each.name: each for each in found if each.which == "tuned"}
         found = [choose("search", name, known) for name in dict.fromkeys(names)]
     if data != TINY:
         return found
-    small = {"factors": ("one of", 4), "block_size": ("one of", 2), "batch_size": ("one of", 50)}
     return [
         replace(
             each,
-            space={name: small.get(name, kept) for name, kept in each.space.items()},
-            fixed={name: 4 if name == "factors" else kept for name, kept in each.fixed.items()},
+            space={name: SMALL.get(name, kept) for name, kept in each.space.items()},
+            fixed={**each.fixed, **({"factors": 4} if "factors" in each.fixed else {})},
             epochs=(1,),
             final=(1,) if each.model in ("EASE", "MultVAE") else (1, 2),
             sizes=(4, 6) if each.sizes else (),
@@ -236,9 +227,8 @@ def searches(data: str, names: Sequence[str] = ()) -> list[Search]:
 
 def cases(options: Options) -> list[Case]:
     """Return the trials."""
-    return [
-        case for each in searches(options.data, options.searches) for case in each.first(options)
-    ]
+    found = searches(options.data, options.searches)
+    return [case for each in found for case in each.first(options)]
 
 
 def then(results: list[Result], options: Options) -> list[Case]:
@@ -249,163 +239,24 @@ def then(results: list[Result], options: Options) -> list[Case]:
 
 def tables(results: list[Result], options: Options) -> Tables:
     """Return trials, repetitions and presets; write the latter to `options.presets`, if given."""
-    numbers: list[Row] = []
-    about, repeated = [], []
     found: list[tuple[str, Preset]] = []
+    stored: Tables = {"numbers": [], "searches": [], "candidates": []}
     command = EXPERIMENT.command(replace(options, presets=None))
     for search in searches(options.data, options.searches):
         names = {"set": search.which, "model": search.name}
-        about.append({**names, "about": search.about})
-        for row in search.tried(results):
-            numbers.append({**names, "stage": "search", "seed": 0, **_scores(search, row)})
-        for each in results:
-            if each.case.label == (search.which, search.name, True):
-                seed = {"stage": "repetition", "seed": each.settings["seed"]}
-                for epochs, *scores in each.record["curve"]:
-                    row = {
-                        "options": each.settings["options"],
-                        "epochs": int(epochs),
-                        "scores": scores,
-                    }
-                    numbers.append({**names, **seed, **_scores(search, row)})
         candidates = search.candidates(results)
         found += search.chosen(candidates, command)
-        repeated += [
-            {**names, **row, "options": search.marked(row["options"])} for row in candidates
-        ]
+        stored["numbers"] += search.rows(results)
+        stored["searches"].append({**names, "about": search.about})
+        for row in candidates:
+            stored["candidates"].append({**names, **row, "options": search.marked(row["options"])})
     if options.presets is not None:
         presets.update(options.presets, options.data, found)
     everything: Presets = {}
     for which, preset in found:
         everything.setdefault(which, {}).setdefault(options.data, {})[preset.name] = preset
-    toml = [{"toml": presets.dump(everything)}]
-    return {"numbers": numbers, "searches": about, "candidates": repeated, "presets": toml}
+    return {**stored, "presets": [{"toml": presets.dump(everything)}]}
 
-
-def _scores(search: Search, row: Row) -> Row:
-    mean, tail = row["scores"]
-    found = {"options": canonical(row["options"]), "epochs": row["epochs"]}
-    return {**found, "objective": search.value(mean, tail), "R@20": mean, "tail 0.3": tail}
-
-
-# The paper's table of hyperparameter ranges, as grids; d = 32 as on ML-1M.
-_PAPER = {"ridge_in_risk": False}  # the users' ridge stands outside the risk
-_TAIL = {"factors": 32, "tail": 0.3, **_PAPER}
-_NORMALISED: Space = {
-    "unobserved_weight": ("log", 1e-4, 1e-2),
-    "regularization": ("log", 1e-4, 1e-2),
-}
-_KERNEL = {**_TAIL, "unobserved_weight": 0.004, "regularization": 0.004, "quantile_steps": 5}
-_IALS: Space = {"unobserved_weight": ("log", 1e-2, 1.0), "regularization": ("log", 5e-4, 0.1, 7)}
-_CVAR: Space = {
-    "unobserved_weight": ("log", 1e-3, 0.1, 4),
-    "regularization": ("log", 1e-4, 1e-2, 4),
-    "step_size": ("linear", 0.1, 0.5, 3),
-}
-_VAE: Space = {
-    "step_size": ("log", 1e-4, 1e-2, 3),
-    "batch_size": ("one of", 50, 200, 500),
-    "beta": ("linear", 0.1, 1.0, 3),
-}
-_BANDED: Space = {**_NORMALISED, "bandwidth": ("log", 0.1, 1.0, 5)}
-_GAUSSIAN = {**_TAIL, "kernel": "gaussian", "quantile_steps": 5}
-GRIDS = [
-    Search("grid", "iALS", "IALS", _IALS, {"factors": 32}),
-    Search("grid", "ERM-MF", "ERMMF", _NORMALISED, _TAIL),
-    Search("grid", "SAFER2", "SAFER2", _BANDED, _GAUSSIAN),
-    *(
-        Search(
-            *("grid", f"SAFER2, {kernel}", "SAFER2", {"bandwidth": ("log", 0.04, 2.0, 12)}),
-            {**_KERNEL, "kernel": kernel.lower()},
-        )
-        for kernel in ("Gaussian", "Epanechnikov", "logistic", "uniform", "triangular")
-    ),
-    Search("grid", "CVaR-MF", "CVaRMF", _CVAR, _TAIL, (500,), (1000,)),
-    Search("grid", "Mult-VAE", "MultVAE", _VAE, {"factors": 32, "device": "cpu"}, (50,), (50,)),
-]
-
-# Wider ranges, with more factors, by mean and tail.
-_SMOOTH = {"tail": 0.3, "kernel": "gaussian", "quantile_steps": 5, **_PAPER}
-_KINDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "iALS": ("IALS", {}),
-    "ERM-MF": ("ERMMF", {"tail": 0.3, **_PAPER}),
-    "SAFER2": ("SAFER2", _SMOOTH),
-    "SAFER2, rho = 1": ("SAFER2", _SMOOTH),
-    "SAFER2, ridge in the risk": ("SAFER2", {**_SMOOTH, "ridge_in_risk": True}),
-}
-_FINAL = (8, 12, 16, 24, 32)
-# Ends of ranges: unobserved_weight, regularization, normalisation, bandwidth.
-_ENDS: dict[str, dict[str, Sequence[tuple[float, float]]]] = {
-    "ml-1m": {
-        "iALS": [(0.03, 3.0), (1e-3, 3e-2)],
-        "ERM-MF": [(1e-3, 0.3), (1.5e-3, 1.5e-2), (0.0, 1.0)],
-        "SAFER2": [(1e-3, 0.04), (1.5e-3, 1e-2), (0.5, 1.0), (0.06, 1.5)],
-        "SAFER2, rho = 1": [(1e-3, 0.02), (1.5e-3, 1e-2), (), (0.06, 0.6)],  # type: ignore[list-item]
-        "SAFER2, ridge in the risk": [(5e-4, 0.04), (1e-3, 2.5e-2), (0.5, 1.0), (0.02, 1.5)],
-    },
-    "gowalla": {
-        "iALS": [(5e-3, 0.5), (3e-4, 3e-2)],
-        "ERM-MF": [(5e-5, 0.1), (3e-4, 1e-2), (0.0, 1.0)],
-        "SAFER2": [(5e-5, 0.1), (3e-4, 1e-2), (0.0, 1.0), (0.03, 3.0)],
-    },
-}
-
-
-def _tuned(data: str, factors: int, sizes: tuple[int, ...], trials: int) -> list[Search]:
-    """Return the searches for all models with row solvers."""
-    kinds = {"unobserved_weight": "log", "regularization": "log", "normalisation": "linear"}
-    kinds["bandwidth"] = "log"
-    found = []
-    for name, ends in _ENDS[data].items():
-        model, fixed = _KINDS[name]
-        space: Space = {
-            option: (kind, *pair)
-            for (option, kind), pair in zip(kinds.items(), ends, strict=False)
-            if pair
-        }
-        size = {"factors": factors, **fixed}
-        found.append(
-            Search("tuned", name, model, space, size, (16,), _FINAL, "both", trials, sizes)
-        )
-    return found
-
-
-def _other(name: str, model: str, space: Space, fixed: dict[str, Any], *sizes: Any) -> Search:
-    return Search("tuned", name, model, space, fixed, *sizes[:2], "both", *sizes[2:])
-
-
-def _cvar_mf(unobserved: tuple[float, float], trials: int) -> Search:
-    """Return the search for CVaR-MF, with few trials, since each takes hundreds of epochs."""
-    space = {**_CVAR, "unobserved_weight": ("log", *unobserved)}
-    return _other("CVaR-MF", "CVaRMF", space, {"factors": 64, "tail": 0.3}, (500,), (1000,), trials)
-
-
-_EASE: Space = {"regularization": ("log", 50.0, 2000.0, 12)}
-_WEIGHTED: Space = {
-    "regularization": ("log", 30.0, 1000.0),
-    "normalisation": ("linear", 0.0, 1.0),
-    "dropout": ("linear", 0.0, 0.8),
-}
-_WIDE_VAE: Space = {
-    "factors": ("one of", 64, 128, 256),
-    "step_size": ("log", 1e-3, 1e-2),
-    "batch_size": ("one of", 100, 200, 400),
-    "beta": ("log", 0.02, 0.5),
-    "dropout": ("linear", 0.3, 0.8),
-}
-# Not on Gowalla, with its 41 thousand items: EASE would need 19 GiB, and Mult-VAE almost a minute
-# per epoch.
-SEARCHES = {
-    "ml-1m": [
-        *_tuned("ml-1m", 256, (128, 256, 512, 1024), TRIALS),
-        _cvar_mf((1e-3, 0.05), 40),
-        _other("EASE", "EASE", _EASE, {"normalisation": 0.0, "dropout": 0.0}, (1,), (1,)),
-        _other("EASE, weighted", "EASE", _WEIGHTED, {}, (1,), (1,), 80),
-        _other("Mult-VAE", "MultVAE", _WIDE_VAE, {"device": "cpu"}, (50,), (50,), 40),
-        *GRIDS,
-    ],
-    "gowalla": [*_tuned("gowalla", 128, (64, 128, 256), 60), _cvar_mf((5e-5, 5e-3), 20)],
-}
 
 EXPERIMENT = Experiment(
     "tuning",
