@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,26 +74,27 @@ MODELS = ("SAFER2", "iALS", "ERM-MF", "Mult-VAE", "CVaR-MF", "EASE", "SAFER2++",
 def line_styles(names: Iterable[str]) -> dict[str, LineStyle]:
     """Return a different style for each name: its own if it is one of `MODELS`, else a free one."""
     chosen = {name: line_style(MODELS.index(name)) if name in MODELS else None for name in names}
-    styles = map(line_style, range(len(COLOURS)))
-    free = iter([each for each in styles if each not in chosen.values()])
+    free = (each for each in map(line_style, count()) if each not in chosen.values())
     return {name: next(free) if each is None else each for name, each in chosen.items()}
 
 
-def panels(count: int, *, columns: int = 2, height: float = 2.2, **options: Any) -> tuple[Any, Any]:
-    """Return a figure and a list of `count` axes, in rows of `columns`.
+def panels(
+    number: int, *, columns: int = 2, height: float = 2.2, **options: Any
+) -> tuple[Any, Any]:
+    """Return a figure and a list of `number` axes, in rows of `columns`.
 
     >>> figure, (left, right) = panels(2)
     """
-    columns = min(columns, count)
-    rows = -(-count // columns)
+    columns = min(columns, number)
+    rows = -(-number // columns)
     width = COLUMN if columns == 1 else PAGE
     figure, grid = plt.subplots(
         rows, columns, figsize=(width, height * rows), squeeze=False, **options
     )
     axes = list(grid.flat)
-    for unused in axes[count:]:
+    for unused in axes[number:]:
         unused.set_visible(False)
-    return figure, axes[:count]
+    return figure, axes[:number]
 
 
 def log_ticks(axis: Any) -> None:
@@ -149,7 +151,8 @@ def curves(drawn: Sequence[Panel], *, legend: int = 4, **options: Any) -> tuple[
                 ends = error_bars(y, *panel.bars[name])
                 place.errorbar(x, y, yerr=ends, **{**style, "linewidth": 0.8})
             else:
-                place.plot(x, y, markevery=0.15 if len(x) > FEW_POINTS else None, **style)
+                every = len(x) // 8 if len(x) > FEW_POINTS else None
+                place.plot(x, y, markevery=every, **style)
         for line, value in ((place.axhline, panel.level), (place.axvline, panel.at)):
             if value is not None:
                 line(value, color="#7F7F7F", linestyle=":", linewidth=0.8)

@@ -82,30 +82,20 @@ def tables(results: list[Result], options: Options) -> Tables:
 
 def draw(tables: Tables) -> Any:
     """Draw a panel per option of SAFER2, a line per data set."""
-    from reproduction.figures import line_style, panels  # noqa: PLC0415
+    from reproduction.figures import Panel, curves  # noqa: PLC0415
 
-    options = [*MULTIPLES, *VALUES]
-    figure, axes = panels(len(options), columns=3, height=2.0)
-    for option, panel in zip(options, axes, strict=False):
-        chosen = [r for r in tables["numbers"] if (r["model"], r["option"]) == (MODELS[-1], option)]
-        ticks = {1.0} if option in MULTIPLES else set()
-        for place, data in enumerate(dict.fromkeys(row["data"] for row in chosen)):
-            points = [(1.0, 100.0)] if option in MULTIPLES else []
-            for row in chosen:
-                if row["data"] == data:
-                    points.append((float(str(row["change"]).removeprefix("x ")), row["nDCG"]))
-            ticks |= {x for x, _ in points}
-            style = line_style(place)._asdict() | {"fillstyle": "full" if place < 8 else "none"}
-            panel.plot(*zip(*sorted(points), strict=True), label=data, **style)
-        panel.axhline(100, color="#7F7F7F", linestyle=":", linewidth=0.8)
-        panel.set_xscale("log")
-        panel.set_xticks(sorted(ticks), [f"{tick:g}" for tick in sorted(ticks)], minor=False)
-        panel.set_xticks([], minor=True)
-        panel.set_xlabel(option + (", times" if option in MULTIPLES else ""))
-    for panel in axes[::3]:
-        panel.set_ylabel("nDCG, %")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return figure
+    drawn = []
+    for option in (*MULTIPLES, *VALUES):
+        points: dict[str, list[tuple[float, float]]] = {}
+        for row in tables["numbers"]:
+            if (row["model"], row["option"]) == (MODELS[-1], option):
+                first = [(1.0, 100.0)] if option in MULTIPLES else []
+                x = float(str(row["change"]).removeprefix("x "))
+                points.setdefault(row["data"], first).append((x, row["nDCG"]))
+        lines = {data: tuple(zip(*sorted(of), strict=True)) for data, of in points.items()}
+        x = option + (", times" if option in MULTIPLES else "")
+        drawn.append(Panel(x, "nDCG, %", lines, log="x", level=100))  # type: ignore[arg-type]
+    return curves(drawn, legend=5, columns=3, height=2.0)[0]
 
 
 EXPERIMENT = Experiment(

@@ -68,6 +68,13 @@ def quality_columns(data: str) -> list[Column]:
     return [(published.columns(data)[0][0], level) for level in (1.0, 0.3)]
 
 
+def columns_of(rows: Sequence[Row]) -> list[Column]:
+    """Return the columns to show of rows, none if users were not scored."""
+    metrics = [name.partition(",")[0] for name in rows[0] if name.endswith(", tail 1")]
+    data = "ml-20m" if metrics[:1] == ["recall@50"] else "ml-1m"
+    return quality_columns(data) if metrics else []
+
+
 def numbers(results: list[Result], names: Sequence[str], *, timed: bool) -> list[Row]:
     """Return a row per epoch; `names` are those of the parts of a label."""
     found = []
@@ -182,35 +189,23 @@ def walltime(results: list[Result], options: Options) -> Tables:
 
 def draw_walltime(tables: Tables) -> Any:
     """Draw a row of panels per quantity: by epochs, and by seconds."""
-    from reproduction.figures import line_styles, log_ticks, panels  # noqa: PLC0415
+    from reproduction.figures import Panel, curves  # noqa: PLC0415
 
-    runs = runs_of(tables["numbers"], ["model"])
-    styles = line_styles(runs)
-    shown: dict[str, dict[str, Curve]] = {}
-    for metric in ("recall@20", "recall@50"):
-        if f"{metric}, tail 1" in tables["numbers"][0] and not shown:
-            shown = {
-                f"validation {heading(metric, tail)}": {
-                    name: recall(each, (metric, tail)) for name, each in runs.items()
-                }
-                for tail in (1.0, 0.3)
-            }
+    rows = tables["numbers"]
+    runs = runs_of(rows, ["model"])
+    shown = {
+        f"validation {heading(*column)}": {name: recall(of, column) for name, of in runs.items()}
+        for column in columns_of(rows)
+    }
     losses = {name: (r["epoch"], r["seconds"], r["cvar"]) for name, (r, *_) in runs.items()}
-    shown = shown or {"CVaR of training losses": losses}
-    figure, axes = panels(2 * len(shown), height=2.3, sharey="row")
-    for (what, curves), left, right in zip(shown.items(), axes[::2], axes[1::2], strict=True):
-        for name, (epochs, seconds, values) in curves.items():
-            style = {"label": name, "markevery": 0.15, **styles[name]._asdict()}
-            left.plot(epochs, values, **style)
-            right.plot(seconds, values, **style)
-        best = max(values.max() for _, _, values in curves.values())
-        if what.startswith("validation"):
-            left.set_ylim(SHOWN * best, best + 0.1 * (1 - SHOWN) * best)
-        left.set(xlabel="epochs", ylabel=what)
-        right.set(xlabel="seconds of training")
-        for panel in (left, right):
-            log_ticks(panel.xaxis)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    drawn = []
+    for what, found in (shown or {"CVaR of training losses": losses}).items():
+        for x, place in (("epochs", 0), ("seconds of training", 1)):
+            drawn.append(Panel(x, what, {n: (c[place], c[2]) for n, c in found.items()}, log="x"))
+    figure, axes = curves(drawn, height=2.3, sharey="row")
+    for place, found in zip(axes[::2], shown.values(), strict=False):
+        best = max(values.max() for _, _, values in found.values())
+        place.set_ylim(SHOWN * best, best + 0.1 * (1 - SHOWN) * best)
     return figure
 
 
@@ -269,39 +264,26 @@ def dimensions(results: list[Result], options: Options) -> Tables:
 
 def draw_dimensions(tables: Tables) -> Any:
     """Draw recall by seconds, a row per number of factors, or seconds per epoch by factors."""
-    from reproduction.figures import line_style, log_ticks, panels  # noqa: PLC0415
+    from reproduction.figures import Panel, curves  # noqa: PLC0415
 
-    runs = runs_of(tables["numbers"], ["factors", "solver"])
-    solvers = dict.fromkeys(solver for _, solver in runs)
-    styles = {solver: line_style(place)._asdict() for place, solver in enumerate(solvers)}
+    rows, title = tables["numbers"], "seconds of training"
+    runs = runs_of(rows, ["factors", "solver"])
     factors = sorted({d for d, _ in runs})
-    metrics = [m for m in ("recall@20", "recall@50") if f"{m}, tail 1" in tables["numbers"][0]]
-    if metrics:
-        figure, axes = panels(2 * len(factors), height=1.9, sharex="row")
-        for d, *pair in zip(factors, axes[::2], axes[1::2], strict=True):
-            for panel, tail in zip(pair, (1.0, 0.3), strict=True):
-                for (size, solver), each in runs.items():
-                    if size == d:
-                        _, seconds, values = recall(each, (metrics[0], tail))
-                        panel.plot(seconds, values, label=solver, **styles[solver])
-                name = heading(metrics[0], tail)
-                panel.set(xlabel="seconds of training", ylabel=name, title=f"d = {d}")
-                log_ticks(panel.xaxis)
-        panel, columns = axes[-2], 3
-    else:
-        figure, (panel,) = panels(1, height=3.2)
-        for solver in solvers:
-            pace = {
-                row["factors"]: row["pace"] for row in tables["paces"] if row["solver"] == solver
-            }
-            panel.plot(list(pace), list(pace.values()), label=solver, **styles[solver])
-        panel.set(xlabel="factors d", ylabel="seconds per epoch")
-        log_ticks(panel.yaxis)
-        panel.set_xscale("log", base=2)
-        panel.set_xticks(factors, [str(d) for d in factors])
-        columns = 2
-    labels = panel.get_legend_handles_labels()
-    figure.legend(*labels, loc="outside lower center", ncols=columns)
+    drawn = []
+    for d in factors:
+        for column in columns_of(rows):
+            found = {name: recall(of, column)[1:] for (size, name), of in runs.items() if size == d}
+            drawn.append(Panel(title, heading(*column), found, f"d = {d}", log="x"))
+    if drawn:
+        return curves(drawn, legend=3, height=1.9, sharex="row")[0]
+    paces: dict[str, list[tuple[int, float]]] = {}
+    for row in tables["paces"]:
+        paces.setdefault(row["solver"], []).append((row["factors"], row["pace"]))
+    lines = {name: tuple(zip(*of, strict=True)) for name, of in paces.items()}
+    panel = Panel("factors d", "seconds per epoch", lines, log="y")  # type: ignore[arg-type]
+    figure, (place,) = curves([panel], legend=2, height=3.2)
+    place.set_xscale("log", base=2)
+    place.set_xticks(factors, [str(d) for d in factors])
     return figure
 
 
@@ -419,39 +401,27 @@ class Profile:
 
     def draw(self, tables: Tables) -> Any:
         """Draw residual norms in the first row, recalls and the watched column in the second."""
-        from reproduction.figures import line_style, panels  # noqa: PLC0415
+        from reproduction.figures import Panel, curves  # noqa: PLC0415
 
-        runs = runs_of(tables["numbers"], ["curve"])
+        rows = tables["numbers"]
+        runs = runs_of(rows, ["curve"])
         runs = {name: runs[name] for name in self.drawn or runs}
-        figure, axes = panels(6, columns=3, height=1.9)
-        metric = next(
-            m for m in ("recall@20", "recall@50") if f"{m}, tail 1" in tables["numbers"][0]
-        )
-        columns = [(metric, 1.0), (metric, TAIL)]
-        lowest = [math.inf, math.inf]
-        for place, (name, each) in enumerate(runs.items()):
-            style: dict[str, Any] = {"label": name, "markevery": (2 * place, 9)}
-            style |= line_style(place)._asdict()
-            first = each[0]
-            for panel, residual in zip(axes[:3], RESIDUALS, strict=True):
-                values = np.where(first[residual] < ROUNDING, np.nan, first[residual])
-                panel.plot(first["epoch"], values, **style)
-            for at, column in enumerate(columns):
-                epochs, _, values = recall(each, column)
-                axes[3 + at].plot(epochs, values, **style)
-                lowest[at] = min(lowest[at], *values[2:], math.inf)  # the first two may be outside
-            axes[5].plot(first["epoch"], first[self.watched], **style)
-        headings = [heading(*column) for column in columns]
-        labels = [*RESIDUALS.values(), *headings, WATCHED[self.watched]]
-        for panel, label in zip(axes, labels, strict=True):
-            panel.set(xlabel="epoch", ylabel=label)
-        for panel in axes[:3]:
-            panel.set_yscale("log")
-        for panel, least in zip(axes[3:5], lowest, strict=True):
-            if least < math.inf:
-                panel.set_ylim(bottom=0.99 * least)
-        handles = axes[0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside lower center", ncols=len(runs))
+        drawn = []
+        for column, label in {**RESIDUALS, self.watched: WATCHED[self.watched]}.items():
+            of = {name: (run["epoch"], run[column]) for name, (run, *_) in runs.items()}
+            shown = {n: (x, np.where(y < ROUNDING, np.nan, y)) for n, (x, y) in of.items()}
+            drawn.append(Panel("epoch", label, shown))
+        for recalled in columns_of(rows):
+            found = {name: recall(each, recalled) for name, each in runs.items()}
+            lines = {name: (epochs, values) for name, (epochs, _, values) in found.items()}
+            drawn.insert(-1, Panel("epoch", heading(*recalled), lines))
+        figure, axes = curves(drawn, legend=len(runs), columns=3, height=1.9)
+        for place in axes[:3]:
+            place.set_yscale("log")
+        for place, panel in zip(axes[3:5], drawn[3:5], strict=True):  # two epochs may be outside
+            later = [value for _, values in panel.curves.values() for value in values[2:]]
+            if later:
+                place.set_ylim(bottom=0.99 * min(later))
         return figure
 
 

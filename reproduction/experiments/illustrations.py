@@ -62,28 +62,29 @@ def cvar(results: list[Result], options: Options) -> Tables:
 
 def draw_cvar(tables: Tables) -> Any:
     """Draw the density with its tail, and the functions of xi."""
-    from reproduction.figures import line_style, panels  # noqa: PLC0415
+    from reproduction.figures import Panel, curves  # noqa: PLC0415
 
-    curves = by_name(tables["numbers"], "curve")
-    figure, (left, right) = panels(2, height=2.3)
-    marks = exact(TAIL)
-    x, y = curves.pop("density")
-    left.plot(x, y, color="#000000")
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    for row in tables["numbers"]:
+        x, y = found.setdefault(row["curve"].removeprefix("objective, "), ([], []))
+        x.append(row["x"])
+        y.append(row["y"])
+    marks, density = exact(TAIL), {"density": found.pop("density")}
+    label = r"$\xi + \frac{1}{\alpha} E[\max(0, \mathrm{loss} - \xi)]$"
+    drawn = [Panel("loss of a user", "density", density), Panel(r"$\xi$", label, found)]
+    figure, (left, right) = curves(drawn, height=2.3)
+    x, y = map(np.array, density["density"])
     left.fill_between(x, y, where=x >= marks["VaR"], color="#0072B2", alpha=0.4, linewidth=0)
     left.text(marks["VaR"] + 0.6, 0.012, rf"$\alpha = {TAIL:g}$")
     for (name, place), height in zip(marks.items(), (0.97, 0.84, 0.71), strict=True):
         left.axvline(place, ymax=height, color="#555555", linestyle="--", linewidth=0.8)
         at = (place, height * 0.15)
         left.annotate(f"{name} {place:.2f}", at, (4, -6), textcoords="offset points")
-    left.set(xlabel="loss of a user", ylabel="density", xlim=(0, LOSSES[-1]), ylim=(0, 0.15))
-    right.plot(*curves.pop("objective, h = 0"), label="not smoothed", color="#7F7F7F")
-    point = ([marks["VaR"]], [marks["CVaR"]])
-    right.plot(*point, "*", color="#000000", markersize=8, label="(VaR, CVaR)")
-    for place, (name, curve) in enumerate(curves.items(), 1):
-        label = name.removeprefix("objective, ")
-        right.plot(*curve, label=f"${label}$", markevery=8, **line_style(place)._asdict())
-    right.set(xlabel=r"$\xi$", ylabel=r"$\xi + \frac{1}{\alpha} E[\max(0, \mathrm{loss} - \xi)]$")
-    right.legend()
+    left.set(xlim=(0, LOSSES[-1]), ylim=(0, 0.15))
+    right.plot([marks["VaR"]], [marks["CVaR"]], "*", color="#000000", markersize=8)
+    right.annotate(
+        "(VaR, CVaR)", (marks["VaR"], marks["CVaR"]), (-20, 8), textcoords="offset points"
+    )
     return figure
 
 
@@ -138,49 +139,28 @@ def check_function(results: list[Result], options: Options) -> Tables:
 
 def draw_check_function(tables: Tables) -> Any:
     """Draw two kernels by bandwidth, all kernels at one bandwidth, and the weights of users."""
-    from reproduction.figures import line_style, panels  # noqa: PLC0415
+    from reproduction.figures import Panel, curves  # noqa: PLC0415
 
-    def curve(kernel: str, h: float, column: str) -> tuple[list[Any], list[Any]]:
-        chosen = (kernel, h)
-        rows = [row for row in tables["numbers"] if (row["kernel"], row["bandwidth"]) == chosen]
+    def curve(kernel: str, h: float, column: str = "smoothed") -> tuple[list[Any], list[Any]]:
+        rows = [r for r in tables["numbers"] if (r["kernel"], r["bandwidth"]) == (kernel, h)]
         return [row["u"] for row in rows], [row[column] for row in rows]
 
-    figure, axes = panels(4, height=2.1)
-    weights = axes[3]
-    plain = {"color": "#7F7F7F", "linewidth": 2.5, "alpha": 0.6}
+    y, widths = r"$(\rho_{1-\alpha} * k_h)(u)$", {f"h = {h:g}": h for h in BANDWIDTHS}
+    drawn = [
+        Panel("$u$", y, {n: curve(kernel, h) for n, h in widths.items()}, f"{kernel} kernel")
+        for kernel in SHOWN
+    ]
+    one = BANDWIDTHS[-1]
+    drawn.append(Panel("$u$", y, {k: curve(k, one) for k in KERNELS}, f"all kernels, h = {one:g}"))
+    weights = {name: curve("gaussian", h, "weight") for name, h in widths.items()}
+    x, y = r"$\mathrm{loss} - \xi$", r"$1 - K_h(\xi - \mathrm{loss})$"
+    drawn.append(Panel(x, y, weights, "weight of a user, Gaussian kernel"))
+    figure, axes = curves(drawn, legend=4, height=2.1)
+    plain = {"color": "#7F7F7F", "linewidth": 2.5, "alpha": 0.6, "zorder": 1}
     for panel in axes[:3]:
-        panel.plot(GRID, check(GRID), label=r"$\rho_{1-\alpha}$, not smoothed", **plain)
-        panel.set(xlabel="$u$", ylabel=r"$(\rho_{1-\alpha} * k_h)(u)$")
-    weights.plot([-REACH, 0, 0, REACH], [0, 0, 1, 1], label="not smoothed", **plain)
-    for place, h in enumerate(BANDWIDTHS):
-        style: dict[str, Any] = {"label": f"$h = {h:g}$", "markevery": (10 * place, 40)}
-        style |= line_style(place)._asdict()
-        for panel, name in zip(axes, SHOWN, strict=False):
-            panel.plot(*curve(name, h, "smoothed"), **style)
-            panel.set_title(f"{name.capitalize()} kernel")
-        weights.plot(*curve("gaussian", h, "weight"), **style)
-    for place, name in enumerate(KERNELS):
-        style = {"label": name.capitalize(), "markevery": (6 * place, 40)}
-        style |= line_style(place)._asdict()
-        axes[2].plot(*curve(name, BANDWIDTHS[-1], "smoothed"), **style)
-    axes[2].set_title(f"all kernels, $h = {BANDWIDTHS[-1]:g}$")
-    weights.set_title("weight of a user, Gaussian kernel")
-    weights.set(xlabel=r"$\mathrm{loss} - \xi$", ylabel=r"$1 - K_h(\xi - \mathrm{loss})$")
-    axes[2].set_ylim(top=2.1)
-    for panel in axes:
-        panel.legend(ncols=2 if panel is axes[2] else 1)
+        panel.plot(GRID, check(GRID), **plain)
+    axes[3].plot([-REACH, 0, 0, REACH], [0, 0, 1, 1], **plain)
     return figure
-
-
-def by_name(rows: list[Row], name: str) -> dict[str, tuple[Floats, Floats]]:
-    """Return arrays of x and y for each value of a column."""
-    found: dict[str, list[tuple[float, float]]] = {}
-    for row in rows:
-        found.setdefault(row[name], []).append((row["x"], row["y"]))
-    return {
-        key: (np.array(x), np.array(y))
-        for key, (x, y) in ((key, zip(*pairs, strict=True)) for key, pairs in found.items())
-    }
 
 
 def no_cases(options: Options) -> list[Case]:

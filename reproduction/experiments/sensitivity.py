@@ -96,31 +96,19 @@ _NAMES = {"change": "change in percent", "low": "low", "high": "high"}
 
 def draw(tables: Tables) -> Any:
     """Draw the change of the mean and that of the tail, a panel per option."""
-    from reproduction.figures import error_bars, line_style, log_ticks, panels  # noqa: PLC0415
+    from reproduction.figures import Panel, curves  # noqa: PLC0415
 
-    names = [*VALUES, *MULTIPLIED]
-    figure, axes = panels(len(names), columns=3, height=2.0)
-    for option, panel in zip(names, axes, strict=True):
+    drawn = []
+    for option in (*VALUES, *MULTIPLIED):
         rows = [row for row in tables["lines"] if row["option"] == option]
         values = [row["value"] for row in rows]
-        for place, (column, prefix) in enumerate(zip(COLUMNS, ("", "tail_"), strict=True)):
-            heights, lows, highs = (
-                [row.get(prefix + name, 0.0) for row in rows] for name in ("change", "low", "high")
-            )
-            style: dict[str, Any] = {"label": heading(*column), "linewidth": 0.8}
-            style |= line_style(place)._asdict()
-            panel.errorbar(values, heights, yerr=error_bars(heights, lows, highs), **style)
-        base = tables["preset"][0][option]
-        panel.axvline(base, color="#7F7F7F", linestyle=":", linewidth=0.8)
-        if option == "factors":
-            panel.set_xscale("log", base=2)
-            panel.set_xticks(values, [str(value) for value in values])
-            panel.minorticks_off()
-        elif option != "tail":
-            log_ticks(panel.xaxis)
-        panel.set(xlabel=option, ylabel="change, %")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return figure
+        lines, bars = {}, {}
+        for column, prefix in zip(COLUMNS, ("", "tail_"), strict=True):
+            change, *ends = ([row.get(prefix + n, 0.0) for row in rows] for n in _NAMES)
+            lines[heading(*column)], bars[heading(*column)] = (values, change), tuple(ends)
+        scale = {"log": "" if option == "tail" else "x", "at": tables["preset"][0][option]}
+        drawn.append(Panel(option, "change, %", lines, bars=bars, **scale))
+    return curves(drawn, legend=2, columns=3, height=2.0)[0]
 
 
 EXPERIMENT = Experiment(

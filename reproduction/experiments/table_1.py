@@ -150,32 +150,28 @@ def shown(numbers: Sequence[Row]) -> list[Row]:
 
 def draw_quantiles(tables: Tables) -> Any:
     """Draw a panel per metric, from the first level that all models have."""
-    from reproduction.figures import line_styles, panels  # noqa: PLC0415
+    from reproduction.figures import Panel, curves  # noqa: PLC0415
 
-    rows = tables["numbers"]
-    metrics = list(dict.fromkeys(row["metric"] for row in rows))
-    figure, axes = panels(len(metrics), height=2.6)
-    styles = line_styles(NAMES)
-    for metric, panel in zip(metrics, axes, strict=True):
-        curves: dict[str, dict[float, Row]] = {}
-        for row in rows:
+    drawn, bands = [], []
+    for metric in dict.fromkeys(row["metric"] for row in tables["numbers"]):
+        of: dict[str, list[Row]] = {}
+        for row in tables["numbers"]:
             if row["metric"] == metric:
-                curves.setdefault(row["model"], {})[row["level"]] = row
-        everywhere = [level for level in LEVELS if all(level in each for each in curves.values())]
-        levels = [level for level in LEVELS if level >= min(everywhere, default=1.0)]
-        for name, curve in curves.items():
-            points = [level for level in levels if level in curve]
-            values = [1 + curve[level]["gain over iALS in percent"] / 100 for level in points]
-            panel.plot(points, values, label=name, markevery=3, **styles[name]._asdict())
-        band = [curves[BANDED][level] for level in levels if level in curves[BANDED]]
-        ends = ([1 + row[end] / 100 for row in band] for end in ("low", "high"))
-        style = {"color": "#000000", "alpha": 0.1, "linewidth": 0}
-        points = [row["level"] for row in band]
-        panel.fill_between(points, *ends, label=f"95 % of {BANDED}", **style)
-        panel.axhline(1, color="#7F7F7F", linestyle=":", linewidth=0.8)
-        panel.set_xlabel(r"quantile level $\alpha$ (share of worst-off users)")
-        panel.set_ylabel(f"{heading(metric)} relative to iALS")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
+                of.setdefault(row["model"], []).append(row)
+        known = set.intersection(*({row["level"] for row in rows} for rows in of.values()))
+        lines = {}
+        for name, rows in of.items():
+            chosen = [row for row in rows if row["level"] >= min(known, default=1.0)]
+            levels = [row["level"] for row in chosen]
+            lines[name] = levels, [1 + row["gain over iALS in percent"] / 100 for row in chosen]
+            if name == BANDED:
+                ends = [[1 + row[end] / 100 for row in chosen] for end in ("low", "high")]
+                bands.append((levels, *ends))
+        x = r"quantile level $\alpha$ (share of worst-off users)"
+        drawn.append(Panel(x, f"{heading(metric)} relative to iALS", lines, level=1))
+    figure, axes = curves(drawn, legend=6, height=2.6)
+    for place, band in zip(axes, bands, strict=True):
+        place.fill_between(*band, color="#000000", alpha=0.1, linewidth=0)
     return figure
 
 
