@@ -48,7 +48,8 @@ class Session:
         """Return the first cases and the files of their data."""
         parts = options.parts
         cases = [each for each in experiment.cases(options) if not parts or each.part in parts]
-        names = {case.settings.get("data") for case in cases} - {None} if experiment.data else ()
+        known = cases if experiment.data else ()
+        names = {case.settings["data"] for case in known if "data" in case.settings}
         files = {name: data.find(name, self.path) for name in sorted(names)}
         return cases, {name: file for name, file in files.items() if file is not None}
 

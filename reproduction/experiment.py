@@ -162,7 +162,7 @@ class Experiment:
 
     def command(self, options: Options) -> str:
         """Return the command that repeats the run."""
-        plain = Options(self.default, **self.counts)
+        plain = self.options()
         given = [f"python -m {self.package} {self.name}"]
         for name in ("data", *COUNTS, "scale", "threads", "device", "presets"):
             value = getattr(options, name)

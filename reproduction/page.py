@@ -52,8 +52,8 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         lstrip_blocks=True,
         autoescape=False,
     )
-    helpers = {each.__name__: each for each in (table, pivot, origin, fill)}
-    helpers |= {each.__name__: each for each in (figure, head, section, warned)}
+    helpers: dict[str, Any] = {each.__name__: each for each in (table, pivot, origin, fill)}
+    helpers |= {"figure": figure, "head": head, "section": section, "warned": warned}
     first = next(iter(parts.values()))
     data = first.get("options", {}).get("data", experiment.default)
     known = {

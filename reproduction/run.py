@@ -105,8 +105,8 @@ def run_cases(
     bar = progress_bar(title, len(run.results), len(cases), *COLUMNS, show=show_progress, failed="")
     with bar as draw:
         try:
-            for number, problem in finished(waiting, cases, store, count, setup):
-                for each in () if number is None else alike[cases[number].key]:
+            for done, problem in finished(waiting, cases, store, count, setup):
+                for each in () if done is None else alike[cases[done].key]:
                     result = None if problem else store.get(cases[each])
                     if result is None:
                         reason = problem or "its result could not be read back"
@@ -170,8 +170,10 @@ def _in_pool(
     context = multiprocessing.get_context("spawn")
     pool = ProcessPool(jobs, initializer=_worker, initargs=setup, context=context)
     try:
-        futures = {pool.submit(execute, None, cases[each], store): each for each in waiting}
-        pending: set[Future[str]] = set(futures)
+        futures: dict[Future[str], int] = {
+            pool.submit(execute, None, cases[each], store): each for each in waiting
+        }
+        pending = set(futures)
         while pending:
             done, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
             for each in done:
@@ -181,7 +183,7 @@ def _in_pool(
                     yield futures[each], _death(death.exitcode, jobs)
             yield None, ""
     finally:
-        pool.stop()
+        pool.stop()  # type: ignore[no-untyped-call]
         pool.join()
 
 

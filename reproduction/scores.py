@@ -11,11 +11,11 @@ import numpy as np
 
 from reproduction.experiment import Result, Row
 from reproduction.page import heading
+from reproduction.published import Column
 from safecf.defaults import RESAMPLES, SEED
 from safecf.evaluation import Evaluation, compare, over_splits, tail_mean
 from safecf.evaluation.profile import UserProfile
 
-Column = tuple[str, float]  # a metric, and a tail level: the share of worst-off users, 1 for all
 Known = dict[Any, Evaluation]  # by model
 RATIOS: list[Column] = [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (20, 50)]
 

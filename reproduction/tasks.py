@@ -165,7 +165,12 @@ def range_of(kind: str, *values: Any) -> Range:
     """Return a range: "log" or "linear" with its ends and points of a grid, or "one of" values."""
     if kind == "one of":
         return Choice(values)
-    return choose("kind of range", kind, {"log": LogUniform, "linear": Uniform})(*values)
+    kinds: dict[str, type[Any]] = {
+        "log": LogUniform,
+        "linear": Uniform,
+    }
+    found: Range = choose("kind of range", kind, kinds)(*values)
+    return found
 
 
 def make_model(settings: Settings) -> Recommender:

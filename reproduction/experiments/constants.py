@@ -49,7 +49,7 @@ def then(results: list[Result], options: Options) -> list[Case]:
     """Return the changes, given the results of the defaults."""
     found = []
     for start in results[: len(cases(options))]:
-        data, model, resolved = *start.case.label[:2], start.record["resolved"]  # type: ignore[index]
+        (data, model, *_), resolved = start.label, start.record["resolved"]
         for option, multiples in MULTIPLES.items():
             for times in multiples if option in resolved else ():
                 value = float(f"{times * resolved[option]:.4g}")
@@ -72,7 +72,13 @@ def tables(results: list[Result], options: Options) -> Tables:
             base[data, model] = seen
             starts.append({"data": data, "model": model, **seen, **result.record["resolved"]})
             continue
-        row = {"data": data, "model": model, "option": option, "value": value, "change": change}
+        row: Row = {
+            "data": data,
+            "model": model,
+            "option": option,
+            "value": value,
+            "change": change,
+        }
         ratios = {
             name: 100 * each / (base[data, model][name] or np.nan) for name, each in seen.items()
         }
@@ -93,8 +99,8 @@ def draw(tables: Tables) -> Any:
                 x = float(str(row["change"]).removeprefix("x "))
                 points.setdefault(row["data"], first).append((x, row["nDCG"]))
         lines = {data: tuple(zip(*sorted(of), strict=True)) for data, of in points.items()}
-        x = option + (", times" if option in MULTIPLES else "")
-        drawn.append(Panel(x, "nDCG, %", lines, log="x", level=100))  # type: ignore[arg-type]
+        label = option + (", times" if option in MULTIPLES else "")
+        drawn.append(Panel(label, "nDCG, %", lines, log="x", level=100))  # type: ignore[arg-type]
     return curves(drawn, legend=5, columns=3, height=2.0)[0]
 
 

@@ -1,13 +1,15 @@
 """Quality and residuals by epochs and seconds, of models, solvers, and options of the xi step.
 
 `walltime` and `dimensions` have the clock; `bandwidth`, `sampling` and `xi-steps` are profiles of
-SAFER2 with some options changed.
+SAFER2 with some options changed, which convergence.toml has.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import tomllib
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from reproduction import presets, published
 from reproduction.data import RECIPES
 from reproduction.experiment import TINY, Case, Experiment, Options, Result, Row, Tables
 from reproduction.page import heading
-from reproduction.scores import Column
+from reproduction.published import Column
 from reproduction.tasks import course
 from safecf.models.presets import Preset
 
@@ -25,6 +27,7 @@ Run = dict[str, Floats]  # a column's values by epoch; NaN where there is none
 Runs = dict[Any, list[Run]]  # the starts of each curve, by its name
 Curve = tuple[Floats, Floats, Floats]  # epochs, seconds and values
 
+DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8"))
 EVERY, THEN = 50, 10  # users are scored after every epoch up to this one, then after every tenth
 NEAR = 0.99  # the share of its best recall at which a model counts as converged
 RESIDUALS = {
@@ -63,30 +66,25 @@ def course_cases(
     return found
 
 
-def quality_columns(data: str) -> list[Column]:
-    """Return the validation measure of the paper, for all users and for the worst-off 30 %."""
-    return [(published.columns(data)[0][0], level) for level in (1.0, 0.3)]
-
-
 def columns_of(rows: Sequence[Row]) -> list[Column]:
-    """Return the columns to show of rows, none if users were not scored."""
-    metrics = [name.partition(",")[0] for name in rows[0] if name.endswith(", tail 1")]
-    data = "ml-20m" if metrics[:1] == ["recall@50"] else "ml-1m"
-    return quality_columns(data) if metrics else []
+    """Return the paper's measure, for all users and the worst-off 30 %; none if none is scored."""
+    known = [metric for metric in ("recall@20", "recall@50") if f"{metric}, tail 1" in rows[0]]
+    return [(metric, level) for metric in known[:1] for level in (1.0, 0.3)]
 
 
 def numbers(results: list[Result], names: Sequence[str], *, timed: bool) -> list[Row]:
     """Return a row per epoch; `names` are those of the parts of a label."""
     found = []
     for each in results:
-        label = each.case.label if isinstance(each.case.label, tuple) else (each.case.label,)
+        label = each.label if isinstance(each.label, tuple) else (each.label,)
         about = {**dict(zip(names, label, strict=True)), "seed": each.settings["seed"]}
+        metric = published.columns(each.settings["data"])[0][0]
         clock = 0.0
         for epoch, row in enumerate(each.record["rows"], 1):
             clock += sum(row["seconds"].values())
             seconds = {"seconds": round(clock, 4)} if timed else {}
             history = {name: row.get(name) for name in HISTORY}
-            recalls = {name: value for name, value in row.items() if "@" in name}
+            recalls = {name: value for name, value in row.items() if name.startswith(metric)}
             found.append({**about, "epoch": epoch, **seconds, **history, **recalls})
     return found
 
@@ -97,17 +95,12 @@ def runs_of(rows: Sequence[Row], names: Sequence[str]) -> Runs:
     for row in rows:
         label = row[names[0]] if len(names) == 1 else tuple(row[name] for name in names)
         found.setdefault(label, {}).setdefault(row["seed"], []).append(row)
-    return {
-        label: [
-            {
-                name: np.array([math.nan if row.get(name) is None else row[name] for row in run])
-                for name in rows[0]
-                if name not in names
-            }
-            for run in seeds.values()
-        ]
-        for label, seeds in found.items()
-    }
+    columns = [name for name in rows[0] if name not in names]
+
+    def arrays(run: list[Row]) -> Run:
+        return {n: np.array([row.get(n, None) for row in run], dtype=float) for n in columns}
+
+    return {label: [arrays(run) for run in seeds.values()] for label, seeds in found.items()}
 
 
 def recall(runs: Sequence[Run], column: Column) -> Curve:
@@ -115,34 +108,31 @@ def recall(runs: Sequence[Run], column: Column) -> Curve:
     name = f"{column[0]}, tail {column[1]:g}"
     seen = [np.isfinite(run[name]) for run in runs]
     size = min(map(np.count_nonzero, seen))
-    none = np.full(len(seen[0]), math.nan)
-    epochs, seconds, values = (
-        np.mean(
-            [run.get(each, none)[ok][:size] for run, ok in zip(runs, seen, strict=True)], axis=0
-        )
-        for each in ("epoch", "seconds", name)
-    )
+    first, *_ = kept = [
+        [run.get(each, run["epoch"])[ok][:size] for each in ("epoch", "seconds", name)]
+        for run, ok in zip(runs, seen, strict=True)
+    ]
+    epochs, seconds, values = np.mean(kept, axis=0) if size else first
     return epochs, seconds, values
 
 
-def paces(rows: Sequence[Row], names: Sequence[str], data: str, warm_up: int = 0) -> list[Row]:
+def paces(rows: Sequence[Row], names: Sequence[str], warm_up: int = 0) -> list[Row]:
     """Return a row per model: how long an epoch takes, how it ends, and how soon recall is there.
 
     The first epochs, `warm_up`, do not count for the median of seconds.
     """
-    found = []
+    found, columns = [], columns_of(rows)
     for label, runs in runs_of(rows, names).items():
         first = runs[0]
         pace = [np.median(np.diff(run["seconds"], prepend=0)[warm_up:]) for run in runs]
         row = dict(zip(names, label if len(names) > 1 else (label,), strict=True))
         row |= {"pace": float(np.mean(pace)), "epochs": len(first["epoch"])}
         row |= {name: float(first[name][-1]) for name in ("seconds", "objective", "cvar")}
-        if has_quality(data):
-            curves = [recall(runs, column) for column in quality_columns(data)]
-            epochs, seconds, values = curves[0]
+        if columns:
+            (epochs, seconds, values), tail = (recall(runs, column) for column in columns)
             there = int(np.argmax(values >= NEAR * values.max()))
             row |= {"to_epochs": int(epochs[there]), "to_seconds": float(seconds[there])}
-            row |= {"best": float(values.max()), "best_tail": float(curves[1][2].max())}
+            row |= {"best": float(values.max()), "best_tail": float(tail[2].max())}
         found.append(row)
     return found
 
@@ -166,25 +156,23 @@ def walltime_cases(options: Options) -> list[Case]:
     else:
         same = {name: safer2.options[name] for name in ("unobserved_weight", "regularization")}
         epochs = [
-            *((each, 10) for each in (safer2, presets.cg(safer2))),
+            (safer2, 10),
+            (presets.exact(safer2), 4),
+            (presets.cg(safer2), 10),
             (presets.blockwise(safer2, BLOCK), 10),
             (presets.changed(erm, **same), 10),
             (presets.adam(presets.changed(cvar, **same)), 50),
         ]
-        epochs.insert(1, (presets.exact(safer2), 4))
         chosen = [presets.changed(each, iterations=count) for each, count in epochs]
     seeds = None if scored else 1
-    return [
-        case
-        for each in chosen
-        for case in course_cases(each.name, each, options, seeds, scored=scored)
-    ]
+    found = [course_cases(each.name, each, options, seeds, scored=scored) for each in chosen]
+    return [case for cases in found for case in cases]
 
 
 def walltime(results: list[Result], options: Options) -> Tables:
     """Return the curves, and how soon each model is there."""
     rows = numbers(results, ["model"], timed=True)
-    return {"numbers": rows, "paces": paces(rows, ["model"], options.data)}
+    return {"numbers": rows, "paces": paces(rows, ["model"])}
 
 
 def draw_walltime(tables: Tables) -> Any:
@@ -212,37 +200,18 @@ def draw_walltime(tables: Tables) -> Any:
 # dimensions
 
 
-class Grid(NamedTuple):
-    """The set of presets, the numbers of factors, block sizes and epochs on a data set."""
-
-    which: str
-    factors: tuple[int, ...]
-    blocks: tuple[int, ...]
-    epochs: int
-    exact_up_to: int  # factors; with more, the exact solver takes too long
-
-
-# Epochs of synthetic data are few: the first is a warm-up, and they are not scored.
-LARGE = Grid("paper", (128, 256, 512, 1024), (64, 128), 3, 256)
-GRIDS = {
-    "ml-1m": Grid("tuned", (64, 256, 1024), (32, 64, 128), 15, 1024),
-    TINY: Grid("tuned", (4, 8), (2, 4), 3, 8),
-    "ml-20m-like": LARGE,
-    "ml-20m": LARGE._replace(epochs=15),
-}
-
-
 def dimension_cases(options: Options) -> list[Case]:
     """Return SAFER2 with all numbers of factors and solvers."""
-    grid, scored = GRIDS[options.data], has_quality(options.data)
-    (preset,) = presets.require(shape_of(options.data), grid.which, ("SAFER2",), options.presets)
+    grid, scored = DATA["grids"][options.data], has_quality(options.data)
+    shape, which = shape_of(options.data), grid["which"]
+    (preset,) = presets.require(shape, which, ("SAFER2",), options.presets)
     found = []
-    for factors in grid.factors:
-        base = presets.changed(preset, factors=factors, iterations=grid.epochs)
+    for factors in grid["factors"]:
+        base = presets.changed(preset, factors=factors, iterations=grid["epochs"])
         solvers = {"spectral CG (SAFER2)": base, "CG (SAFER2-CG)": presets.cg(base)}
-        if factors <= grid.exact_up_to:
+        if factors <= grid["exact_up_to"]:
             solvers["exact (SAFER2)"] = presets.exact(base)
-        for size in grid.blocks:
+        for size in grid["blocks"]:
             if size < factors:
                 solvers[f"blocks of {size} (SAFER2++)"] = presets.blockwise(base, size)
         for solver, each in solvers.items():
@@ -252,14 +221,14 @@ def dimension_cases(options: Options) -> list[Case]:
 
 def dimensions(results: list[Result], options: Options) -> Tables:
     """Return seconds per epoch, and quality by seconds where it is meaningful."""
-    names, grid = ["factors", "solver"], GRIDS[options.data]
+    names, grid = ["factors", "solver"], DATA["grids"][options.data]
     rows = numbers(results, names, timed=True)
     left_out = ("factors", "iterations", "solver")
     kept = {k: v for k, v in results[0].settings["options"].items() if k not in left_out}
-    facts = {"epochs": grid.epochs, "settings": presets.options_text(kept)}
-    if grid.exact_up_to < max(grid.factors):
-        facts["exact_up_to"] = grid.exact_up_to
-    return {"numbers": rows, "paces": paces(rows, names, options.data, 1), "facts": [facts]}
+    facts = {"epochs": grid["epochs"], "settings": presets.options_text(kept)}
+    if grid["exact_up_to"] < max(grid["factors"]):
+        facts["exact_up_to"] = grid["exact_up_to"]
+    return {"numbers": rows, "paces": paces(rows, names, 1), "facts": [facts]}
 
 
 def draw_dimensions(tables: Tables) -> Any:
@@ -276,11 +245,11 @@ def draw_dimensions(tables: Tables) -> Any:
             drawn.append(Panel(title, heading(*column), found, f"d = {d}", log="x"))
     if drawn:
         return curves(drawn, legend=3, height=1.9, sharex="row")[0]
-    paces: dict[str, list[tuple[int, float]]] = {}
+    paced: dict[str, dict[int, float]] = {}
     for row in tables["paces"]:
-        paces.setdefault(row["solver"], []).append((row["factors"], row["pace"]))
-    lines = {name: tuple(zip(*of, strict=True)) for name, of in paces.items()}
-    panel = Panel("factors d", "seconds per epoch", lines, log="y")  # type: ignore[arg-type]
+        paced.setdefault(row["solver"], {})[row["factors"]] = row["pace"]
+    lines = {solver: (list(of), list(of.values())) for solver, of in paced.items()}
+    panel = Panel("factors d", "seconds per epoch", lines, log="y")
     figure, (place,) = curves([panel], legend=2, height=3.2)
     place.set_xscale("log", base=2)
     place.set_xticks(factors, [str(d) for d in factors])
@@ -297,132 +266,83 @@ SAME = 0.01  # a smaller relative difference counts as "almost the same"
 UNDECIDED = "not told apart"
 WATCHED = {"mean_weight": "mean weight", "cvar": "CVaR of training losses"}
 
-Measure = Callable[[Run, list[Column]], float]
+
+def measure(name: str, run: Run, columns: Sequence[Column]) -> float:
+    """Return a mean over the last epochs; of a "swing" the range."""
+    norms = {"norm of ΔU": "residual_users", "norm of Δz": "residual_weights"}
+    if name in norms:
+        return float(run[norms[name]][-LAST:].mean())
+    values = recall([run], columns[1 if name.endswith("tail") else 0])[2][-LAST:]
+    return float(np.ptp(values) if name.startswith("swing") else values.mean())
 
 
-def _recalls(run: Run, column: Column) -> Floats:
-    return recall([run], column)[2][-LAST:]
+def judged(claim: Row, runs: Runs, columns: Sequence[Column]) -> Row:
+    """Return the difference of two curves, paired by start, and what it says of a claim."""
+    first, second = (
+        np.array([measure(claim["measure"], run, columns) for run in runs[claim[name]]])
+        for name in ("first", "second")
+    )
+    differences = first - second
+    mean, error = float(differences.mean()), math.nan
+    if differences.size > 1:
+        error = float(differences.std(ddof=1) / differences.size**0.5)
+    level = float(np.mean([first, second])) if claim.get("alike") else None
+    what = f"{claim['measure']}, {claim['first']} less {claim['second']}"
+    found = {"claim": claim["claim"], "what": what, "mean": mean, "error": error}
+    return {**found, "verdict": verdict(mean, error, level)}
 
 
-MEASURES: dict[str, Measure] = {
-    "norm of ΔU": lambda run, _: float(run["residual_users"][-LAST:].mean()),
-    "norm of Δz": lambda run, _: float(run["residual_weights"][-LAST:].mean()),
-    "swing of the recall": lambda run, columns: float(np.ptp(_recalls(run, columns[0]))),
-    "recall": lambda run, columns: float(_recalls(run, columns[0]).mean()),
-    "recall of the tail": lambda run, columns: float(_recalls(run, columns[1]).mean()),
-}
+def verdict(mean: float, error: float, level: float | None = None) -> str:
+    """Judge a difference by its standard error.
 
+    It should be above 0, or, given the mean level of both curves, almost 0.
 
-class Claim(NamedTuple):
-    """A statement of the paper on two curves, made measurable.
-
-    `relation` is ">" if the first should have the larger value, "=" if they should be almost the
-    same.
+    >>> verdict(0.003, 0.001), verdict(0.003, 0.0, level=1.0)
+    ('seen', 'seen')
     """
-
-    text: str
-    measure: str
-    first: str
-    second: str
-    relation: str = ">"
-
-    def row(self, runs: Runs, columns: list[Column]) -> Row:
-        """Return the difference, paired by start, and the verdict."""
-        measure = MEASURES[self.measure]
-        pairs = [
-            [measure(run, columns) for run in runs[name]] for name in (self.first, self.second)
-        ]
-        differences = np.subtract(*pairs)
-        mean, error = float(differences.mean()), math.nan
-        if differences.size > 1:
-            error = float(differences.std(ddof=1) / differences.size**0.5)
-        verdict = self.verdict(mean, error, float(np.mean(pairs)))
-        what = f"{self.measure}, {self.first} less {self.second}"
-        return {"claim": self.text, "what": what, "mean": mean, "error": error, "verdict": verdict}
-
-    def verdict(self, mean: float, error: float, level: float) -> str:
-        """Judge the claim by a difference, its standard error, and the mean level of both curves.
-
-        >>> Claim("h = 1 is better", "R@20", "h = 1", "h = 2").verdict(0.003, 0.001, 0.3)
-        'seen'
-        """
-        if math.isnan(error):
-            return "not told by one start"
-        margin = SIGNIFICANT * error
-        if self.relation == "=":
-            if abs(mean) + margin < SAME * level:
-                return "seen"
-            return "not seen" if abs(mean) - margin > SAME * level else UNDECIDED
+    margin = SIGNIFICANT * error
+    if math.isnan(error):
+        return "not told by one start"
+    if level is None:
         return UNDECIDED if abs(mean) <= margin else "seen" if mean > 0 else "the opposite"
+    if abs(mean) + margin < SAME * level:
+        return "seen"
+    return "not seen" if abs(mean) - margin > SAME * level else UNDECIDED
 
 
-@dataclass(frozen=True)
-class Profile:
-    """Curves of SAFER2 with the authors' settings and some options changed, and claims on them.
+def profile_cases(name: str, options: Options) -> list[Case]:
+    """Return the cases of every curve with every seed."""
+    (preset,) = presets.require(options.data, "paper", ("SAFER2",), options.presets)
+    changed = {curve: presets.changed(preset, **of) for curve, of in DATA[name]["curves"].items()}
+    return [case for curve, each in changed.items() for case in course_cases(curve, each, options)]
 
-    `drawn` are the curves of the figure, by default all; `watched` is the column in its last panel.
-    """
 
-    changes: Mapping[str, dict[str, Any]]
-    claims: tuple[Claim, ...]
-    drawn: tuple[str, ...] = ()
-    watched: str = "mean_weight"
+def profile(name: str, results: list[Result], options: Options) -> Tables:
+    """Return the curves, residual norms and quality in the last epochs, and claims."""
+    rows = numbers(results, ["curve"], timed=False)
+    return {"numbers": rows, **summary(name, rows)}
 
-    def cases(self, options: Options) -> list[Case]:
-        """Return the cases of every curve with every seed."""
-        (preset,) = presets.require(options.data, "paper", ("SAFER2",), options.presets)
-        changed = {name: presets.changed(preset, **each) for name, each in self.changes.items()}
-        return [c for name, each in changed.items() for c in course_cases(name, each, options)]
 
-    def tables(self, results: list[Result], options: Options) -> Tables:
-        """Return the curves, residual norms and quality in the last epochs, and claims."""
-        rows = numbers(results, ["curve"], timed=False)
-        return {"numbers": rows, **self.summary(rows, quality_columns(options.data))}
-
-    def summary(self, rows: Sequence[Row], columns: list[Column]) -> Tables:
-        """Return what follows from the curves."""
-        runs = runs_of(rows, ["curve"])
-        curves = []
-        for name, each in runs.items():
-            norms = {r: float(np.mean([run[r][-LAST:].mean() for run in each])) for r in RESIDUALS}
-            users = [run["residual_users"] for run in each]
-            off = [np.abs(run["mean_weight"][-LAST:] / TAIL - 1).mean() for run in each]
-            row = {"curve": name, "off": short(float(np.mean(off)))}
-            row |= {name: short(norm) for name, norm in norms.items()}
-            row["left"] = float(np.mean([u[-LAST:].mean() / u.max() for u in users]))
-            for place, column in enumerate(columns):
-                last = [_recalls(run, column) for run in each]
-                means = [values.mean() for values in last]
-                row[f"recall{place}"] = float(np.mean(means))
-                row[f"std{place}"] = float(np.std(means, ddof=1)) if len(means) > 1 else None
-                row[f"swing{place}"] = float(np.mean([np.ptp(values) for values in last]))
-            curves.append(row)
-        return {"curves": curves, "claims": [claim.row(runs, columns) for claim in self.claims]}
-
-    def draw(self, tables: Tables) -> Any:
-        """Draw residual norms in the first row, recalls and the watched column in the second."""
-        from reproduction.figures import Panel, curves  # noqa: PLC0415
-
-        rows = tables["numbers"]
-        runs = runs_of(rows, ["curve"])
-        runs = {name: runs[name] for name in self.drawn or runs}
-        drawn = []
-        for column, label in {**RESIDUALS, self.watched: WATCHED[self.watched]}.items():
-            of = {name: (run["epoch"], run[column]) for name, (run, *_) in runs.items()}
-            shown = {n: (x, np.where(y < ROUNDING, np.nan, y)) for n, (x, y) in of.items()}
-            drawn.append(Panel("epoch", label, shown))
-        for recalled in columns_of(rows):
-            found = {name: recall(each, recalled) for name, each in runs.items()}
-            lines = {name: (epochs, values) for name, (epochs, _, values) in found.items()}
-            drawn.insert(-1, Panel("epoch", heading(*recalled), lines))
-        figure, axes = curves(drawn, legend=len(runs), columns=3, height=1.9)
-        for place in axes[:3]:
-            place.set_yscale("log")
-        for place, panel in zip(axes[3:5], drawn[3:5], strict=True):  # two epochs may be outside
-            later = [value for _, values in panel.curves.values() for value in values[2:]]
-            if later:
-                place.set_ylim(bottom=0.99 * min(later))
-        return figure
+def summary(name: str, rows: Sequence[Row]) -> Tables:
+    """Return what follows from the curves."""
+    runs, columns = runs_of(rows, ["curve"]), columns_of(rows)
+    found = []
+    for curve, of in runs.items():
+        users = [run["residual_users"] for run in of]
+        off = np.mean([np.abs(run["mean_weight"][-LAST:] / TAIL - 1).mean() for run in of])
+        row: Row = {"curve": curve, "off": short(float(off))}
+        row |= {n: short(float(np.mean([run[n][-LAST:].mean() for run in of]))) for n in RESIDUALS}
+        row["left"] = float(np.mean([each[-LAST:].mean() / each.max() for each in users]))
+        for place, end in enumerate(("", " of the tail")):
+            means, swings = (
+                [measure(what + end, run, columns) for run in of] for what in ("recall", "swing")
+            )
+            std = float(np.std(means, ddof=1)) if len(means) > 1 else None
+            row |= {f"recall{place}": float(np.mean(means)), f"std{place}": std}
+            row[f"swing{place}"] = float(np.mean(swings))
+        found.append(row)
+    claims = [judged(claim, runs, columns) for claim in DATA[name]["claims"]]
+    return {"curves": found, "claims": claims}
 
 
 def short(value: float) -> str:
@@ -430,84 +350,44 @@ def short(value: float) -> str:
     return "0" if value < ROUNDING else f"{value:.2g}"
 
 
-def _users(share: float) -> str:
-    return f"{100 * share:g} % of users"
+def draw_profile(name: str, tables: Tables) -> Any:
+    """Draw residual norms in the first row, recalls and the watched column in the second."""
+    from reproduction.figures import Panel, curves  # noqa: PLC0415
+
+    rows, watched = tables["numbers"], DATA[name]["watched"]
+    runs = runs_of(rows, ["curve"])
+    runs = {curve: runs[curve] for curve in DATA[name].get("drawn", runs)}
+    drawn = []
+    for column, label in {**RESIDUALS, watched: WATCHED[watched]}.items():
+        of = {curve: (run["epoch"], run[column]) for curve, (run, *_) in runs.items()}
+        shown = {curve: (x, np.where(y < ROUNDING, np.nan, y)) for curve, (x, y) in of.items()}
+        drawn.append(Panel("epoch", label, shown))
+    for recalled in columns_of(rows):
+        found = {curve: recall(each, recalled) for curve, each in runs.items()}
+        lines = {curve: (epochs, values) for curve, (epochs, _, values) in found.items()}
+        drawn.insert(-1, Panel("epoch", heading(*recalled), lines))
+    figure, axes = curves(drawn, legend=len(runs), columns=3, height=1.9)
+    for place in axes[:3]:
+        place.set_yscale("log")
+    for place, panel in zip(axes[3:5], drawn[3:5], strict=True):  # two epochs may be outside
+        later = [value for _, values in panel.curves.values() for value in values[2:]]
+        if later:
+            place.set_ylim(bottom=0.99 * min(later))
+    return figure
 
 
-def _steps(steps: int, share: float) -> str:
-    return f"L = {steps}, {_users(share)}"
-
-
-BANDWIDTHS = (0.01, 0.05, 0.18, 1e16)
-SHARES = (0.01, 0.05, 0.1, 0.5, 1.0)
-FEW, ALL = _users(SHARES[0]), _users(SHARES[-1])
-STEPS = (1, 2, 5, 10)
-LEAST, MOST = _steps(1, 0.01), _steps(5, 1.0)  # the paper has L = 5
-IMPEDE, ALIKE = "h = 0.01 and 0.05 impede convergence", "final qualities are almost identical"
-
-PROFILES = {
-    "bandwidth": Profile(
-        {f"h = {h:g}".replace("+", ""): {"bandwidth": h} for h in BANDWIDTHS},
-        (
-            Claim(IMPEDE, "norm of ΔU", "h = 0.01", "h = 0.18"),
-            Claim(IMPEDE, "norm of ΔU", "h = 0.05", "h = 0.18"),
-            Claim(
-                "quality fluctuates with h = 0.01", "swing of the recall", "h = 0.01", "h = 0.18"
-            ),
-            Claim(
-                "h = 1e16 is not the best for the tail",
-                "recall of the tail",
-                "h = 0.18",
-                "h = 1e16",
-            ),
-        ),
-        watched="cvar",
-    ),
-    "sampling": Profile(
-        {_users(share): {"quantile_sample": share} for share in SHARES},
-        (
-            Claim("z fluctuates with few users", "norm of Δz", FEW, ALL),
-            Claim(ALIKE, "recall", FEW, ALL, "="),
-            Claim(ALIKE, "recall of the tail", FEW, ALL, "="),
-        ),
-    ),
-    "xi-steps": Profile(
-        {
-            _steps(steps, share): {"quantile_steps": steps, "quantile_sample": share}
-            for share in (1.0, 0.1, 0.01)
-            for steps in STEPS
-        },
-        (
-            Claim("z fluctuates with few steps and users", "norm of Δz", LEAST, MOST),
-            Claim("quality is slightly worse where both are small", "recall", MOST, LEAST),
-            Claim("that of the tail in particular", "recall of the tail", MOST, LEAST),
-        ),
-        tuple(_steps(steps, 0.1) for steps in STEPS),  # the share of users in the paper's figures
-    ),
-}
-
-
-def _experiment(name: str, title: str, paper: str) -> Experiment:
-    profile = PROFILES[name]
+def _profile(name: str) -> Experiment:
+    about = DATA[name]
     return Experiment(
-        *(name, title, profile.cases, profile.tables, {"": profile.draw}),
-        paper=f'figure "convergence profile of SAFER2 with different {paper}"',
+        *(name, about["title"], partial(profile_cases, name), partial(profile, name)),
+        {"": partial(draw_profile, name)},
+        paper=f'figure "convergence profile of SAFER2 with different {about["paper"]}"',
         data=("ml-1m", "ml-20m"),
         counts={"seeds": 5},
     )
 
 
-BANDWIDTH = _experiment("bandwidth", "Convergence of SAFER2 by bandwidth", "bandwidth h")
-SAMPLING = _experiment(
-    "sampling",
-    "Convergence of SAFER2 by the share of users in the xi step",
-    "sampling ratio |U_b|/|U|",
-)
-XI_STEPS = _experiment(
-    "xi-steps",
-    "Convergence of SAFER2 by the number of Newton steps",
-    "number of NR iterations L",
-)
+BANDWIDTH, SAMPLING, XI_STEPS = map(_profile, ("bandwidth", "sampling", "xi-steps"))
 WALLTIME = Experiment(
     "walltime",
     "Ranking quality by epochs and by seconds",

@@ -11,7 +11,7 @@ import numpy as np
 
 from reproduction import scores
 from reproduction.data import SEED, repeated_seeds
-from reproduction.experiment import Case, Experiment, Options, Result, Row, Tables, grouped
+from reproduction.experiment import Case, Experiment, Options, Result, Tables, grouped
 from reproduction.page import heading
 from reproduction.presets import options_text
 from reproduction.tasks import peer, quality, statistics, tuned
@@ -92,9 +92,9 @@ def then(results: list[Result], options: Options) -> list[Case]:
     return [
         case
         for each in results
-        if each.case.label[0] == "search"  # type: ignore[index]
+        if each.label[0] == "search"
         for name, chosen in best(each).items()
-        for case in tests(*each.case.label[1:], name, chosen, options)  # type: ignore[index]
+        for case in tests(each.label[1], each.label[2], name, chosen, options)
     ]
 
 
@@ -112,90 +112,66 @@ def best(search: Result) -> dict[str, dict[str, Any]]:
 
 def tables(results: list[Result], options: Options) -> Tables:
     """Return how near the defaults come to the best trials, and what SAFER2 gains, by data set."""
+    names = ("numbers", "facts", "against", "implicit", "gains", "chosen")
+    stored: Tables = {**{name: [] for name in names}, "about": [FACTS]}
     found = grouped(results)
-    numbers: list[Row] = []
-    against, implicit, gains, chosen = [], [], [], []
+    means = [column for column in COLUMNS if column[1] == 1]
     for data in sets(options):
-        of = {key[2:]: each for key, each in found.items() if key[:2] == ("test", data)}
-        for (
-            model,
-            _,
-        ) in VARIANTS.items():  # a search may have chosen the defaults, or one trial twice
-            for name in (MEANS, TAILS):
-                if (model, name) not in of:
-                    (search,) = found["search", data, model]
-                    other = best(search)[MEANS] == best(search)[name] and (model, MEANS) in of
-                    of[model, name] = of[model, MEANS if other else DEFAULTS]
-        numbers += scores.numbers({f"{a}, {b}": each for (a, b), each in of.items()}, COLUMNS)
+        of = {label[2:]: each for label, each in found.items() if label[:2] == ("test", data)}
         known = scores.evaluations(of)
-        means = [column for column in COLUMNS if column[1] == 1]
+        named = {f"{model}, {name}": each for (model, name), each in of.items()}
+        stored["numbers"] += scores.numbers(named, COLUMNS)
+        stored["facts"].append({"data": data, **found["facts", data][0].record["facts"]})
         for model in VARIANTS:
-            ours, theirs = (model, DEFAULTS), (model, MEANS)
-            for row in scores.gains(known, [(ours, theirs)], means):
-                values = {"default": known[ours], "best": known[theirs]}
-                about = {"data": data, "model": model}
+            about = {"data": data, "model": model}
+            for row in scores.gains(known, [((model, DEFAULTS), (model, MEANS))], means):
+                head, metric = heading(row["metric"]), row["metric"]
+                ratio = {"ratio": 100 + row["gain"], "low": 100 + row["low"]}
+                values = {
+                    "default": {"value": known[model, DEFAULTS].mean(metric)},
+                    "best": {"value": known[model, MEANS].mean(metric)},
+                    "%": {**ratio, "high": 100 + row["high"]},
+                }
                 for what, each in values.items():
-                    head = f"{heading(row['metric'])}, {what}"
-                    against.append({**about, "heading": head, "value": each.mean(row["metric"])})
-                ratio = {name: 100 + row[of_] for name, of_ in _RATIO.items()}
-                against.append({**about, "heading": f"{heading(row['metric'])}, %", **ratio})
+                    stored["against"].append({**about, "heading": f"{head}, {what}", **each})
             (search,) = found["search", data, model]
             picked = {n: options_text(each) or "the defaults" for n, each in best(search).items()}
             start = search.record["trials"][0]["options"]
             resolved = options_text({name: float(f"{v:.3g}") for name, v in start.items()})
-            chosen.append({"data": data, "model": model, "resolved": resolved, **picked})
+            stored["chosen"].append({**about, "resolved": resolved, **picked})
         for column in means if (IMPLICIT, DEFAULTS) in of else ():
-            peers = (IMPLICIT, DEFAULTS)
-            about = {"data": data, "column": heading(*column)}
-            implicit.append({**about, "model": IMPLICIT, "value": known[peers].mean(column[0])})
-            pairs = [((name, DEFAULTS), peers) for name in VARIANTS if "ridge" not in name]
-            for (model, _), row in zip(
-                (pair[0] for pair in pairs), scores.gains(known, pairs, [column]), strict=True
-            ):
-                implicit.append({**about, **row, "model": model})
+            peers, about = (IMPLICIT, DEFAULTS), {"data": data, "column": heading(*column)}
+            value = known[peers].mean(column[0])
+            stored["implicit"].append({**about, "model": IMPLICIT, "value": value})
+            for model in (name for name in VARIANTS if "ridge" not in name):
+                (row,) = scores.gains(known, [((model, DEFAULTS), peers)], [column])
+                stored["implicit"].append({**row, **about, "model": model})
         for name in (TAILS, DEFAULTS):
-            for pair in PAIRS:
-                both = tuple((each, name) for each in pair)
-                about = {"data": data, "settings": name, "model": pair[0], "baseline": pair[1]}
-                gains += [{**row, **about} for row in scores.gains(known, [both], COLUMNS)]  # type: ignore[list-item]
-    gains.sort(key=lambda row: row["settings"] == DEFAULTS)
-    facts = [{"data": data, **found["facts", data][0].record["facts"]} for data in sets(options)]
-    return {
-        "numbers": numbers,
-        "facts": facts,
-        "against": against,
-        "implicit": implicit,
-        "gains": gains,
-        "chosen": chosen,
-        "about": [FACTS],
-    }
-
-
-_RATIO = {"ratio": "gain", "low": "low", "high": "high"}
+            for model, baseline in PAIRS:
+                about = {"data": data, "settings": name, "model": model, "baseline": baseline}
+                rows = scores.gains(known, [((model, name), (baseline, name))], COLUMNS)
+                stored["gains"] += [{**row, **about} for row in rows]
+    stored["gains"].sort(key=lambda row: row["settings"] == DEFAULTS)
+    return stored
 
 
 def draw(tables: Tables) -> Any:
     """Draw the gain of the tuned SAFER2 over the tuned iALS, a panel each for nDCG and its tail."""
-    from reproduction.figures import error_bars, line_style, panels  # noqa: PLC0415
+    from reproduction.figures import Panel, curves  # noqa: PLC0415
 
-    figure, axes = panels(2, height=2.4, sharey=True)
     wanted = {"model": "SAFER2", "baseline": "iALS", "settings": TAILS, "metric": "ndcg"}
     rows = [row for row in tables["gains"] if wanted.items() <= row.items()]
-    for panel, level in zip(axes, (1.0, LEVEL), strict=True):
-        for place, facts in enumerate(tables["facts"]):
-            length = facts["training interactions"] / facts["training users"]
-            style = line_style(place)
-            kept = {"color": style.color, "marker": style.marker, "label": facts["data"]}
-            for row in rows:
-                if (row["data"], row["tail"]) == (facts["data"], level) and row["gain"] is not None:
-                    ends = error_bars(*([row[name]] for name in _RATIO.values()))
-                    panel.errorbar(length, row["gain"], yerr=ends, **kept)
-        panel.axhline(0, color="#7F7F7F", linestyle=":", linewidth=0.8)
-        panel.set_xlabel("interactions per user")
-        panel.set_title(heading("ndcg", level))
-    axes[0].set_ylabel("gain over iALS, %")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return figure
+    lengths = {
+        row["data"]: row["training interactions"] / row["training users"] for row in tables["facts"]
+    }
+    drawn = []
+    for level in (1.0, LEVEL):
+        of = [row for row in rows if row["tail"] == level and row["gain"] is not None]
+        points = {row["data"]: ([lengths[row["data"]]], [row["gain"]]) for row in of}
+        bars = {row["data"]: ([row["low"]], [row["high"]]) for row in of}
+        about = ("interactions per user", "gain over iALS, %", points, heading("ndcg", level))
+        drawn.append(Panel(*about, level=0, bars=bars))
+    return curves(drawn, legend=4, height=2.4, sharey=True)[0]
 
 
 EXPERIMENT = Experiment(

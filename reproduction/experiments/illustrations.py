@@ -73,8 +73,9 @@ def draw_cvar(tables: Tables) -> Any:
     label = r"$\xi + \frac{1}{\alpha} E[\max(0, \mathrm{loss} - \xi)]$"
     drawn = [Panel("loss of a user", "density", density), Panel(r"$\xi$", label, found)]
     figure, (left, right) = curves(drawn, height=2.3)
-    x, y = map(np.array, density["density"])
-    left.fill_between(x, y, where=x >= marks["VaR"], color="#0072B2", alpha=0.4, linewidth=0)
+    losses, heights = map(np.array, density["density"])
+    tail = losses >= marks["VaR"]
+    left.fill_between(losses, heights, where=tail, color="#0072B2", alpha=0.4, linewidth=0)
     left.text(marks["VaR"] + 0.6, 0.012, rf"$\alpha = {TAIL:g}$")
     for (name, place), height in zip(marks.items(), (0.97, 0.84, 0.71), strict=True):
         left.axvline(place, ymax=height, color="#555555", linestyle="--", linewidth=0.8)

@@ -60,7 +60,7 @@ def tables(results: list[Result], options: Options) -> Tables:
     """Return the seconds of each step and epoch, and their medians beside those of the paper."""
     numbers = []
     for each in results:
-        name, solver, first = each.case.label  # type: ignore[misc]
+        name, solver, first = each.label
         rows = each.record["rows"]
         for step in rows[0]["seconds"]:
             for epoch, row in enumerate(rows, 1):

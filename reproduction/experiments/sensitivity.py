@@ -102,7 +102,8 @@ def draw(tables: Tables) -> Any:
     for option in (*VALUES, *MULTIPLIED):
         rows = [row for row in tables["lines"] if row["option"] == option]
         values = [row["value"] for row in rows]
-        lines, bars = {}, {}
+        lines: Row = {}
+        bars: Row = {}
         for column, prefix in zip(COLUMNS, ("", "tail_"), strict=True):
             change, *ends = ([row.get(prefix + n, 0.0) for row in rows] for n in _NAMES)
             lines[heading(*column)], bars[heading(*column)] = (values, change), tuple(ends)

@@ -107,7 +107,7 @@ class Search:
             ] + [(each.settings["options"], *of) for of in each.record.get("curve", [])]
             for options, epochs, mean, tail in trials:
                 stage = "repetition" if each.label[2] else "search"
-                row = {"set": self.which, "model": self.name, "stage": stage}
+                row: Row = {"set": self.which, "model": self.name, "stage": stage}
                 row |= {"seed": each.settings["seed"], "options": canonical(options)}
                 row |= {"epochs": int(epochs), "objective": self.value(mean, tail)}
                 found.append({**row, "R@20": mean, "tail 0.3": tail})

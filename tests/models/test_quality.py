@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reproduction import data, presets, published
-from reproduction.tasks.quality import quality
+from reproduction.tasks import quality
 from safecf.measures.tails import tail_mean
 from safecf.models import presets as library
 from tests.long import some_long
