@@ -42,7 +42,8 @@ def test_every_experiment_plans(name):
         try:
             wanted = list(experiment.cases(options))
         except ValueError as problem:
-            assert "--presets" in str(problem), problem  # the authors publish none
+            if "--presets" not in str(problem):  # the authors publish no settings
+                raise
             continue
         assert wanted == list(experiment.cases(options))
         assert len({case.key for case in wanted}) == len(wanted)
