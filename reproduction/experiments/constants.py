@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from reproduction.data import SEED
-from reproduction.experiment import TINY, Case, Experiment, Options, Result, Row, Tables, grouped
+from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
+from reproduction.experiments import declared
 from reproduction.tasks import quality
 from safecf.defaults import LEVEL
 from safecf.evaluation import tail_mean
 
-SEVERAL = "several"
 DATA = (
     *("ml-1m", "book-crossing", "demo", "steam", "gowalla"),
     *("ml-1m-thin", "book-crossing-thin", "gowalla-thin", "short"),
@@ -104,13 +104,4 @@ def draw(tables: Tables) -> Any:
     return curves(drawn, legend=5, columns=3, height=2.0)[0]
 
 
-EXPERIMENT = Experiment(
-    "constants",
-    "The constants behind the defaults",
-    cases,
-    tables,
-    {"": draw},
-    then,
-    paper="none; defaults of our own, on data of different density",
-    data=(SEVERAL,),
-)
+EXPERIMENT = declared("constants", cases, tables, draw, then)

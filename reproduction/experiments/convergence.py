@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from reproduction import presets, published
 from reproduction.data import RECIPES
-from reproduction.experiment import TINY, Case, Experiment, Options, Result, Row, Tables
+from reproduction.experiment import TINY, Case, Options, Result, Row, Tables
+from reproduction.experiments import declared
 from reproduction.page import heading
 from reproduction.published import Column
 from reproduction.tasks import course
@@ -376,36 +377,9 @@ def draw_profile(name: str, tables: Tables) -> Any:
     return figure
 
 
-def _profile(name: str) -> Experiment:
-    about = DATA[name]
-    return Experiment(
-        *(name, about["title"], partial(profile_cases, name), partial(profile, name)),
-        {"": partial(draw_profile, name)},
-        paper=f'figure "convergence profile of SAFER2 with different {about["paper"]}"',
-        data=("ml-1m", "ml-20m"),
-        counts={"seeds": 5},
-    )
-
-
-BANDWIDTH, SAMPLING, XI_STEPS = map(_profile, ("bandwidth", "sampling", "xi-steps"))
-WALLTIME = Experiment(
-    "walltime",
-    "Ranking quality by epochs and by seconds",
-    walltime_cases,
-    walltime,
-    {"": draw_walltime},
-    paper='figure "ranking quality vs. training epochs/wall time"',
-    data=("ml-1m", "ml-20m-like", "msd-like", "ml-20m", "msd"),
-    counts={"seeds": 3},
-    alone=True,
+BANDWIDTH, SAMPLING, XI_STEPS = (
+    declared(name, *(partial(each, name) for each in (profile_cases, profile, draw_profile)))
+    for name in ("bandwidth", "sampling", "xi-steps")
 )
-DIMENSIONS = Experiment(
-    "dimensions",
-    "SAFER2 by factors and solver, against the clock",
-    dimension_cases,
-    dimensions,
-    {"": draw_dimensions},
-    paper='figure "effect of embedding and subspace block sizes on convergence speed of SAFER2++"',
-    data=("ml-1m", "ml-20m-like", "ml-20m"),
-    alone=True,
-)
+WALLTIME = declared("walltime", walltime_cases, walltime, draw_walltime)
+DIMENSIONS = declared("dimensions", dimension_cases, dimensions, draw_dimensions)

@@ -11,7 +11,8 @@ import numpy as np
 
 from reproduction import scores
 from reproduction.data import SEED, repeated_seeds
-from reproduction.experiment import Case, Experiment, Options, Result, Tables, grouped
+from reproduction.experiment import Case, Options, Result, Tables, grouped
+from reproduction.experiments import declared
 from reproduction.page import heading
 from reproduction.presets import options_text
 from reproduction.tasks import peer, quality, statistics, tuned
@@ -174,14 +175,4 @@ def draw(tables: Tables) -> Any:
     return curves(drawn, legend=4, height=2.4, sharey=True)[0]
 
 
-EXPERIMENT = Experiment(
-    "defaults",
-    "Defaults against tuned settings, and where SAFER2 helps",
-    cases,
-    tables,
-    {"": draw},
-    then,
-    paper="none; data sets of different density, with settings of our own",
-    data=(SEVERAL, GOWALLA, STEAM),
-    counts={"splits": 10, "trials": 40},
-)
+EXPERIMENT = declared("defaults", cases, tables, draw, then)

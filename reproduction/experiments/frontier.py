@@ -7,7 +7,8 @@ import numpy as np
 
 from reproduction import presets, scores
 from reproduction.data import SEED
-from reproduction.experiment import TINY, Case, Experiment, Options, Result, Row, Tables, grouped
+from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
+from reproduction.experiments import declared
 from reproduction.experiments.tuning import searches
 from reproduction.page import heading
 from reproduction.tasks import statistics
@@ -161,13 +162,4 @@ def marker(name: str) -> str:
     return MARKERS.get(name.removeprefix(_model(name)), "P")
 
 
-EXPERIMENT = Experiment(
-    "frontier",
-    "All models, as they come and tuned, over the splits",
-    cases,
-    tables,
-    {"": draw},
-    paper="none; the models of Table 1 with more factors, settings by `tuning`",
-    data=("ml-1m",),
-    counts={"splits": 50},
-)
+EXPERIMENT = declared("frontier", cases, tables, draw)

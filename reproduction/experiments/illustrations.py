@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import gamma
 
-from reproduction.experiment import Case, Experiment, Options, Result, Row, Tables
+from reproduction.experiment import Case, Options, Result, Row, Tables
+from reproduction.experiments import declared
 from safecf.als.kernels import KERNELS, Floats
 from safecf.als.population import Population, Smoothing
 from safecf.als.quantile import Psi, bisection
@@ -169,19 +170,5 @@ def no_cases(options: Options) -> list[Case]:
     return []
 
 
-CVAR = Experiment(
-    "cvar",
-    "What CVaR is",
-    no_cases,
-    cvar,
-    {"": draw_cvar},
-    paper='figure "illustration of CVaR"',
-)
-CHECK_FUNCTION = Experiment(
-    "check-function",
-    "Check functions, smoothed",
-    no_cases,
-    check_function,
-    {"": draw_check_function},
-    paper='figure "convolution-type smoothing"',
-)
+CVAR = declared("cvar", no_cases, cvar, draw_cvar)
+CHECK_FUNCTION = declared("check-function", no_cases, check_function, draw_check_function)

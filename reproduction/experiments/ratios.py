@@ -3,7 +3,8 @@
 from typing import Any
 
 from reproduction import presets, scores
-from reproduction.experiment import Case, Experiment, Options, Result, Tables, grouped
+from reproduction.experiment import Case, Options, Result, Tables, grouped
+from reproduction.experiments import declared
 
 BASELINE = "iALS"
 MODELS = (BASELINE, "ERM-MF", "SAFER2")
@@ -67,23 +68,5 @@ def draw_kernels(tables: Tables) -> Any:
     return scores.draw_ratios(tables["numbers"], OVER_IALS)
 
 
-ROBUSTNESS = Experiment(
-    "robustness",
-    "SAFER2 over ERM-MF and iALS, from split to split",
-    robustness_cases,
-    robustness,
-    {"": draw_robustness},
-    paper='figure "distributions of relative performances of SAFER2 over ERM-MF and iALS"',
-    data=("ml-1m",),
-    counts={"splits": 50, "seeds": 10},
-)
-KERNELS = Experiment(
-    "kernels",
-    "Five kernels of SAFER2 over iALS, from split to split",
-    kernel_cases,
-    kernels,
-    {"": draw_kernels},
-    paper='figure "distributions of relative performance vs iALS"',
-    data=("ml-1m",),
-    counts={"splits": 50, "seeds": 3},
-)
+ROBUSTNESS = declared("robustness", robustness_cases, robustness, draw_robustness)
+KERNELS = declared("kernels", kernel_cases, kernels, draw_kernels)

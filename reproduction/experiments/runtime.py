@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from reproduction import presets, published
-from reproduction.experiment import Case, Experiment, Options, Result, Row, Tables
+from reproduction.experiment import Case, Options, Result, Row, Tables
+from reproduction.experiments import declared
 from reproduction.experiments.convergence import NAMES, course_cases, shape_of
 
 TIMED = {"ml-20m": 5, "msd": 2}  # epochs after the first; other data as msd
@@ -129,13 +130,4 @@ def draw(tables: Tables) -> Any:
     return figure
 
 
-EXPERIMENT = Experiment(
-    "runtime",
-    "Seconds per epoch",
-    cases,
-    tables,
-    {"": draw},
-    paper="Table 2, runtime per epoch",
-    data=("ml-20m-like", "msd-like", "ml-20m", "msd"),
-    alone=True,
-)
+EXPERIMENT = declared("runtime", cases, tables, draw)

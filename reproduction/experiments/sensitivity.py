@@ -5,7 +5,8 @@ from typing import Any
 
 from reproduction import presets, scores
 from reproduction.data import repeated_seeds
-from reproduction.experiment import TINY, Case, Experiment, Options, Result, Row, Tables, grouped
+from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
+from reproduction.experiments import declared
 from reproduction.page import heading
 from reproduction.tasks import quality
 from safecf.als.kernels import KERNELS
@@ -112,13 +113,4 @@ def draw(tables: Tables) -> Any:
     return curves(drawn, legend=2, columns=3, height=2.0)[0]
 
 
-EXPERIMENT = Experiment(
-    "sensitivity",
-    "What each option of SAFER2 does for the tail",
-    cases,
-    tables,
-    {"": draw},
-    paper="none; the options of SAFER2, one at a time",
-    data=("ml-1m",),
-    counts={"splits": 5},
-)
+EXPERIMENT = declared("sensitivity", cases, tables, draw)

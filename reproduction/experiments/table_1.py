@@ -6,7 +6,8 @@ from typing import Any
 
 from reproduction import presets, published, scores
 from reproduction.data import SEED
-from reproduction.experiment import Case, Experiment, Options, Result, Row, Tables, grouped
+from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
+from reproduction.experiments import declared
 from reproduction.page import heading
 from reproduction.tasks import statistics
 from safecf.models.presets import Preset
@@ -175,24 +176,5 @@ def draw_quantiles(tables: Tables) -> Any:
     return figure
 
 
-DATA = ("ml-1m", "gowalla", "ml-20m", "msd")
-EXPERIMENT = Experiment(
-    "table-1",
-    "Ranking quality of all models",
-    cases,
-    tables,
-    {"": draw},
-    paper="Table 1, ranking quality comparison",
-    data=DATA,
-    counts={"seeds": 5},
-)
-QUANTILES = Experiment(
-    "quantiles",
-    "Every model over iALS at each quantile level",
-    quantile_cases,
-    quantiles,
-    {"": draw_quantiles},
-    paper='figure "relative performance of each method over iALS for each quantile level"',
-    data=DATA,
-    counts={"seeds": 5},
-)
+EXPERIMENT = declared("table-1", cases, tables, draw)
+QUANTILES = declared("quantiles", quantile_cases, quantiles, draw_quantiles)

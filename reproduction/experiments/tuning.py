@@ -18,7 +18,8 @@ import numpy as np
 
 from reproduction import presets
 from reproduction.data import SEED
-from reproduction.experiment import TINY, Case, Experiment, Options, Result, Row, Tables, canonical
+from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, canonical
+from reproduction.experiments import declared
 from reproduction.tasks import range_of, trial, tuned
 from safecf.errors import choose
 from safecf.models.presets import Preset, Presets
@@ -258,13 +259,4 @@ def tables(results: list[Result], options: Options) -> Tables:
     return {**stored, "presets": [{"toml": presets.dump(everything)}]}
 
 
-EXPERIMENT = Experiment(
-    "tuning",
-    "Settings of all models",
-    cases,
-    tables,
-    then=then,
-    paper="the table of hyperparameter ranges, and beyond it",
-    data=tuple(SEARCHES),
-    counts={"trials": TRIALS},
-)
+EXPERIMENT = declared("tuning", cases, tables, then=then)

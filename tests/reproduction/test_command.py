@@ -13,7 +13,7 @@ def run(capsys, tmp_path):
 
     def typed(*arguments):
         folders = ("--output", tmp_path / "pages", "--cells", tmp_path / "cells", "--jobs", "0")
-        code = main(NAMES, "About.", [*map(str, (*arguments, *folders))])
+        code = main(NAMES, "About.", [*map(str, (*folders, *arguments))])
         return code, *capsys.readouterr()
 
     return typed
@@ -34,7 +34,6 @@ def test_the_list_has_all_experiments(run):
         ("robustness", "--data", "msd"),
         ("robustness", "--splits", "0"),
         ("robustness", "--path", "missing.zip"),
-        ("robustness", "--data", "tiny", "--presets", "missing.toml"),
         ("tuning", "--search", "EASY"),
         ("table-1", "--part", "one"),
         ("table-1", "--render"),
