@@ -126,16 +126,13 @@ def test_any_damage_of_a_file_runs_its_case_again(tmp_path):
     wanted = cases.cases(log=str(log))[3:4]
     run_cases(wanted, Store(cell), jobs=0)
     (file,) = cell.iterdir()
-    whole = file.read_bytes()
-    places = range(0, len(whole), 37)
+    whole, first = file.read_bytes(), Store(cell).get(wanted[0])
+    places = range(0, len(whole), 17)
     damaged = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in places]
-    damaged += [whole[:at] for at in places]
-    for content in damaged:
+    for content in damaged + [whole[:at] for at in places]:
         file.write_bytes(content)
         found = Store(cell).get(wanted[0])
-        assert found is None or found.record["rows"] == [{"number": 3, "twice": 6}]
-        if found is not None:
-            assert file.read_bytes().strip() != b""
+        assert found is None or repr(found) == repr(first)
     file.write_bytes(whole[:-9])
     assert run_cases(wanted, Store(cell), jobs=0).results[0].record["rows"][0]["twice"] == 6
     assert len(log.read_text().split()) == 2
