@@ -9,7 +9,6 @@ import pytest
 from safecf.als.loop import COLLAPSED
 from safecf.als.loss import Loss
 from safecf.als.optimizers import SGD, Adam
-from safecf.als.population import Population
 from safecf.als.risk import CVaR, Mean
 from safecf.als.solvers import Gradient
 from safecf.als.sweeps import HOPELESS
@@ -174,18 +173,3 @@ def test_users_that_vanish_are_no_collapse():
         state, _ = run(training, 1)
     norms = np.linalg.norm(state.users, axis=1)
     assert np.mean(norms <= 1e-4 * norms.max()) > COLLAPSED
-
-
-def test_the_worst_users_are_the_ones_that_count():
-    training = training_of(Gradient(0.05, SGD()))
-    state = training.start(5, 0.5)
-    problem = training.problem
-    losses = user_losses(
-        problem.interactions.users, problem.loss, state.users.copy(), state.items.copy()
-    )
-    next(training.epochs(state, 1))
-    users = Population(losses[problem.active_users])
-    assert state.xi == pytest.approx(users.value_at_risk(0.3))
-    counted = state.weights[problem.active_users]
-    assert set(counted) == {0.0, 1.0}
-    assert users.losses[counted == 1].min() > users.losses[counted == 0].max()

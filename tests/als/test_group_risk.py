@@ -78,19 +78,6 @@ def test_the_groups_are_ranked_by_their_mean_losses():
 
 
 @every_kernel
-def test_repeated_users_are_users_who_count_more_often(kernel):
-    counts = np.arange(40) % 3 + 1
-    short, long = groups_of(kernel), groups_of(kernel, labels=np.repeat(LABELS, counts))
-    users = Population(some_losses(), counts.astype(float))
-    copies = Population(np.repeat(users.losses, counts))
-    xi = best(short, users)
-    assert xi == pytest.approx(best(long, copies), rel=1e-9)
-    assert short.total(users, xi) == pytest.approx(long.total(copies, xi), rel=1e-12)
-    weights = np.repeat(short.weights(users, xi), counts)
-    np.testing.assert_allclose(weights, long.weights(copies, xi), rtol=1e-12)
-
-
-@every_kernel
 def test_a_group_for_every_user_is_the_smoothed_cvar(kernel):
     users = Population(some_losses())
     risk = groups_of(kernel, labels=np.arange(40))

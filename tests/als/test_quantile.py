@@ -222,29 +222,6 @@ def test_the_end_of_the_floating_point_range_is_still_finite(kernel):
 
 
 @every_kernel
-def test_a_growing_bandwidth_makes_all_weights_equal(kernel):
-    losses = skewed_losses()
-    for bandwidth in (1e2, 1e6, 1e16, 1e100, 1e300):
-        xi = smoothed_quantile(
-            Population(losses), Smoothing(0.3, kernel, bandwidth), start=0.0, steps=50
-        )
-        weights = 1 - kernel.cdf((xi - losses) / bandwidth)
-        np.testing.assert_allclose(weights, 0.3, atol=0.5 / bandwidth + 1e-12)
-
-
-@every_kernel
-def test_a_shrinking_bandwidth_leads_to_the_exact_quantile_and_cvar(kernel):
-    losses = skewed_losses(1001)
-    for bandwidth in (1e-4, 1e-7, 1e-12):
-        xi = smoothed_quantile(
-            Population(losses), Smoothing(0.3, kernel, bandwidth), start=0.0, steps=50
-        )
-        value = Psi(Population(losses), Smoothing(0.3, kernel, bandwidth)).at(xi).value
-        assert xi == pytest.approx(Population(losses).value_at_risk(0.3), abs=10 * bandwidth)
-        assert value == pytest.approx(Population(losses).tail_mean(0.3), abs=10 * bandwidth)
-
-
-@every_kernel
 def test_sub_samples_are_drawn_by_the_generator_and_come_close(kernel):
     losses = skewed_losses(20_000)
 

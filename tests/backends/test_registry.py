@@ -107,7 +107,7 @@ def test_entries_that_name_no_backend(monkeypatch):
             make_backend("wrong")
     for entry in (3, None, NumpyBackend()):
         monkeypatch.setitem(BACKENDS, "wrong", entry)
-        with refused(TypeError, "backend 'wrong' is registered as", "; register a class"):
+        with pytest.raises(TypeError, match=r"backend 'wrong' is registered as .*; register a cl"):
             make_backend("wrong")
 
 

@@ -77,6 +77,12 @@ def assert_close(found, expected, verb=None):
         torch.testing.assert_close(ours, theirs, rtol=10 * close, atol=close)
 
 
+QUICK = ["exact", "cg", "blocks"]
+SLOW = [
+    pytest.param(verb, marks=pytest.mark.slow) for verb in VERBS if verb not in {*QUICK, "search"}
+]
+
+
 @VERB
 def test_streaming_in_small_parts_changes_nothing(make_backend, verb):
     number = list(VERBS).index(verb)
@@ -167,7 +173,7 @@ def test_work_is_cut_until_it_fits(monkeypatch, make_backend, device, verb, memo
     assert backend.budget.numbers < 2**20
 
 
-@pytest.mark.parametrize("verb", [each for each in VERBS if each != "search"])
+@pytest.mark.parametrize("verb", [*QUICK, *SLOW])
 def test_memory_may_run_out_anywhere(monkeypatch, make_backend, device, verb):
     """A verb that works in place does no row twice, and leaves none out."""
     monkeypatch.setattr(budgets, "FLOOR", 64)

@@ -66,7 +66,7 @@ def changes(text):
         one = f"const {m[1]} = MUTANT(@) ? 2 * ({m[2]}) : {m[2]}"
         yield *m.span(), one, f"{m[1]} twice"
     for m in STATEMENT.finditer(shape):
-        yield *m.span(1), f"if (!MUTANT(@)) {text[slice(*m.span(1))]}", "dropped"
+        yield *m.span(1), f"{{ if (!MUTANT(@)) {text[slice(*m.span(1))]} }}", "dropped"
 
 
 def draw(sources, seed):
