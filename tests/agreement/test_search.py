@@ -41,7 +41,9 @@ def test_whole_numbers_are_found_and_ranked_alike(native, problem, k):
     for _ in range(2):  # the second search of few queries has a bfloat16 copy
         for ours, theirs in zip(index.search(queries, k, seen, banned), expected, strict=True):
             np.testing.assert_array_equal(ours, theirs)
+    assert [each.dtype for each in expected] == [np.int32, np.float32]
     ranks = twin.ranks(queries, targets, seen, banned)
+    assert ranks.dtype == np.int32
     np.testing.assert_array_equal(index.ranks(queries, targets, seen, banned), ranks)
     np.testing.assert_array_equal(places(twin, queries, targets, seen, banned), ranks)
 
