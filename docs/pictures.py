@@ -122,7 +122,7 @@ def where() -> Any:
     ):
         assert heads[column] == ("nDCG", "its tail")[column - 4]
         for place, row in enumerate(rows):
-            value, low, high = (float(each) for each in re.findall(r"[+-][\d.]+", row[column]))
+            value, low, high = (float(each) for each in re.findall(r"-?\d+\.\d", row[column]))
             style = line_style(place)
             panel.errorbar(
                 float(row[1]),

@@ -4,9 +4,8 @@ import sys
 
 import pytest
 
-from benchmarks.memory import expected_bytes
 from safecf import SAFER2, datasets, doctor
-from safecf.backends import thread_count
+from tests.helpers import refused
 
 
 def test_all_checks_of_the_self_test_pass():
@@ -45,76 +44,85 @@ def test_an_error_does_not_end_the_examination(monkeypatch):
     assert not any(each.works for each in found)
 
 
-@pytest.mark.parametrize(
-    ("code", "works", "said"),
-    [
-        ("print('fine', 1)", True, "fine 1"),
-        ("import no_such_module", None, "no_such_module is not installed; try pip install"),
-        ("raise ImportError('a library is missing')", False, "a library is missing (exit code 1)"),
-        ("import os; os.abort()", False, "exit code -6"),
-    ],
-)
-def test_extras_are_imported_in_their_own_process(code, works, said):
-    found = doctor._extra("torch", code)
-    assert found.works is works
-    assert said in found.found
+EXTRAS = {
+    "there": "print('fine', 1)",
+    "tune": "import no_such_module",
+    "faiss": "import no_such_module",  # a package, and no extra
+    "broken": "raise ImportError('a library is missing')",
+    "crashing": "import os; os.abort()",
+}
+PROGRAMS = {
+    "answering": [sys.executable, "-V"],
+    "failing": [sys.executable, "-c", "print('no driver'); raise SystemExit(9)"],
+    "hanging": [sys.executable, "-c", "import time; time.sleep(60)"],
+    "none": ["no-such-program"],
+}
 
 
-def test_packages_that_are_no_extra_have_their_own_remedy():
-    assert "faiss" in doctor.EXTRAS
-    code = "import no_such_module"
-    assert doctor._extra("faiss", code).found.endswith("; try pip install faiss-cpu")
-    assert doctor._extra("spark", code).found.endswith("; try pip install 'safecf[spark]'")
+@pytest.fixture
+def examined(monkeypatch):
+    """Return a function that returns what the doctor finds: works and text by name."""
+    monkeypatch.setattr(doctor, "self_test", lambda: [doctor.Finding("train", "1 s")])
+
+    def found():
+        sections = doctor.examine()
+        assert list(sections) == ["software", "machine", "extras", "data", "self-test"]
+        return {each.name: (each.works, each.found) for part in sections.values() for each in part}
+
+    return found
 
 
-def test_programs_that_fail_or_hang_are_found(monkeypatch):
-    monkeypatch.setattr(doctor, "PROBE_SECONDS", 0.2)
-    programs = {
-        "there": [sys.executable, "-V"],
-        "failing": [sys.executable, "-c", "print('no driver'); raise SystemExit(9)"],
-        "hanging": [sys.executable, "-c", "import time; time.sleep(60)"],
-        "none": ["no-such-program"],
-    }
-    monkeypatch.setattr(doctor, "PROGRAMS", programs)
-    found = {each.name: each for each in doctor._programs()}
-    assert found["there"].found.startswith("Python 3")
-    assert found["failing"] == doctor.Finding("failing", "no driver (exit code 9)", False)
-    assert (found["hanging"].works, "timed out" in found["hanging"].found) == (False, True)
-    assert found["none"] == doctor.Finding("none", "there is no no-such-program", None)
+def test_extras_and_programs_are_asked_in_their_own_processes(monkeypatch, examined):
+    monkeypatch.setattr(doctor, "EXTRAS", EXTRAS)
+    monkeypatch.setattr(doctor, "PROGRAMS", PROGRAMS)
+    monkeypatch.setattr(doctor, "PROBE_SECONDS", 3)
+    found = examined()
+    assert {"safecf", "Python", "BLAS", "kernels", "memory", "cores", "train"} <= {*found}
+    assert found["there"] == (True, "fine 1")
+    missing = "no_such_module is not installed; try pip install"
+    assert found["tune"] == (None, f"{missing} 'safecf[tune]'")
+    assert found["faiss"] == (None, f"{missing} faiss-cpu")
+    assert found["broken"][0] is found["crashing"][0] is False
+    assert "a library is missing (exit code 1)" in found["broken"][1]
+    assert "exit code -6" in found["crashing"][1]
+    assert found["answering"] == (True, f"Python {sys.version.split()[0]}")
+    assert found["failing"] == (False, "no driver (exit code 9)")
+    assert (found["hanging"][0], "timed out" in found["hanging"][1]) == (False, True)
+    assert found["none"] == (None, "there is no no-such-program")
 
 
-def test_folders_of_data(monkeypatch, tmp_path):
+def test_folders_of_data(monkeypatch, tmp_path, examined):
+    for names in ("EXTRAS", "PROGRAMS"):
+        monkeypatch.setattr(doctor, names, {})
     (tmp_path / "ratings.dat").write_text("1::1::5::1\n")
     monkeypatch.setenv("SAFECF_DATA", str(tmp_path))
     monkeypatch.setenv("SAFECF_CACHE", str(tmp_path / "new" / "cache"))
-    found = {each.name: each for each in doctor._data()}
-    assert found["SAFECF_DATA"].found == str(tmp_path)
-    assert found["cache"].works
-    assert "which is made by the first download" in found["cache"].found
-    assert found["ml-1m"].found == str(datasets.DATASETS["ml-1m"].find(tmp_path))
-    assert found["msd"] == doctor.Finding("msd", "not there", None)
+    found = examined()
+    assert found["SAFECF_DATA"] == (True, str(tmp_path))
+    assert found["cache"][0]
+    assert "which is made by the first download" in found["cache"][1]
+    assert found["ml-1m"] == (True, str(datasets.DATASETS["ml-1m"].find(tmp_path)))
+    assert found["msd"] == (None, "not there")
     monkeypatch.setenv("SAFECF_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setenv("SAFECF_CACHE", str(tmp_path / "ratings.dat" / "cache"))
-    found = {each.name: each for each in doctor._data()}
-    assert found["SAFECF_DATA"].works is False
-    assert (found["cache"].works, "set SAFECF_CACHE" in found["cache"].found) == (False, True)
+    found = examined()
+    assert found["SAFECF_DATA"][0] is False
+    assert (found["cache"][0], "set SAFECF_CACHE" in found["cache"][1]) == (False, True)
 
 
-def test_needs_are_those_of_the_formula(tmp_path):
-    found = doctor.needs(1000, 500, 20_000, factors=16)
-    formula = expected_bytes(1000, 500, 20_000, 16, thread_count(0))
-    assert 0 <= found.training - formula <= 8 * 1500
+def test_needs_grow_with_the_data_and_the_factors(tmp_path):
+    """Both directions of the matrix are 8 bytes per interaction; training holds the factors."""
+    some = doctor.needs(1000, 500, 20_000, factors=16)
+    more = doctor.needs(1000, 500, 40_000, factors=16)
+    large = doctor.needs(1000, 500, 20_000, factors=32)
+    assert 8 * 20_000 <= more.training - some.training < 40 * 20_000
+    assert more.reading == 2 * some.reading > 0
+    assert large.training - some.training >= 4 * 16 * 1500
     matrix = datasets.synthetic(1000, 500, 20_000).matrix
     model = SAFER2(16, iterations=1, random_state=0).fit(matrix, show_progress=False)
     model.save(tmp_path / "model")
-    written = (tmp_path / "model.safetensors").stat().st_size
-    assert found.file == pytest.approx(written, rel=0.2)
-    with pytest.raises(ValueError, match="users=0 has to be at least 1"):
+    assert some.file == pytest.approx((tmp_path / "model.safetensors").stat().st_size, rel=0.2)
+    with refused(ValueError, "users=0 has to be at least 1"):
         doctor.needs(0, 1, 1)
-
-
-def test_what_is_examined():
-    found = doctor.examine()
-    assert list(found) == ["software", "machine", "extras", "data", "self-test"]
-    names = {each.name for section in found.values() for each in section}
-    assert {"safecf", "Python", "BLAS", "kernels", "memory", "torch", "GPU", "Java"} <= names
+    with refused(ValueError, "10 users and 10 items are only 100 pairs; lower interactions"):
+        doctor.needs(10, 10, 101)

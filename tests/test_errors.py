@@ -5,7 +5,7 @@ import pytest
 from safecf.errors import shown
 
 
-@pytest.mark.parametrize("value", ["", "a'b", "é\n", 3, None, [1, 2], "x" * 60])
+@pytest.mark.parametrize("value", ["", "a'b", None, [1, 2], "x" * 60])
 def test_short_values_are_shown_whole(value):
     assert shown(value) == repr(value)
 

@@ -24,8 +24,8 @@ def test_values_are_read_as_python_writes_them(text, value):
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "gaussian", "{[]}", "-" * 5000 + "1", "-" * 200_000 + "1", "1+" * 50_000 + "1"),
-        *("(" * 300, "9" * 5000, "a\0b", "\ud800", "__import__('os')", "0or", "'\\d", "{**1}"),
+        *("", "gaussian", "{[]}", "-" * 200_000 + "1", "1+" * 50_000 + "1", "(" * 300),
+        *("9" * 5000, "a\0b", "\ud800", "__import__('os')", "0or", "'\\d", "{**1}"),
     ],
 )
 def test_any_other_text_is_itself(text):

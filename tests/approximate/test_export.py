@@ -12,7 +12,7 @@ from safecf import EASE, IALS, Interactions
 from safecf.approximate import Check, Speed, export, formats
 from safecf.approximate.exporting import format_of
 from safecf.approximate.quality import recall
-from safecf.data.datasets.synthetic import synthetic
+from safecf.datasets import synthetic
 
 
 @pytest.fixture(scope="module")

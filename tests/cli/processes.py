@@ -3,9 +3,10 @@
 import subprocess
 import sys
 
-SMALL = "factors=4,iterations=2"
+from tests.cli.conftest import COLUMNS
+
 MAIN = "from safecf.cli import main; main()"
-GIVEN = ("--user", "visitor", "--item", "page", "--heldout", "40", "-q", "-m", f"ials:{SMALL}")
+GIVEN = (*COLUMNS, "--heldout", "40", "-q", "-m", "ials:factors=4,iterations=2")
 
 
 def start(*arguments, code=MAIN, **options):

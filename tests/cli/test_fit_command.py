@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -11,61 +10,61 @@ import pyarrow.parquet
 import pytest
 
 import safecf
-import safecf.cli.results  # before a test replaces what it imports
-from safecf import IALS, datasets
-from safecf.cli.evaluate import file_name
-
-SMALL = "factors=4,iterations=3"
-COLUMNS = ("--user", "visitor", "--item", "page")
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+from safecf import IALS, SAFER2, datasets
+from tests.cli.conftest import COLUMNS, SMALL
 
 
 def trained_on(data):
     return IALS(4, iterations=3, random_state=0).fit(data, show_progress=False)
 
 
-def test_all_data_is_trained_on(run, clicks):
-    code, out, err = run("fit", clicks, *COLUMNS, "-m", f"ials:{SMALL}", "-o", "new/model", "-q")
-    assert (code, err) == (0, "")
+def test_all_data_is_trained_on(done, clicks, data):
+    out = done("fit", clicks, *COLUMNS, "-m", SMALL, "-o", "new/model", "-q", "--device", "cpu")
     model = safecf.load("new/model.safetensors")
-    data = datasets.read(clicks, user="visitor", item="page").interactions()
     np.testing.assert_array_equal(model.item_factors, trained_on(data).item_factors)
     assert model.user_ids.tolist() == data.user_ids.tolist()
+    assert model.device == "cpu"
     assert f"{data.num_users:,} users, {data.num_items:,} items" in out
     assert "written: new/model.safetensors (" in out
-    assert f"safecf recommend new/model.safetensors {clicks} --user visitor --item page" in out
-    assert f"safecf serve new/model.safetensors {clicks} --user visitor --item page" in out
+    for command in ("recommend", "serve"):
+        again = f"safecf {command} new/model.safetensors {clicks} --user visitor --item page"
+        assert again in out
 
 
-def test_the_default_model_is_safer2(run):
-    assert run("fit", "demo", "-o", "model", "-q")[0] == 0
-    assert isinstance(safecf.load("model.safetensors"), safecf.SAFER2)
+def test_the_options_of_a_model_are_typed_behind_its_name(done, clicks):
+    given = "safer2:factors=8,iterations=1,kernel=logistic,bandwidth=inf"
+    done("fit", clicks, *COLUMNS, "-m", given, "--seed", 3, "-o", "model", "-q")
+    wanted = SAFER2(8, iterations=1, kernel="logistic", bandwidth=np.inf, random_state=3)
+    assert safecf.load("model").get_params() == wanted.get_params()
+    done("fit", clicks, *COLUMNS, "-o", "model", "-q")
+    assert safecf.load("model").get_params() == SAFER2(random_state=0).get_params()
 
 
-def test_held_out_users_are_reported_and_not_trained_on(run, clicks):
+def test_held_out_users_are_reported_and_not_trained_on(done, clicks, log):
     given = (clicks, *COLUMNS, "--heldout", 50, "-q")
-    fitted = run("fit", *given, "-m", f"ials:{SMALL}", "-o", "model", "--json")
-    assert (fitted[0], fitted[2]) == (0, "")
-    record = json.loads(fitted[1])
-    split = datasets.read(clicks, user="visitor", item="page").strong_generalization(heldout=50)
-    test_users = split.user_ids[-50:].tolist()
+    record = json.loads(done("fit", *given, "-m", SMALL, "-o", "model", "--json"))
+    split = log.strong_generalization(heldout=50)
     model = safecf.load(record["file"])
-    assert not {*model.user_ids.tolist()} & {*test_users}
+    assert not {*model.user_ids.tolist()} & {*split.user_ids[-50:].tolist()}
     assert len(model.user_ids) == len(split.user_ids) - 50 == record["users"]
-    code, out, err = run("evaluate", *given, "-m", "model.safetensors", "--out", "numbers.json")
-    assert (code, err) == (0, "")  # without the warning that test users were trained on
+    # without the warning that test users were trained on
+    done("evaluate", *given, "-m", "model.safetensors", "--out", "numbers.json")
     evaluation = safecf.Evaluation.from_dict(json.loads(Path("numbers.json").read_text()))
     assert record["heldout"]["tail"] == pytest.approx(evaluation.tail("recall@20", 0.3))
     assert record["heldout"]["users"] == 50
-    _, out, _ = run("fit", *given, "-m", f"ials:{SMALL}", "-o", "model")
+    out = done("fit", *given, "-m", SMALL, "-o", "model")
     assert f"{evaluation.tail('recall@20', 0.3):.4f}" in out
 
 
-def test_users_who_are_dropped_are_counted(run, clicks):
+def test_a_model_of_the_test_users_is_warned_of(run, done, clicks):
+    given = (clicks, *COLUMNS, "-q")
+    done("fit", *given, "-m", SMALL, "-o", "m")
+    code, _, err = run("evaluate", *given, "-m", "m.safetensors")
+    assert code == 0
+    assert "too good; train it by safecf fit --heldout N and evaluate with the same N\n" in err
+
+
+def test_users_who_are_dropped_are_counted(done, clicks):
     """A split drops those with few interactions."""
     few, enough = 7000, 7001
     table = pyarrow.parquet.read_table(clicks).select(["visitor", "page"])
@@ -75,175 +74,47 @@ def test_users_who_are_dropped_are_counted(run, clicks):
     pyarrow.parquet.write_table(pa.concat_tables([table, more]), "more.parquet")
     data = datasets.read("more.parquet", user="visitor", item="page").interactions()
     short = int((np.diff(data.to_csr().indptr) < 5).sum())
-    given = ("fit", "more.parquet", *COLUMNS, "-m", f"ials:{SMALL}", "-o", "m", "-q")
-    code, out, err = run(*given, "--heldout", 40)
-    assert (code, err) == (0, "")
-    told = " ".join(out.split())
+    given = ("fit", "more.parquet", *COLUMNS, "-m", SMALL, "-o", "m", "-q", "--heldout", 40)
+    told = " ".join(done(*given).split())
     assert f"40 held-out users, and {short} with fewer than 5 interactions (see --min-user" in told
-    record = json.loads(run(*given, "--heldout", 40, "--json")[1])
+    record = json.loads(done(*given, "--json"))
     assert record["users"] + 40 + short == data.num_users
     assert (record["heldout_users"], record["dropped_users"]) == (40, short)
     answer = ("recommend", "m.safetensors", "more.parquet", *COLUMNS, "-o", "r.parquet", "-q")
-    code, out, err = run(*answer)
-    assert (code, err) == (0, "")
-    assert f"{40 + short} users of the data are unknown to the model and have no row" in out
-    assert json.loads(run(*answer, "--json")[1])["unknown_users"] == 40 + short
-    for more in (("--users", "more.parquet"), ("--recalculate-user",)):
-        record = json.loads(run(*answer, *more, "--json")[1])
+    assert f"{40 + short} users of the data are unknown to the model and have" in done(*answer)
+    assert json.loads(done(*answer, "--json"))["unknown_users"] == 40 + short
+    for option in (("--users", "more.parquet"), ("--recalculate-user",)):
+        record = json.loads(done(*answer, *option, "--json"))
         assert (record["users"], record["unknown_users"]) == (data.num_users, 0)
 
 
-def test_one_model_is_trained(run, clicks):
-    for command in (("fit", "-o", "m"), ("tune",)):
-        name, *rest = command
-        code, out, err = run(name, clicks, *COLUMNS, *rest, "-m", "safer2", "-m", "ials")
-        assert (code, out) == (2, "")
-        assert f"safecf {name} takes one model, while -m is given 2 times; leave out all" in err
-
-
-def test_a_checkpoint_alone_is_to_be_resumed(run, clicks, monkeypatch):
-    def interrupt(*epoch):
-        if len(epoch) > 1:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("safecf.cli.running.check_interrupt", interrupt)
-    given = ("-m", f"ials:{SMALL}", "-o", "model", "-q", "--checkpoint", "run")
-    code, _, err = run("fit", clicks, *COLUMNS, *given)
-    assert code == 130
-    assert (
-        err == "safecf: interrupted; to go on, add --resume run.safetensors to the same command\n"
-    )
-
-
-def test_a_split_is_trained_on_as_a_whole(run, clicks):
-    assert run("data", "split", clicks, *COLUMNS, "--out", "split", "--heldout", 50)[0] == 0
-    assert run("fit", "split", "-m", f"ials:{SMALL}", "-o", "model", "-q")[0] == 0
+def test_a_split_is_trained_on_as_a_whole(done, clicks, data):
+    done("data", "split", clicks, *COLUMNS, "--out", "split", "--heldout", 50)
+    done("fit", "split", "-m", SMALL, "-o", "model", "-q")
     model = safecf.load("model.safetensors")
-    assert model.item_ids[0].startswith("page ")
     assert model.shape[0] == safecf.split.read("split").user_ids.size
-    data = datasets.read(clicks, user="visitor", item="page").interactions()
     assert {*model.user_ids.tolist()} <= {*data.user_ids.tolist()}
-    told = run("recommend", "model", "split", "--users", model.user_ids[7], "-n", 1, "--json")[1]
+    told = done("recommend", "model", "split", "--users", model.user_ids[7], "-n", 1, "--json")
     assert json.loads(told)[0]["user"] == model.user_ids[7]
 
 
-def test_an_interrupted_training_goes_on(run, clicks, monkeypatch):
-    command = ("fit", clicks, *COLUMNS, "-m", "ials:factors=4,iterations=6", "-o", "model", "-q")
-    again = ("--checkpoint", "run", "--resume", "run")
-    epochs = []
-
-    def interrupt(*_):
-        epochs.append(0)
-        if len(epochs) == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("safecf.cli.running.check_interrupt", interrupt)
-        code, out, err = run(*command, *again)
-    assert (code, out) == (130, "")
-    assert err == "safecf: interrupted; to go on, start the same command again\n"
-    assert not os.path.exists("model.safetensors")
-    assert run(*command, *again)[0] == 0
-    resumed = safecf.load("model.safetensors")
-    assert run(*command)[0] == 0
-    whole = safecf.load("model.safetensors")
-    np.testing.assert_array_equal(resumed.item_factors, whole.item_factors)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "missing option '--out' / '-o'; see safecf fit --help"),
-        (["-o", "."], "'.' does not name a file; give a path such as 'model.safetensors'"),
-        (["-o", "m", "-m", "m.safetensors"], "is a fitted model; give a model and its options"),
-        (["-o", "m", "-m", "safer"], "did you mean 'safer2'"),
-        (["-o", "m", "-m", "ease", "--checkpoint", "c"], "EASE has no checkpoints; leave out"),
-        (["-o", "m", "--resume", "c"], "--resume c: there is no such file; leave it out"),
-        (["-o", "m", "--checkpoint", "m"], "--out m.safetensors and --checkpoint m.safetensors"),
-        (["-o", "m", "--checkpoint", "no/c"], "there is no folder no; create it first"),
-        (["-o", "m", "--heldout", "0"], "--heldout 0; hold out at least 1"),
-        (["-o", "m", "--split-seed", "3"], "--split-seed is for held-out users; add --heldout"),
-        (["-o", "m", "--metric", "recall"], "--metric is for held-out users; add --heldout"),
-        (["-o", "m", "--heldout", "9", "--tail", "3"], "--tail 3 has to be a share"),
-        (["-o", "m", "--seed", "-1"], "--seed -1 has to be at least 0"),
-        (["-o", "m", "--seed", "x"], "invalid value for '--seed'"),
-        (["-o", "m", "--sead", "1"], "no such option: --sead"),
-    ],
-)
-def test_bad_input_is_one_line(run, tmp_path, arguments, message):
-    code, out, err = run("fit", "demo", "-q", *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("safecf: ")
-    assert err.count("\n") == 1
-    assert message in err
-    assert not list(tmp_path.iterdir())
-
-
-def test_advice_is_about_commands(run, clicks):
-    given = (clicks, *COLUMNS, "-q")
-    assert run("fit", *given, "-m", f"ials:{SMALL}", "-o", "m")[0] == 0
-    code, _, err = run("evaluate", *given, "-m", "m.safetensors")
-    assert code == 0
-    assert "too good; train it by safecf fit --heldout N and evaluate with the same N\n" in err
-    code, _, err = run("fit", *given, "-m", f"ials:{SMALL}", "-o", "n", "--resume", "m.safetensors")
-    assert code == 2
-    assert "give it to safecf recommend, or leave it out" in err
-    assert "safecf.load" not in err
-
-
-def test_a_model_is_no_data(run):
-    code, _, err = run("fit", "model.safetensors", "-o", "m")
-    assert code == 2
-    assert "'model.safetensors' is a model, not data; give the interactions" in err
-
-
-def test_evaluate_saves_what_it_has_trained(run, clicks):
+def test_evaluate_saves_what_it_has_trained(done, clicks, log):
     given = (clicks, *COLUMNS, "--heldout", 50, "-q")
-    code, first, err = run("evaluate", *given, "-m", f"ials:{SMALL}", "--save", "new/mine")
-    assert (code, err) == (0, "")
-    assert "written: new/mine.safetensors" in first
-    split = datasets.read(clicks, user="visitor", item="page").strong_generalization(heldout=50)
-    found = safecf.load("new/mine").item_factors
-    np.testing.assert_array_equal(found, trained_on(split.training).item_factors)
+    assert "written: new/mine.safetensors" in done(
+        "evaluate", *given, "-m", SMALL, "--save", "new/mine"
+    )
+    trained = trained_on(log.strong_generalization(heldout=50).training)
+    np.testing.assert_array_equal(safecf.load("new/mine").item_factors, trained.item_factors)
 
 
-def test_compare_saves_into_a_folder(run, clicks):
+def test_compare_saves_into_a_folder(done, clicks):
     given = (clicks, *COLUMNS, "--heldout", 50, "-q")
-    models = ("-m", f"ials:{SMALL}", "-m", "ials:factors=5,iterations=2", "-m", "ease")
-    code, out, err = run("compare", *given, *models, "--save", "models")
-    assert (code, err) == (0, "")
+    models = ("-m", SMALL, "-m", "ials:factors=5,iterations=2", "-m", "ease")
+    out = done("compare", *given, *models, "--save", "models")
     names = ["ials-factors-4-iterations-3", "ials-factors-5-iterations-2", "ease"]
     assert sorted(os.listdir("models")) == sorted(f"{name}.safetensors" for name in names)
     assert safecf.load("models/ials-factors-5-iterations-2").factors == 5
     assert all(f"written: models/{name}.safetensors" in out for name in names)
-    saved = ("-m", "models/ease.safetensors", "-m", f"safer2:{SMALL}")
-    assert run("compare", *given, *saved, "--save", "others")[0] == 0
+    saved = ("-m", "models/ease.safetensors", "-m", "safer2:factors=4,iterations=2")
+    done("compare", *given, *saved, "--save", "others")
     assert os.listdir("others") == ["safer2.safetensors"]
-    code, _, err = run("compare", *given, *models, "--save", "models/ease.safetensors")
-    assert (code, "is a file; give a folder for 3 models" in err) == (2, True)
-    code, _, err = run("evaluate", *given, "-m", "models/ease.safetensors", "--save", "again")
-    assert (code, "nothing is trained that --save could save" in err) == (2, True)
-    code, _, err = run("evaluate", *given, "-m", "ials", "--save", "x", "--repeats", 2)
-    assert (code, "--save has no one model to save where --repeats trains several" in err) == (
-        2,
-        True,
-    )
-
-
-def test_files_of_models_have_their_names():
-    assert file_name("IALS (factors=8) #2") == "ials-factors-8-2.safetensors"
-    assert file_name("SAFER2") == "safer2.safetensors"
-
-
-def test_a_device(run, clicks):
-    options = ("-m", f"ials:{SMALL}", "-o", "model", "-q")
-    assert run("fit", clicks, *COLUMNS, *options, "--device", "cpu")[::2] == (0, "")
-    assert safecf.load("model").device == "cpu"
-    code, out, err = run("fit", clicks, *COLUMNS, *options, "--device", "gpu")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "unknown --device 'gpu'" in err
-    told = run("recommend", "model.safetensors", "--users", 3, "--seen", "--device", "cpu")
-    assert told == run("recommend", "model.safetensors", "--users", 3, "--seen")
-    code, _, err = run("evaluate", clicks, *COLUMNS, "-m", "ease", "--device", "cuda", "-q")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "EASE works on the CPU alone; try --device 'auto'" in err

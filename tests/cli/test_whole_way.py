@@ -9,43 +9,27 @@ import pyarrow.parquet
 import pytest
 
 import safecf
-from safecf.data.datasets.synthetic import synthetic
+from safecf import datasets
 from tests.serving.service import separate
 
 COLUMNS = ("--user", "reader", "--item", "book")
 
 
-@pytest.fixture(params=["names", "numbers"])
-def names(request):
-    """Return the names of readers and books as formats of their numbers; or texts of digits."""
-    if request.param == "names":
-        return "reader-{:03}".format, "Book {:02}, vol. 1".format
-    return "{:03}".format, str
-
-
 @pytest.fixture
-def loans(names, tmp_path, monkeypatch):
-    """Return a Parquet file of loans, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    pairs = synthetic(400, 90, 8000, tastes=3).matrix.tocoo()
+def loans():
+    """Return a Parquet file of loans; readers have texts of digits."""
+    pairs = datasets.synthetic(400, 90, 8000, tastes=3).matrix.tocoo()
     order = np.random.default_rng(0).permutation(pairs.nnz)
     columns = {
-        "reader": [names[0](user) for user in pairs.row[order]],
-        "book": [names[1](item) for item in pairs.col[order]],
+        "reader": [f"{user:03}" for user in pairs.row[order]],
+        "book": [f"Book {item:02}, vol. 1" for item in pairs.col[order]],
     }
     pyarrow.parquet.write_table(pa.table(columns), "loans.parquet")
     return "loans.parquet"
 
 
-def test_from_a_file_to_a_service(run, loans, names):
-    reader = names[0](7)
-
-    def done(*arguments):
-        """Run a command, which has to succeed and to be silent on stderr; return what it prints."""
-        code, out, err = run(*arguments)
-        assert (code, err) == (0, ""), arguments
-        return out
-
+def test_from_a_file_to_a_service(done, loans):
+    reader = "007"
     summary = json.loads(done("data", "summary", loans, *COLUMNS, "--json"))
     data = safecf.Interactions.from_parquet(loans, user="reader", item="book")
     assert [summary[name] for name in ("users", "items", "interactions")] == [

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from safecf.data.splits.held_out import HeldOut, Split
 from safecf.evaluation import Evaluation, UserProfile
+from safecf.split import HeldOut, Split
 
 USERS, ITEMS = 60, 40
 
@@ -38,7 +38,7 @@ def split():
 def made_up():
     """Return a function that makes an evaluation from the scores of one metric."""
 
-    def make(name, scores, *, metric="recall@20", group=None, data="same", **others):
+    def make(name, scores, *, metric="recall@20", group=None, ids=None, data="same", **others):
         values = np.asarray(scores, dtype=np.float64)
         counts = np.where(np.isnan(values), 0, 3)
         return Evaluation(
@@ -47,14 +47,10 @@ def made_up():
             k=(20,),
             tails=(0.1, 0.3, 1.0),
             users=UserProfile(
-                np.arange(values.size), counts, np.linspace(0, 1, values.size), group
+                np.arange(values.size), counts, np.linspace(0, 1, values.size), group, ids
             ),
-            catalogue={},
-            training={},
-            losses=None,
-            versions={},
-            data=data,
-            **others,
+            **{"catalogue": {}, "training": {}, "losses": None, "versions": {}, "data": data}
+            | others,
         )
 
     return make

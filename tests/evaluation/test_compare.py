@@ -9,8 +9,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safecf.evaluation import Comparison, compare, tail_profile
-from safecf.evaluation.difference import Difference, verdict
+from safecf.evaluation import Comparison, Difference, compare, tail_profile
+from safecf.evaluation.difference import verdict
 
 METRIC = "recall@20"
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from safecf import EASE, ERMMF, IALS, SAFER2
 from safecf.als.population import Population
 from safecf.data.matrices.csr_from_scipy import check_matrix
-from safecf.data.splits.held_out import HeldOut
 from safecf.evaluation import METRICS, RANK_METRICS, Evaluation, compare, evaluate
 from safecf.measures.ranks import Ranks
-from safecf.models import EASE, ERMMF, IALS, SAFER2
+from safecf.split import HeldOut
 from tests.problems import user_losses
 
 NAMES = tuple(METRICS)
@@ -222,19 +222,6 @@ def test_losses_and_weights_are_those_of_the_models_own_objective(kind, split):
     assert found.training["resolved"] == model.resolved
 
 
-def test_a_record_comes_back_from_json(evaluation):
-    text = json.dumps(evaluation.to_dict(), allow_nan=False)
-    again = Evaluation.from_dict(json.loads(text))
-    assert again.to_dict() == evaluation.to_dict()
-    for metric, scores in evaluation.scores.items():
-        np.testing.assert_array_equal(again.scores[metric], scores)
-    assert again.interval("recall@5", 0.3, resamples=50) == evaluation.interval(
-        "recall@5", 0.3, resamples=50
-    )
-    assert isinstance(again.training["losses"], np.ndarray)
-    assert again.versions.keys() == {"python", "numpy", "scipy", "safecf", "kernels"}
-
-
 def test_the_table_reads_well(made_up):
     evaluation = made_up("iALS", [0.0, 0.5, 0.5, 1.0])
     assert evaluation.table(levels=(0.5, 1.0)) == (
@@ -319,23 +306,6 @@ def test_factors_that_are_not_finite_are_refused(split):
     model.item_factors[7] = np.nan
     with pytest.raises(ValueError, match=r"item_factors of the model hold NaN .* row 7"):
         evaluate(model, split)
-
-
-def test_bad_arguments_are_refused(model, split, evaluation):
-    with pytest.raises(ValueError, match="unknown metric 'recal': did you mean 'recall'"):
-        evaluate(model, split, metrics=["recal"])
-    with pytest.raises(ValueError, match="unknown part of the split 'train'"):
-        evaluate(model, split, on="train")
-    with pytest.raises(ValueError, match="k=0 has to be at least 1; try k=20"):
-        evaluate(model, split, k=(0, 5))
-    with pytest.raises(ValueError, match="k is empty; give at least one cutoff"):
-        evaluate(model, split, k=())
-    with pytest.raises(ValueError, match="level=30 has to be a share"):
-        evaluate(model, split, tails=(30,))
-    with pytest.raises(ValueError, match="batch=0 has to be at least 1"):
-        evaluate(model, split, batch=0)
-    with pytest.raises(ValueError, match=r"unknown metric 'recall@20'.*known are 'recall@5'"):
-        evaluation.tail("recall@20", 0.3)
 
 
 def test_bad_splits_are_refused(model, split):

@@ -1,6 +1,7 @@
 """Every metric against a slow twin that reads like its definition, and identities."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -8,10 +9,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safecf.measures.hits import find_hits
-from safecf.measures.metrics import METRICS, recall
+from safecf.evaluation import METRICS
 
 NUM_ITEMS = 9
+recall = METRICS["recall"]
 
 
 def slow_recall(best, held_out, k):
@@ -87,73 +88,16 @@ def test_a_metric_is_its_definition(name, example):
 
 
 @pytest.mark.parametrize("name", METRICS)
-@settings(max_examples=50)
-@given(rankings())
-def test_scores_lie_between_0_and_1_and_nan_means_nothing_held_out(name, example):
-    ranked, target, k = example
-    scores = METRICS[name](ranked, sp.csr_matrix(target), k)
-    np.testing.assert_array_equal(np.isnan(scores), target.sum(axis=1) == 0)
-    known = scores[~np.isnan(scores)]
-    assert ((known >= 0) & (known <= 1 + 1e-12)).all()
-
-
-@given(rankings())
-def test_more_ranks_find_no_less(example):
-    ranked, target, _ = example
-    hits, held_out = find_hits(ranked, sp.csr_matrix(target), ranked.shape[1])
-    for k in range(1, ranked.shape[1]):
-        for name in ("mrr", "hit"):
-            at_k, beyond = (METRICS[name].of_hits(hits, held_out, each) for each in (k, k + 1))
-            assert (at_k <= beyond)[held_out > 0].all()
-        for name in ("recall", "ndcg", "map"):
-            # their denominators grow with K until all held-out items fit
-            at_k, beyond = (METRICS[name].of_hits(hits, held_out, each) for each in (k, k + 1))
-            assert (at_k <= beyond + 1e-12)[(held_out > 0) & (held_out <= k)].all()
-
-
-@given(rankings())
-def test_a_perfect_ranking_scores_1_except_for_precision(example):
-    _, target, k = example
-    best = np.argsort(-target, axis=1, kind="stable")
-    for name in METRICS.keys() - {"precision"}:
-        scores = METRICS[name](best, sp.csr_matrix(target), k)
-        np.testing.assert_allclose(scores[target.sum(axis=1) > 0], 1, atol=1e-12)
-
-
-@given(rankings())
-def test_hits_are_found_where_they_are(example):
-    ranked, target, k = example
-    hits, held_out = find_hits(ranked, sp.csr_matrix(target), k)
-    for row, rank in np.ndindex(hits.shape):
-        item = ranked[row, rank]
-        assert hits[row, rank] == (item >= 0 and target[row, item] > 0)
-    np.testing.assert_array_equal(held_out, target.sum(axis=1))
-
-
-@pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("k", [5, 20, 100])
 def test_a_score_has_the_same_bits_whoever_else_is_scored(name, k):
     rng = np.random.default_rng(k)
-    hits, held_out = rng.random((400, k)) < 0.3, rng.integers(30, 60, 400)
-    together = METRICS[name].of_hits(hits, held_out, k)
+    ranked = np.argsort(rng.random((400, 200)), axis=1)[:, :k]
+    target = sp.csr_matrix((rng.random((400, 200)) < 0.3).astype(float))
+    together = METRICS[name](ranked, target, k)
     for batch in (1, 7, 64):
-        parts = np.split(np.arange(400), range(batch, 400, batch))
-        apart = [METRICS[name].of_hits(hits[part], held_out[part], k) for part in parts]
-        np.testing.assert_array_equal(np.concatenate(apart), together)
-
-
-def test_a_worked_example():
-    ranked = np.array([[0, 1, 2], [3, 2, 1], [4, -1, -1], [0, 1, 2]], dtype=np.int32)
-    target = sp.csr_array([[1, 1, 1, 1, 1], [0, 1, 0, 0, 1], [0, 0, 0, 0, 1], [0, 0, 0, 0, 0]])
-    np.testing.assert_array_equal(recall(ranked, target, 3), [1, 0.5, 1, np.nan])
-    np.testing.assert_array_equal(recall(ranked, target, 2), [1, 0, 1, np.nan])
-    np.testing.assert_array_equal(METRICS["mrr"](ranked, target, 3), [1, 1 / 3, 1, np.nan])
-    np.testing.assert_array_equal(METRICS["map"](ranked, target, 3), [1, 1 / 6, 1, np.nan])
-    np.testing.assert_array_equal(
-        METRICS["precision"](ranked, target, 3), [1, 1 / 3, 1 / 3, np.nan]
-    )
-    ideal = 1 + 1 / np.log2(3)
-    np.testing.assert_allclose(METRICS["ndcg"](ranked, target, 3), [1, 0.5 / ideal, 1, np.nan])
+        rows = [slice(at, at + batch) for at in range(0, 400, batch)]
+        parts = [METRICS[name](ranked[each], target[each], k) for each in rows]
+        np.testing.assert_array_equal(np.concatenate(parts), together)
 
 
 def test_padding_is_not_the_last_item_of_the_user_before():
@@ -161,22 +105,20 @@ def test_padding_is_not_the_last_item_of_the_user_before():
     np.testing.assert_array_equal(recall(np.array([[-1], [-1]]), target, 1), [0, 0])
 
 
-def test_bad_rankings_are_refused():
-    target = sp.csr_matrix([[1, 0, 1], [0, 1, 0]])
-    ranked = np.array([[0, 1], [2, 1]])
-    with pytest.raises(ValueError, match="k is 3, but ranked has 2 columns; rank more"):
-        recall(ranked, target, 3)
-    with pytest.raises(ValueError, match="k is 0"):
-        recall(ranked, target, 0)
-    with pytest.raises(ValueError, match=r"shape \(1, 2\); give one row for each of the 2"):
-        recall(ranked[:1], target, 1)
-    with pytest.raises(ValueError, match=r"shape \(2,\)"):
-        recall(ranked[0], target, 1)
-    with pytest.raises(ValueError, match="item 3 in row 1, outside of 0 to 2"):
-        recall(np.array([[0, 1], [2, 3]]), target, 2)
-    with pytest.raises(ValueError, match="item -2 in row 0, outside of 0 to 2"):
-        recall(np.array([[0, -2], [2, 1]]), target, 2)
-    with pytest.raises(ValueError, match="item 2 more than once in row 1"):
-        recall(np.array([[0, 1], [2, 2]]), target, 2)
-    with pytest.raises(TypeError, match="values of type float64; give item indices"):
-        recall(ranked.astype(float), target, 2)
+RANKED = np.array([[0, 1], [2, 1]])
+BAD = [
+    (RANKED, 3, ValueError, "k is 3, but ranked has 2 columns; rank more"),
+    (RANKED, 0, ValueError, "k is 0, but ranked has 2 columns"),
+    (RANKED[:1], 1, ValueError, "shape (1, 2); give one row for each of the 2"),
+    (RANKED[0], 1, ValueError, "shape (2,); give one row"),
+    (np.array([[0, 1], [2, 3]]), 2, ValueError, "item 3 in row 1, outside of 0 to 2; use"),
+    (np.array([[0, -2], [2, 1]]), 2, ValueError, "item -2 in row 0, outside of 0 to 2; use"),
+    (np.array([[0, 1], [2, 2]]), 2, ValueError, "item 2 more than once in row 1"),
+    (RANKED.astype(float), 2, TypeError, "values of type float64; give item indices"),
+]
+
+
+@pytest.mark.parametrize(("ranked", "k", "error", "message"), BAD)
+def test_bad_rankings_are_refused(ranked, k, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        recall(ranked, sp.csr_matrix([[1, 0, 1], [0, 1, 0]]), k)

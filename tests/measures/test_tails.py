@@ -1,4 +1,4 @@
-"""VaR and CVaR against slow twins, and their identities."""
+"""VaR and CVaR against slow references, and with counts of users."""
 
 import math
 from fractions import Fraction
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safecf.measures.tails import in_tail, level_name, tail_mean, value_at_risk, whom
+from safecf.evaluation import tail_mean, value_at_risk
+from safecf.measures.tails import in_tail, level_name, whom
 
 scores_of_users = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 levels = st.floats(0.01, 1)
@@ -36,28 +37,10 @@ def test_tail_mean_is_its_definition(scores, level):
     assert tail_mean(scores, level) == pytest.approx(slow_tail_mean(scores, level), abs=1e-12)
 
 
-@given(scores_of_users)
-def test_level_1_is_the_mean(scores):
-    assert tail_mean(scores, 1.0) == pytest.approx(np.mean(scores), abs=1e-12)
-
-
-@given(scores_of_users, levels)
-def test_tail_mean_is_the_maximum_of_its_dual(scores, level):
-    """Rockafellar and Uryasev: the tail mean is max_t { t - mean(max(t - score, 0)) / level }."""
-    values = np.array(scores)
-    best = max(t - np.maximum(t - values, 0).mean() / level for t in values)
-    assert tail_mean(scores, level) == pytest.approx(best, abs=1e-9)
-
-
 @given(scores_of_users, levels, st.integers(0, 5))
 def test_users_without_a_score_do_not_count(scores, level, missing):
     with_missing = np.array([math.nan] * missing + scores)
     assert tail_mean(with_missing, level) == tail_mean(scores, level)
-
-
-def test_the_boundary_user_counts_by_a_fraction():
-    assert tail_mean([1.0, 0.0, 1.0, 1.0], 0.4) == pytest.approx(0.6 / 1.6)
-    assert tail_mean([1.0, 0.25, 0.5], 0.01) == 0.25
 
 
 @pytest.mark.parametrize("level", [0, -0.1, 1.1, math.nan])
@@ -78,17 +61,6 @@ def test_bad_scores_and_counts_are_refused(measure):
     for bad in (0, -1, math.nan):
         with pytest.raises(ValueError, match=rf"counts\[1\] is {float(bad)}; leave out users who"):
             measure([0.1, 0.2], 0.5, [1.0, bad])
-
-
-@given(scores_of_users, levels)
-def test_value_at_risk_is_the_slope_of_the_tail(scores, level):
-    """Level * tail mean is linear between users; its slope is the boundary user's score."""
-    step = 1e-4 / len(scores)
-    # one-sided, because at a whole number of users the slope jumps
-    left = level - step
-    rise = level * tail_mean(scores, level) - left * tail_mean(scores, left)
-    if math.ceil(level * len(scores)) == math.ceil(left * len(scores)):
-        assert rise / step == pytest.approx(value_at_risk(scores, level), abs=1e-6)
 
 
 @given(scores_of_users, levels)

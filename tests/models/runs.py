@@ -21,11 +21,3 @@ def assert_same(one, other):
     np.testing.assert_array_equal(one.user_weights, other.user_weights)
     assert one.history == other.history
     assert one.seed == other.seed
-
-
-def held(model):
-    return {
-        key: value.tobytes() if isinstance(value, np.ndarray) else value
-        for key, value in vars(model).items()
-        if key[0] != "_"
-    }

@@ -1,8 +1,5 @@
 """The catalogue: every option reaches the part that it is for."""
 
-import io
-from fractions import Fraction
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -15,52 +12,64 @@ from safecf.als.risk import CVaR, Mean, SmoothedCVaR
 from safecf.als.solvers import CG, Exact, Gradient, SpectralCG
 from tests.problems import rotation_free
 
+COMMON = {"unobserved_weight": 0.5, "regularization": 0.02}
+SMOOTH = {"kernel": "logistic", "bandwidth": 0.4, "quantile_steps": 7, "quantile_sample": 0.6}
+NORMALISED = Loss(0.5, 0.8)
+PARTS = {
+    "IALS": (
+        IALS(ridge_exponent=0.5, solver="exact", **COMMON),
+        (Loss(0.5, 0.0), Ridge(0.02, 0.5), Mean(1.0), Exact()),
+    ),
+    "ERMMF": (
+        ERMMF(tail=0.2, tolerance=1e-5, normalisation=0.8, **COMMON),
+        (NORMALISED, Ridge(0.02, in_risk=True), Mean(0.2), SpectralCG(1e-5)),
+    ),
+    "ERMMF, ridge apart": (
+        ERMMF(tail=0.2, ridge_in_risk=False, **COMMON),
+        (Loss(0.5), Ridge(0.02), Mean(0.2), SpectralCG(ERMMF().tolerance)),
+    ),
+    **{
+        kind.__name__: (
+            kind(tail=0.2, tolerance=1e-5, normalisation=0.8, **COMMON, **SMOOTH),
+            (
+                NORMALISED,
+                Ridge(0.02, in_risk=True),
+                SmoothedCVaR(0.2, KERNELS["logistic"], 0.4, steps=7, sample=0.6),
+                solver,
+            ),
+        )
+        for kind, solver in ((SAFER2, SpectralCG(1e-5)), (SAFER2CG, CG(5, 1e-5)))
+    },
+    **{
+        f"CVaRMF, {name}": (
+            CVaRMF(tail=0.2, step_size=0.7, optimizer=name, normalisation=0.8, **COMMON),
+            (NORMALISED, Ridge(0.02), CVaR(0.2), Gradient(0.7, optimizer)),
+        )
+        for name, optimizer in (("sgd", SGD()), ("adam", Adam()))
+    },
+}
 
-def test_ials():
-    model = IALS(unobserved_weight=0.5, regularization=0.02, ridge_exponent=0.5, solver="exact")
-    assert model.compose() == (Loss(0.5, 0.0), Ridge(0.02, 0.5), Mean(1.0), Exact())
 
-
-def test_erm_mf():
-    model = ERMMF(unobserved_weight=0.5, regularization=0.02, tail=0.2, tolerance=1e-5)
-    ridge = Ridge(0.02, in_risk=True)
-    assert model.compose() == (Loss(0.5), ridge, Mean(0.2), SpectralCG(1e-5))
-    model.ridge_in_risk = False
-    assert model.compose().ridge == Ridge(0.02)
-
-
-@pytest.mark.parametrize("kind", [SAFER2, SAFER2CG])
-def test_safer2(kind):
-    options = {"kernel": "logistic", "bandwidth": 0.4, "quantile_steps": 7, "quantile_sample": 0.6}
-    model = kind(unobserved_weight=0.5, regularization=0.02, tail=0.2, tolerance=1e-5, **options)
-    loss, ridge, risk, solver = model.compose()
-    assert (loss, ridge) == (Loss(0.5), Ridge(0.02, in_risk=True))
-    assert risk == SmoothedCVaR(0.2, KERNELS["logistic"], 0.4, steps=7, sample=0.6)
-    assert solver == (SpectralCG(1e-5) if kind is SAFER2 else CG(5, 1e-5))
-
-
-@pytest.mark.parametrize(("name", "optimizer"), [("sgd", SGD()), ("adam", Adam())])
-def test_cvar_mf(name, optimizer):
-    model = CVaRMF(
-        unobserved_weight=0.5, regularization=0.02, tail=0.2, step_size=0.7, optimizer=name
-    )
-    parts = Loss(0.5), Ridge(0.02), CVaR(0.2), Gradient(0.7, optimizer)
+@pytest.mark.parametrize("case", PARTS)
+def test_every_option_reaches_its_part(case):
+    model, parts = PARTS[case]
     assert model.compose() == parts
-    with pytest.raises(TypeError, match="unexpected keyword argument 'solver'"):
-        CVaRMF(solver="exact")
 
 
 def test_safer2_cg_is_the_papers():
     assert SAFER2CG().make_solver() == CG(max_iterations=5, tolerance=1e-4)
+
+
+def test_blocks_and_normalisation_of_safer2pp():
+    model = SAFER2PP(normalisation=0.8, block_size=3, **COMMON)
+    assert model.compose().loss == NORMALISED
+    assert model.compose().solver.block_size == 3
+
+
+@pytest.mark.parametrize("kind", [SAFER2CG, CVaRMF])
+def test_the_solver_of_these_is_theirs(kind):
     with pytest.raises(TypeError, match="unexpected keyword argument 'solver'"):
-        SAFER2CG(solver="exact")
-
-
-@pytest.mark.parametrize("kind", [ERMMF, SAFER2, SAFER2CG, SAFER2PP, CVaRMF])
-def test_the_normalisation_reaches_the_model(kind):
-    model = kind(normalisation=0.8, unobserved_weight=0.5, regularization=0.1)
-    assert model.compose().loss == Loss(0.5, 0.8)
-    assert kind(unobserved_weight=0.5, regularization=0.1).compose().loss == Loss(0.5, 1.0)
+        kind(solver="exact")
 
 
 @pytest.mark.parametrize("solver", ["exact", "cg", "spectral-cg"])
@@ -78,36 +87,6 @@ def test_safer2_without_normalisation_and_everybody_in_the_tail_is_ials(solver, 
         )
         np.testing.assert_allclose(found, expected, atol=close)
         np.testing.assert_allclose(safer.user_weights, 1, rtol=1e-12)
-
-
-def test_a_plain_tail_is_of_users_with_long_histories():
-    """Losses that are not normalised grow with the history, so the tail is of other users."""
-    rng = np.random.default_rng(0)
-    matrix = scipy.sparse.csr_matrix(rng.random((200, 60)) < rng.uniform(0.05, 0.5, (200, 1)))
-    options = {"iterations": 10, "random_state": 0}
-    plain = SAFER2(4, normalisation=0, bandwidth=3, unobserved_weight=0.1, **options)
-    normalised = SAFER2(4, bandwidth=0.15, unobserved_weight=0.004, **options)
-    lengths = matrix.getnnz(axis=1)
-
-    def follows_length(model):
-        model.fit(matrix, show_progress=False)
-        return np.corrcoef(lengths, model.user_weights)[0, 1]
-
-    assert follows_length(plain) > 0.9
-    assert follows_length(plain) > follows_length(normalised) + 0.1
-
-
-@pytest.mark.parametrize("kind", [ERMMF, SAFER2])
-@pytest.mark.parametrize("tail", [1, np.float32(0.3), Fraction(1, 3)], ids=repr)
-def test_numbers_of_any_type_train_save_and_load(kind, tail):
-    matrix = scipy.sparse.random(40, 30, 0.2, format="csr", random_state=0)
-    model = kind(4, iterations=2, tail=tail, random_state=0).fit(matrix, show_progress=False)
-    same = kind(4, iterations=2, tail=float(tail), random_state=0).fit(matrix, show_progress=False)
-    np.testing.assert_array_equal(model.item_factors, same.item_factors)
-    file = io.BytesIO()
-    model.save(file)
-    file.seek(0)
-    np.testing.assert_array_equal(kind.load(file).item_factors, model.item_factors)
 
 
 @pytest.mark.parametrize(

@@ -12,29 +12,45 @@ import pytest
 import safetensors.numpy
 import scipy.sparse as sp
 
-from safecf import IALS, SAFER2, FileFormatError
-from safecf.models import files
-from tests.models.runs import OPTIONS, assert_same, fit, held, make
+from safecf import IALS, SAFER2, CVaRMF, FileFormatError
+from tests.helpers import refused, state
+from tests.models.runs import OPTIONS, assert_same, fit, make
+from tests.models.saved import put_together, taken_apart
 from tests.problems import rotation_free
+
+GROUPS, WEIGHTS = np.array(list("aaab" * 7 + "cc")), np.arange(30) % 4
+
+
+def make_cvar(optimizer, step_size, **options):
+    chosen = {"random_state": 1, "optimizer": optimizer, "step_size": step_size}
+    return CVaRMF(**OPTIONS | chosen | options)
+
+
+# What a file has to hold, by model and by what `fit` is given.
+RUNS = {
+    "seed": (make, {}),
+    "no seed": (lambda **options: make(random_state=None, **options), {}),
+    "generator": (lambda **options: make(random_state=np.random.default_rng(5), **options), {}),
+    "groups": (make, {"user_groups": GROUPS}),
+    "weights": (make, {"user_weight": WEIGHTS}),
+    "sgd": (lambda **options: make_cvar("sgd", 0.4, **options), {}),
+    "adam": (lambda **options: make_cvar("adam", 0.05, **options), {}),
+}
 
 
 @pytest.mark.parametrize("backend", ["cpu", "numpy"])
-@pytest.mark.parametrize("seed", [1, None, "generator"])
-def test_resuming_gives_the_same_bits(data, tmp_path, backend, seed):
-    path = tmp_path / "run"
-    random_state = np.random.default_rng(5) if seed == "generator" else seed
-    first = make(backend=backend, random_state=random_state, iterations=2)
-    fit(first, data, checkpoint=path)
+@pytest.mark.parametrize("run", RUNS)
+def test_resuming_gives_the_same_bits(data, tmp_path, backend, run):
+    (build, given), path = RUNS[run], tmp_path / "run"
+    first = fit(build(backend=backend, iterations=2), data, checkpoint=path, **given)
     assert [file.name for file in tmp_path.iterdir()] == ["run.safetensors"]
-    resumed = make(backend=backend, random_state=random_state)
-    fit(resumed, data, checkpoint=path, resume=path)
-    assert_same(resumed, fit(make(backend=backend, random_state=first.seed), data))
-    done = fit(make(backend=backend, random_state=random_state), data, resume=path)
-    assert_same(done, resumed)
-
-
-def test_checkpoints_do_not_change_training(data, tmp_path):
-    assert_same(fit(make(), data, checkpoint=tmp_path / "run"), fit(make(), data))
+    resumed = fit(build(backend=backend), data, checkpoint=path, resume=path, **given)
+    whole = build(backend=backend)
+    whole.random_state = first.seed
+    assert_same(resumed, fit(whole, data, **given))
+    assert resumed.resolved == whole.resolved
+    assert resumed.group_weights == whole.group_weights
+    assert_same(fit(build(backend=backend), data, resume=path, **given), resumed)
 
 
 def test_what_may_differ_when_resuming(data, tmp_path):
@@ -58,60 +74,54 @@ def other(data):
 
 
 MISMATCHES = {
-    "model": (lambda: IALS(random_state=1, **OPTIONS), None, "model SAFER2 in the file, IALS here"),
-    "factors": (lambda: make(factors=5), None, "factors=4 in the file, 5 here"),
-    "tail": (lambda: make(tail=0.5), None, r"tail=0\.3 in the file, 0\.5 here"),
-    "bandwidth": (lambda: make(bandwidth=np.inf), None, "bandwidth='auto' in the file, inf here"),
-    "kernel": (
-        lambda: make(kernel="uniform"),
-        None,
-        "kernel='gaussian' in the file, 'uniform' here",
-    ),
-    "seed": (lambda: make(random_state=2), None, "random_state=1 in the file, 2 here"),
-    "epochs": (lambda: make(iterations=1), None, "at epoch 2, beyond iterations=1"),
-    "shape": (make, lambda data: data[:9], "30 users x 20 items .* in the file, 9 x 20"),
-    "weights": (make, lambda data: data * 2, "user_items is not what the file"),
-    "interactions": (make, other, "user_items is not what the file"),
+    "model SAFER2 in the file, IALS here": {"build": lambda: IALS(random_state=1, **OPTIONS)},
+    "factors=4 in the file, 5 here": {"factors": 5},
+    "tail=0.3 in the file, 0.5 here": {"tail": 0.5},
+    "bandwidth='auto' in the file, inf here": {"bandwidth": np.inf},
+    "kernel='gaussian' in the file, 'uniform' here": {"kernel": "uniform"},
+    "random_state=1 in the file, 2 here": {"random_state": 2},
+    "at epoch 2, beyond iterations=1": {"iterations": 1},
+    "user_items is not what the file": {"change": other},
+    "user_items is": {"change": lambda data: data * 2},
+    "user_groups is not what the file": {"user_groups": GROUPS},
+    "user_weight is not what the file": {"user_weight": WEIGHTS},
 }
 
 
-@pytest.mark.parametrize("case", MISMATCHES)
-def test_another_run_is_refused(data, tmp_path, case):
-    build, change, message = MISMATCHES[case]
+@pytest.mark.parametrize("message", MISMATCHES)
+def test_another_run_is_refused_and_replaces_nothing(data, tmp_path, message):
+    path = tmp_path / "run.safetensors"
+    fit(make(iterations=2), data, checkpoint=path)
+    before, case = path.read_bytes(), dict(MISMATCHES[message])
+    given = {name: case.pop(name) for name in ("user_groups", "user_weight") if name in case}
+    data = case.pop("change", lambda data: data)(data)
+    model = case.pop("build", lambda: make(**case))()
+    with refused(ValueError, "cannot resume: ", message, unchanged=model):
+        fit(model, data, resume=path, **given)
+    words = "is the checkpoint of another run, ", message, "resume=; else give another path"
+    with refused(FileExistsError, *words, unchanged=model):
+        fit(model, data, checkpoint=path, **given)
+    fit(make(tail=0.9), data, checkpoint=tmp_path / "other")
+    with refused(FileExistsError, "is the checkpoint of another run"):
+        fit(make(tail=0.9), data, checkpoint=path, resume=tmp_path / "other")
+    assert path.read_bytes() == before
+
+
+def test_another_shape_is_refused(data, tmp_path):
     fit(make(iterations=2), data, checkpoint=tmp_path / "run")
-    model = build()
-    state = held(model)
-    with pytest.raises(ValueError, match=f"cannot resume: .*{message}"):
-        fit(model, data if change is None else change(data), resume=tmp_path / "run")
-    assert held(model) == state
+    with refused(ValueError, "30 users x 20 items with 4 factors in the file, 9 x 20"):
+        fit(make(), data[:9], resume=tmp_path / "run")
 
 
 def test_values_of_a_file_are_shortened_in_messages(data, tmp_path):
-    fit(make(iterations=2), data, checkpoint=tmp_path / "run")
-    header, arrays = files.read(tmp_path / "run", files.CHECKPOINT)
-    header["options"]["tail"] = list(range(9999))
-    kept = {name: header[name] for name in header.keys() - {"format", "kind", "checksum"}}
-    files.write(tmp_path / "run", files.CHECKPOINT, kept, arrays)
-    message = r"^cannot resume: tail=\[0, 1, .*… in the file, 0\.3 here"
-    with pytest.raises(ValueError, match=message) as caught:
-        fit(make(), data, resume=tmp_path / "run")
-    assert len(str(caught.value)) < 300
-
-
-@pytest.mark.parametrize("case", [case for case in MISMATCHES if case != "shape"])
-def test_the_checkpoint_of_another_run_is_not_replaced(data, tmp_path, case):
     path = tmp_path / "run.safetensors"
     fit(make(iterations=2), data, checkpoint=path)
-    before = path.read_bytes()
-    model, change, message = MISMATCHES[case]
-    given = data if change is None else change(data)
-    expected = f"is the checkpoint of another run, .*{message}.*resume=; else give another path"
-    with pytest.raises(FileExistsError, match=expected):
-        fit(model(), given, checkpoint=path)
-    fit(make(tail=0.5), data, checkpoint=tmp_path / "other")
-    with pytest.raises(FileExistsError, match="is the checkpoint of another run"):
-        fit(make(tail=0.5), data, checkpoint=path, resume=tmp_path / "other")
-    assert path.read_bytes() == before
+    arrays, header = taken_apart(path.read_bytes())
+    header["options"]["tail"] = list(range(9999))
+    path.write_bytes(put_together(arrays, header))
+    with refused(ValueError, "cannot resume: tail=[0, 1, ", "… in the file, 0.3 here") as caught:
+        fit(make(), data, resume=path)
+    assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("seed", [1, None])
@@ -123,14 +133,12 @@ def test_the_same_run_replaces_its_checkpoint(data, tmp_path, seed):
 
 
 def test_bad_paths(data, tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"no checkpoint to resume from.*nothing\.safetensors"
-    ):
+    with refused(FileNotFoundError, "no checkpoint to resume from", "nothing.safetensors"):
         fit(make(), data, resume=tmp_path / "nothing")
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
+    with refused(FileNotFoundError, "there is no folder"):
         fit(make(), data, checkpoint=tmp_path / "nowhere" / "run")
     (tmp_path / "folder.safetensors").mkdir()
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+    with refused(IsADirectoryError, "is a folder"):
         fit(make(), data, checkpoint=tmp_path / "folder")
 
 
@@ -152,9 +160,7 @@ def test_a_checkpoint_replaces_nothing_but_checkpoints(data, tmp_path):
     ]:
         before = (tmp_path / f"{name}.safetensors").read_bytes()
         for rest in ({}, {"resume": tmp_path / name}):
-            with pytest.raises(
-                FileExistsError, match=rf"{name}\.safetensors is {kind}, .*give another path"
-            ):
+            with refused(FileExistsError, f"{name}.safetensors is {kind}, ", "give another path"):
                 fit(make(), data, checkpoint=tmp_path / name, **rest)
         assert (tmp_path / f"{name}.safetensors").read_bytes() == before
     (tmp_path / "empty.safetensors").touch()
@@ -187,9 +193,9 @@ def test_the_same_file_by_another_name_need_not_exist_yet(data, tmp_path):
 def test_models_and_checkpoints_are_not_mixed_up(data, tmp_path):
     model = fit(make(), data, checkpoint=tmp_path / "run")
     model.save(tmp_path / "model")
-    with pytest.raises(FileFormatError, match=r"it is a model, not a checkpoint.*safecf\.load"):
+    with refused(FileFormatError, "it is a model, not a checkpoint", "safecf.load"):
         fit(make(), data, resume=tmp_path / "model")
-    with pytest.raises(FileFormatError, match=r"it is a checkpoint, not a model.*resume"):
+    with refused(FileFormatError, "it is a checkpoint, not a model", "resume"):
         SAFER2.load(tmp_path / "run")
 
 
@@ -205,10 +211,10 @@ def test_a_full_disk_leaves_the_previous_checkpoint(data, tmp_path, monkeypatch,
 
     monkeypatch.setattr(os, broken, fail)
     model = make()
-    state = held(model)
+    before = state(model)
     with pytest.raises(OSError, match=r"cannot write the file: No space left.*run\.safetensors"):
         fit(model, data, checkpoint=path)
-    assert held(model) == state
+    assert state(model) == before
     assert [file.name for file in tmp_path.iterdir()] == ["run.safetensors"]
     monkeypatch.undo()
     resumed = fit(model, data, resume=path)
@@ -229,9 +235,8 @@ def test_ctrl_c_while_writing_keeps_the_epoch(data, tmp_path, monkeypatch):
     assert_same(model, fit(make(iterations=2), data))
 
 
-@pytest.mark.parametrize("moment", ["between epochs", "while writing"])
-def test_killed_runs_go_on(data, tmp_path, moment):
-    """kill -9 in the third epoch's callback, or in the middle of its checkpoint."""
+def test_killed_runs_go_on(data, tmp_path):
+    """kill -9 in the middle of the third checkpoint."""
     sp.save_npz(tmp_path / "data.npz", data)
     script = f"""
         import os, signal, stat
@@ -240,34 +245,24 @@ def test_killed_runs_go_on(data, tmp_path, moment):
 
         calls = []
 
-        def die(*rest):
-            calls.append(rest)
-            if len(calls) == 3:
-                os.kill(os.getpid(), signal.SIGKILL)
-
         def die_in_fsync(descriptor):
             if stat.S_ISREG(os.fstat(descriptor).st_mode):  # not that of the folder
-                die()
+                calls.append(descriptor)
+                if len(calls) == 3:
+                    os.kill(os.getpid(), signal.SIGKILL)
 
-        callback = die if {moment!r} == "between epochs" else None
-        if callback is None:
-            os.fsync = die_in_fsync
+        os.fsync = die_in_fsync
         model = SAFER2(random_state=None, quantile_sample=0.5, **{OPTIONS})
         data = scipy.sparse.load_npz("data.npz")
-        model.fit(data, show_progress=False, callback=callback, checkpoint="run")
+        model.fit(data, show_progress=False, checkpoint="run")
     """
-    process = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], cwd=tmp_path, check=False
-    )
-    assert process.returncode == -signal.SIGKILL
-    left = [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
-    assert len(left) == (moment == "while writing")
-    model = make(random_state=None)
-    epochs = []
-    run = tmp_path / "run"
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == -signal.SIGKILL
+    assert len([name for name in os.listdir(tmp_path) if name.endswith(".tmp")]) == 1
+    model, epochs, run = make(random_state=None), [], tmp_path / "run"
     fit(model, data, resume=run, checkpoint=run, callback=lambda epoch, *rest: epochs.append(epoch))
     assert sorted(os.listdir(tmp_path)) == ["data.npz", "run.safetensors"]
-    assert epochs == ([3, 4] if moment == "between epochs" else [2, 3, 4])
+    assert epochs == [2, 3, 4]
     assert_same(model, fit(make(random_state=model.seed), data))
 
 

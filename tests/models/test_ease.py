@@ -1,17 +1,13 @@
 """EASE: the closed form against independent solutions, its rankings, and what it refuses."""
 
-import io
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import safecf
-from safecf import EASE, ConvergenceWarning, FileFormatError, Interactions, SolveError, free_memory
+from safecf import EASE, ConvergenceWarning, SolveError, free_memory
 from safecf.models import ease, inverse, ranking
-from tests.models.saved import put_together, saved, taken_apart
 
 REGULARIZATION = 2.5
 CLASSIC = {"normalisation": 0.0, "dropout": 0.0}
@@ -143,20 +139,6 @@ def test_the_classic_model_has_the_bits_of_its_formula(confident, monkeypatch):
     np.testing.assert_array_equal(fit(classic(), confident).item_weights, expected)
 
 
-def test_the_options_are_kept_and_old_files_are_classic(data):
-    model = fit(EASE(7, normalisation=0.2, dropout=0.1), data)
-    assert safecf.load(io.BytesIO(saved(model))).get_params() == model.get_params()
-    old = safecf.load(Path(__file__).parent / "v0_1" / "EASE")
-    assert (old.normalisation, old.dropout) == (0, 0)
-
-
-@pytest.mark.parametrize("options", [{"normalisation": 1.1}, {"dropout": 1}, {"dropout": -0.1}])
-def test_options_out_of_range(data, options):
-    [(name, value)] = options.items()
-    with pytest.raises(ValueError, match=rf"{name}={value} has to be in \[0, 1[\])]"):
-        fit(EASE(**options), data)
-
-
 def test_the_callback_can_use_the_model_and_its_errors_leave_no_trace(data, model):
     before = model.item_weights.copy()
 
@@ -168,18 +150,6 @@ def test_the_callback_can_use_the_model_and_its_errors_leave_no_trace(data, mode
         fit(model, data[:, :9], callback=callback)
     np.testing.assert_array_equal(model.item_weights, before)
     assert model.shape == data.shape
-    with pytest.raises(TypeError, match="callback='print'"):
-        fit(model, data, callback="print")
-
-
-def test_the_bar_goes_to_stderr(data, capfd):
-    EASE().fit(data)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "EASE" in err
-    assert "1/1" in err
-    fit(EASE(), data)
-    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("block", [1, 7, 20, 64])
@@ -253,36 +223,6 @@ def test_ranks_by_the_row_times_the_weights(data, model, monkeypatch, together):
         assert ids[user].tolist() == expected_ranking(data, user, model, rest)[0]
 
 
-def test_ties_rank_by_item(model):
-    model.item_weights = np.zeros((20, 20), dtype=np.float32)
-    model.item_weights[0, [3, 7, 9]] = 1, 2, 2
-    history = sp.csr_matrix(([1.0], ([0], [0])), shape=(1, 20))
-    ids, scores = model.recommend(0, history, N=6)
-    assert ids.tolist() == [7, 9, 3, 1, 2, 4]
-    assert scores.tolist() == [2, 2, 1, 0, 0, 0]
-
-
-def test_users_are_their_rows(data, model):
-    """Nothing is stored of them: the same row has the same answer, whoever asks."""
-    ids, scores = model.recommend([3, 8], data[[5, 5]])
-    expected = model.recommend(999, data[5], recalculate_user=True)
-    for row in range(2):
-        np.testing.assert_array_equal(ids[row], expected[0])
-        np.testing.assert_array_equal(scores[row], expected[1])
-    with pytest.raises(ValueError, match=r"user_items has to be a sparse matrix .* the users'"):
-        model.recommend(3, None, filter_already_liked_items=False)
-    with pytest.raises(TypeError, match=r"pass what the users already have$"):
-        model.recommend_frame(3, filter_already_liked_items=False)
-
-
-def test_frames_of_new_users(data):
-    letters = np.array([f"item {n}" for n in range(20)], dtype=object)
-    model = fit(EASE(), Interactions.from_csr(data, None, letters))
-    new = Interactions.from_csr(sp.csr_matrix(([1.0], ([0], [0]))), ["ann"], ["item 3"])
-    table = model.recommend_frame(user_items=new, recalculate_user=True, N=20)
-    assert set(table["item"].to_pylist()) == set(letters) - {"item 3"}
-
-
 def test_similarities_are_partial_correlations(data, model):
     inverted = precision(data)
     lengths = np.sqrt(inverted.diagonal())
@@ -298,45 +238,6 @@ def test_items_that_are_never_together_are_like_nobody():
     pairs = sp.csr_matrix([[1.0, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0]])
     model = fit(EASE(), pairs)
     assert model.similar_items([0, 2, 3], N=3)[0].tolist() == [[0, 1, -1], [-1] * 3, [-1] * 3]
-
-
-def test_what_there_is_not(data, model):
-    with pytest.raises(NotImplementedError, match="stores nothing of the users"):
-        model.similar_users(0)
-    with pytest.raises(NotImplementedError, match="fit again"):
-        model.similar_items(0, recalculate_item=True, item_users=data.T.tocsr()[0])
-
-
-def changed(**parts):
-    arrays, header = taken_apart(saved(fit(EASE(), sp.identity(4, format="csr"))))
-    fitted = header["fitted"] | parts.get("fitted", {})
-    return put_together(arrays | parts.get("arrays", {}), header | {"fitted": fitted})
-
-
-HOSTILE = {
-    "other size": ({"fitted": {"shape": [4, 3]}}, r"\[4, 4\]"),
-    "huge": ({"fitted": {"shape": [4, 10**15]}}, r"\[4, 4\]"),
-    "no users": ({"fitted": {"shape": [0, 4]}}, "'shape'"),
-    "strings": ({"fitted": {"shape": ["4", "4"]}}, "'shape'"),
-    "one size": ({"fitted": {"shape": [4]}}, "'shape'"),
-    "no shape": ({"fitted": {"shape": None}}, "'shape'"),
-    "not square": ({"arrays": {"item_weights": np.zeros((4, 5), dtype=np.float32)}}, r"\[4, 5\]"),
-    "doubles": ({"arrays": {"item_weights": np.zeros((4, 4))}}, "float64"),
-    "not finite": (
-        {"arrays": {"item_weights": np.full((4, 4), np.nan, dtype=np.float32)}},
-        "not finite",
-    ),
-    "too few ids": ({"arrays": {"item_ids": np.arange(3)}}, "'item_ids' are damaged"),
-    "repeated ids": ({"arrays": {"user_ids": np.array([1, 1, 2, 3])}}, "'user_ids' are damaged"),
-}
-
-
-@pytest.mark.parametrize("case", HOSTILE)
-def test_hostile_files(case):
-    parts, message = HOSTILE[case]
-    with pytest.raises(FileFormatError, match=message):
-        safecf.load(io.BytesIO(changed(**parts)))
-    assert safecf.load(io.BytesIO(changed())).shape == (4, 4)
 
 
 def test_what_overflows_in_the_inverse_is_refused(recwarn):

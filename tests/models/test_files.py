@@ -1,212 +1,310 @@
-"""Model files: what they hold, and how they are replaced."""
+"""Files of models and checkpoints: what is read is whole, or one line says why it is refused."""
 
 import copy
-import io
-import os
+import json
+import struct
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+import safetensors.numpy
+import scipy.sparse as sp
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import safecf
-from safecf import SAFER2
-from safecf.models.files import FORMAT
-from tests.models.runs import fit, make
-from tests.models.saved import DATA, good_model, load, put_together, taken_apart
+from safecf import EASE, SAFER2, CVaRMF, FileFormatError, Interactions, MultVAE
+from tests.helpers import REMEDY, refused, same
+from tests.models.saved import (
+    ADAM,
+    DATA,
+    NAMED,
+    OLD,
+    SMALL,
+    checkpoint,
+    good,
+    load,
+    put_together,
+    raw,
+    saved,
+    taken_apart,
+    trained,
+)
+from tests.strategies import damaged, damaged_arrays
+
+MODELS = ("groups", "items", "network")
+FAILURES = (FileFormatError, ValueError, safecf.SolveError)
+FOLDER = tempfile.TemporaryDirectory()
+KINDS = pytest.mark.parametrize("kind", [*MODELS, "checkpoint"])
 
 
-def test_any_safetensors_reader_reads_it():
-    arrays, header = taken_apart()
-    model = good_model()
-    np.testing.assert_array_equal(arrays["user_factors"], model.user_factors)
-    np.testing.assert_array_equal(arrays["item_factors"], model.item_factors)
-    others = {"user_weights", "user_mass", "user_counts", "item_popularity"}
-    assert arrays.keys() == {"user_factors", "item_factors", *others}
-    assert (header["format"], header["kind"], header["class"]) == (FORMAT, "model", "SAFER2")
-    assert header["options"] == model.get_params()
-    assert [record["epoch"] for record in header["fitted"]["history"]] == [1, 2]
+def content_of(kind):
+    return checkpoint(FOLDER.name) if kind == "checkpoint" else good(kind)
 
 
-def test_header_is_strict_json_even_with_infinities(tmp_path):
-    model = SAFER2(factors=3, iterations=1, bandwidth=np.inf, random_state=0)
-    model.fit(DATA, show_progress=False).save(tmp_path / "model")
-    assert b"Infinity" not in (tmp_path / "model.safetensors").read_bytes()
-    assert safecf.load(tmp_path / "model").bandwidth == np.inf
+def resume(content, **options):
+    path = Path(FOLDER.name, "resumed.safetensors")
+    path.write_bytes(content)
+    model = CVaRMF(**ADAM | options)
+    try:
+        return model.fit(NAMED, show_progress=False, resume=path)
+    except FAILURES:
+        assert not model.is_fitted
+        raise
 
 
-def test_missing_files(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"model\.safetensors: .* seen from .*; check the"):
-        safecf.load(tmp_path / "model")
-    with pytest.raises(IsADirectoryError, match="is a folder; give the path of a file"):
-        safecf.load(tmp_path)
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        good_model().save(tmp_path / "nowhere" / "model")
-    with pytest.raises(IsADirectoryError, match="is a folder; give the path of a file"):
-        good_model().save(tmp_path.rename(tmp_path.with_suffix(".safetensors")))
+def read(kind, content):
+    """Read a file, and look at what came out of it."""
+    if kind == "checkpoint":
+        return resume(content)
+    model = load(content)
+    check_whole(model)
+    if isinstance(model, EASE) or model.factors == model.item_factors.shape[1]:
+        same(load(saved(model)), model)  # another number of factors is told when it is saved
+    return model
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "folder/", "folder/..", ".safetensors", "a\0b"])
-def test_paths_that_name_no_file(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(ValueError, match="does not name a file; give a path such as"):
-        good_model().save(name)
-    with pytest.raises(ValueError, match="does not name a file; give a path such as"):
-        safecf.load(name)
-    for argument in ("checkpoint", "resume"):
-        with pytest.raises(ValueError, match="does not name a file"):
-            SAFER2(factors=3).fit(DATA, show_progress=False, **{argument: name})
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+def check_whole(model):
+    """What `fit` leaves: arrays that fit each other, finite, and nothing negative that counts."""
+    users, items = model.shape
+    assert {type(users), type(items)} == {int}
+    assert min(users, items) > 0
+    assert model.recommend(0, DATA[0], recalculate_user=True)[0].size
+    assert model.similar_items(0)[0].size
+    assert model.item_popularity is None or (model.item_popularity >= 0).all()
+    assert model.item_ids is None or len(set(model.item_ids)) == items == 8
+    assert model.user_ids is None or len(set(model.user_ids)) == users
+    if isinstance(model, EASE):
+        assert model.item_weights.shape == (items, items)
+        assert np.isfinite(model.item_weights).all()
+        return
+    assert len(model.user_factors) >= users
+    assert len(model.item_factors) == items
+    assert np.isfinite(model.user_factors).all()
+    assert np.isfinite(model.item_factors).all()
+    assert model.seed >= 0
+    assert all(type(record.epoch) is int for record in model.history)
+    assert all(type(record.objective) is float for record in model.history)
+    if isinstance(model, MultVAE):
+        assert all(np.isfinite(each).all() for each in model.encoder)
+        return
+    sides = model.user_weights, model.user_mass, model.user_counts
+    assert all(
+        len(each) == len(model.user_factors) == users and (each >= 0).all() for each in sides
+    )
+    assert model.user_counts.max() <= 1e12
+    assert 0 < model.num_users <= model.user_counts.sum() * (1 + 1e-9)
+    assert type(model.num_items) is int
+    assert 1 <= model.num_items <= items
+    groups = model.group_weights
+    assert groups is None or (len(groups) > 1 and min(groups.values()) >= 0)
 
 
-@pytest.mark.parametrize("file", [None, 3, b"model"])
-def test_what_is_no_file_at_all(file):
-    with pytest.raises(TypeError, match="is neither a path nor a binary file; try"):
-        good_model().save(file)
-    with pytest.raises(TypeError, match="is neither a path nor a binary file; try"):
-        safecf.load(file)
-    for argument in ("checkpoint", "resume") if file is not None else ():
-        message = rf"{argument}=b?'?\w+'? is no path; try {argument}='model\.safetensors'"
-        with pytest.raises(TypeError, match=message):
-            SAFER2(factors=3).fit(DATA, show_progress=False, **{argument: file})
+def reads_or_refuses(kind, content):
+    """A model's file is refused by FileFormatError, a checkpoint also by the training."""
+    expected = FAILURES if kind == "checkpoint" else (FileFormatError,)
+    try:
+        return read(kind, content)
+    except expected as problem:
+        text = str(problem)
+        assert "\n" not in text
+        assert REMEDY.search(text) if len(text) < 500 else len(text) < 600, text
+    return None
 
 
-def test_files_open_for_text():
-    with pytest.raises(TypeError, match="open for text, not for bytes; open it as 'rb'"):
-        safecf.load(io.StringIO("text"))
-    with pytest.raises(TypeError, match="open for text, not for bytes; open it as 'wb'"):
-        good_model().save(io.StringIO())
+@pytest.mark.parametrize("kind", MODELS)
+def test_what_was_saved_comes_back(kind):
+    same(read(kind, good(kind)), trained(kind))
 
 
-def test_names_that_are_too_long(tmp_path):
-    for use in (safecf.load, good_model().save):
-        with pytest.raises(ValueError, match=r"…. is too long for the name of a file; give"):
-            use(tmp_path / ("x" * 300))
-    longest = tmp_path / ("x" * (255 - len(".safetensors")))
-    good_model().save(longest)
-    assert safecf.load(longest).is_fitted
+@KINDS
+@settings(max_examples=200)
+@given(drawn=st.data())
+def test_any_part_of_the_header(kind, drawn):
+    arrays, header = taken_apart(content_of(kind))
+    changed = drawn.draw(damaged(header))
+    reads_or_refuses(kind, put_together(arrays, changed))
+    if json.dumps(changed) != json.dumps(header):
+        with refused(FileFormatError):  # the checksum is that of the old header
+            read(kind, put_together(arrays, changed, seal=False))
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+@KINDS
+@settings(max_examples=200)
+@given(drawn=st.data())
+def test_any_array(kind, drawn):
+    arrays, header = taken_apart(content_of(kind))
+    changed = drawn.draw(damaged_arrays(arrays))
+    reads_or_refuses(kind, put_together(changed, header))
+    content = put_together(changed, header, seal=False)
+    if content != put_together(arrays, header, seal=False):
+        with refused(FileFormatError):
+            read(kind, content)
+
+
+@KINDS
+@settings(max_examples=200)
+@given(drawn=st.data())
+def test_any_byte(kind, drawn):
+    """A changed byte is found, or changes nothing, as one between two JSON values."""
+    before = content = content_of(kind)
+    places = st.integers(0, len(content) - 1)
+    for place, value in drawn.draw(st.lists(st.tuples(places, st.integers(0, 255)), max_size=3)):
+        content = content[:place] + bytes([value]) + content[place + 1 :]
+    content = content[: drawn.draw(places | st.just(len(content)))]
+    content += drawn.draw(st.just(b"") | st.binary(max_size=9))
+    try:
+        found = read(kind, content)
+    except FileFormatError:
+        assert content != before
+    else:
+        wanted = read(kind, before)
+        if kind == "checkpoint":
+            np.testing.assert_array_equal(found.item_factors, wanted.item_factors)
+        else:
+            same(found, wanted)
+
+
+GOOD = good()
+ARRAYS, HEADER = taken_apart(GOOD)
+FLOATS = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
+NO_FILES = {
+    "empty": b"",
+    "text": b"this is not a model at all, it is a text file",
+    "a pickle": b"\x80\x04\x95cos\nsystem\n(S'true'\ntR.",
+    "a huge header": struct.pack("<Q", 2**63) + GOOD[8:],
+    "a huge array": raw({"a": FLOATS | {"shape": [2**40, 2**20], "data_offsets": [0, 2**62]}}),
+    "a huge empty array": raw({"a": FLOATS | {"shape": [0, 2**62], "data_offsets": [0, 0]}}),
+    "an unknown type": raw({"a": FLOATS | {"dtype": "F99"}}, bytes(4)),
+    "a type unknown to numpy": raw({"a": FLOATS | {"dtype": "BF16", "shape": [2]}}, bytes(4)),
+    "overlapping arrays": raw({"a": FLOATS, "b": FLOATS}, bytes(4)),
+    "a nested header": raw(b'{"__metadata__":' + b"[" * 10**5),
+    "no metadata": safetensors.numpy.save(ARRAYS),
+    "other metadata": safetensors.numpy.save(ARRAYS, metadata={"format": "pt"}),
+    "no JSON": put_together(ARRAYS, "{'format': 1}"),
+    "NaN": put_together(ARRAYS, '{"format": NaN}'),
+    "nested JSON": put_together(ARRAYS, "[" * 10**5),
+    "a long number": put_together(ARRAYS, '{"format": 1' + "0" * 10**4 + "}"),
+    "a list": put_together(ARRAYS, "[]"),
+}
+
+
+@pytest.mark.parametrize("case", NO_FILES)
+def test_what_no_model_has_written(case, tmp_path):
     path = tmp_path / "model.safetensors"
-    good_model().save(path)
-    before = path.read_bytes()
-
-    def fail(*rest):
-        raise OSError(28, "No space left on device")
-
-    other = SAFER2(factors=2, iterations=1).fit(DATA, show_progress=False)
-    for broken in ("fsync", "replace"):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, broken, fail)
-            with pytest.raises(OSError, match="No space left on device; what was there before"):
-                other.save(path)
-        assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
-        assert path.read_bytes() == before
+    path.write_bytes(NO_FILES[case])
+    with refused(FileFormatError, f"{path}: it"):
+        safecf.load(path)
+    with refused(FileFormatError, "the file: it"):
+        load(NO_FILES[case])
+    with refused(FileFormatError, f"{path}: it"):
+        SAFER2(**SMALL).fit(DATA, show_progress=False, resume=path)
 
 
-def test_saving_through_a_link_keeps_the_link(tmp_path):
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "v1.safetensors").write_bytes(b"old")
-    link = tmp_path / "current.safetensors"
-    link.symlink_to(tmp_path / "models" / "v1.safetensors")
-    good_model().save(link)
-    assert link.is_symlink()
-    assert safecf.load(link).factors == 3
+MESSAGES = [
+    ({"format": 3}, "known is up to 2; try a newer version"),
+    ({"kind": "checkpoint"}, "it is a checkpoint, not a model; give it to fit by resume=FILE"),
+    ({"class": "os.system"}, "it holds a 'os.system', known are IALS"),
+    ({"options": {"shell": "rm"}}, "SAFER2 has no option 'shell'"),
+    ({"options": {"tail": 7}}, "tail=7"),
+    ({"fitted": HEADER["fitted"] | {"seed": 10**400}}, "'seed' is 1000"),
+    *(
+        ({"fitted": HEADER["fitted"] | {name: value}}, "contradict each other; save it again")
+        for name, values in {"shape": [[12, 9], [0, 8]], "num_users": [0, 13, "inf"]}.items()
+        for value in values
+    ),
+]
 
 
-def test_files_get_the_usual_permissions(tmp_path):
-    good_model().save(tmp_path / "model")
-    (tmp_path / "plain").touch()
-    mode = (tmp_path / "model.safetensors").stat().st_mode
-    assert mode == (tmp_path / "plain").stat().st_mode
+@pytest.mark.parametrize(("part", "message"), MESSAGES)
+def test_messages_name_what_is_wrong(part, message):
+    with refused(FileFormatError, "the file: ", message):
+        load(put_together(ARRAYS, HEADER | part))
 
 
-def test_options_that_were_spoilt_after_fit_are_not_saved(tmp_path):
-    model = good_model()
-    model.tail = 7
-    with pytest.raises(ValueError, match="tail=7"):
-        model.save(tmp_path / "model")
-    assert not list(tmp_path.iterdir())
+WRONG = {
+    "user_mass": (lambda mass: mass[1:].copy(), "is float64[11], where float64[12] is needed"),
+    "item_factors": (lambda factors: factors.astype(float), "is float64[8, 3], where float32"),
+    "user_counts": (lambda counts: counts * 1e300, "contradict each other; save it again"),
+    "item_popularity": (lambda shares: -shares, "popularity of its items is negative"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_messages_name_the_array(name):
+    change, message = WRONG[name]
+    with refused(FileFormatError, message):
+        load(put_together(ARRAYS | {name: change(ARRAYS[name])}, HEADER))
+
+
+OFFSETS = np.arange(0, 26, 2)  # of twelve ids of two bytes each
+IDS = {
+    "numbers and texts": {"user_ids": np.arange(12)},
+    "offsets that fall": {"user_ids.offsets": np.where(np.arange(13) == 3, 1, OFFSETS)},
+    "offsets from -1": {"user_ids.offsets": OFFSETS - (np.arange(13) == 0)},
+    "offsets from 1": {"user_ids.offsets": OFFSETS + (np.arange(13) == 0)},
+    "offsets beyond the end": {"user_ids.offsets": OFFSETS + 10**15 * (np.arange(13) == 12)},
+    "no offsets": {"user_ids.offsets": OFFSETS[:0]},
+    "too few": {"user_ids.offsets": OFFSETS[[0, -1]]},
+    "half a letter": {"user_ids.utf8": np.frombuffer(b"ab\xff" * 8, np.uint8)},
+    "the same text": {"user_ids.utf8": np.zeros(24, np.uint8)},
+    "the same number": {"item_ids": np.zeros(8, np.int64)},
+    "too many numbers": {"item_ids": np.arange(9)},
+    "a matrix": {"item_ids": np.arange(8).reshape(2, 4)},
+}
+
+
+@pytest.mark.parametrize("case", IDS)
+def test_ids_that_are_damaged(case):
+    arrays, header = taken_apart(good("groups"))
+    texts = np.frombuffer("".join(f"{n:02}" for n in range(12)).encode(), np.uint8)
+    arrays |= {"user_ids.utf8": texts, "user_ids.offsets": OFFSETS}
+    assert load(put_together(arrays, header)).user_ids[3] == "03"
+    with refused(FileFormatError, "the file: the ", "; save it again"):
+        load(put_together(arrays | IDS[case], header))
 
 
 def test_whole_numbers_are_floats_too():
     """JSON has one kind of number, and other writers leave out the point."""
-    arrays, header = taken_apart()
+    header = copy.deepcopy(HEADER)
     header["fitted"]["history"][0]["objective"] = 1
-    assert load(put_together(arrays, header)).history[0].objective == 1.0
+    assert load(put_together(ARRAYS, header)).history[0].objective == 1.0
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_pipes_are_not_read_and_hold_no_checkpoints(data, tmp_path):
-    pipe = tmp_path / "pipe.safetensors"
-    os.mkfifo(pipe)
-    with pytest.raises(OSError, match=r"pipe\.safetensors: it is a pipe, not a file"):
-        safecf.load(pipe)
-    with pytest.raises(OSError, match=r"pipe\.safetensors: it is a pipe, not a file"):
-        fit(make(), data, checkpoint=pipe)
+def test_any_safetensors_reader_reads_it():
+    model = trained("plain")
+    np.testing.assert_array_equal(ARRAYS["user_factors"], model.user_factors)
+    np.testing.assert_array_equal(ARRAYS["item_factors"], model.item_factors)
+    assert HEADER["options"] == model.get_params()
+    arrays, _ = taken_apart(good("groups"))
+    assert bytes(arrays["user_ids.utf8"]).decode() == "".join(NAMED.user_ids)
 
 
-def test_links_in_a_circle_are_no_targets(data, tmp_path):
-    circle = tmp_path / "circle.safetensors"
-    circle.symlink_to(circle)
-    model = fit(make(), data)
-    with pytest.raises(OSError, match=r"links lead in a circle.*circle\.safetensors"):
-        model.save(circle)
-    with pytest.raises(OSError, match=r"links lead in a circle.*circle\.safetensors"):
-        fit(make(), data, checkpoint=circle)
-    assert circle.is_symlink()
+def test_the_header_is_strict_json_even_with_infinities():
+    model = SAFER2(**SMALL, bandwidth=np.inf).fit(DATA, show_progress=False)
+    assert b"Infinity" not in saved(model)
+    assert load(saved(model)).bandwidth == np.inf
 
 
-def test_names_that_no_file_can_have_are_refused():
-    for name in ("a\0b", "", "a\ud800"):
-        with pytest.raises(ValueError, match=r"does not name a file; give a path such as"):
-            safecf.load(name)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-def test_factors_that_do_not_fit_are_not_saved(tmp_path):
-    model = copy.deepcopy(good_model())
-    columns = model.user_factors.shape[1]
-    model.factors = 999
-    with pytest.raises(ValueError, match=rf"factors=999, while .* trained with {columns}; fit it"):
-        model.save(tmp_path / "model")
-    assert os.listdir(tmp_path) == []
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.text() | st.integers(-(2**70), 2**70) | st.floats(),
-    lambda each: st.lists(each) | st.dictionaries(st.text(), each),
-    max_leaves=8,
+@given(
+    st.lists(TEXTS, min_size=1, max_size=9, unique=True)
+    | st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=9, unique=True)
 )
+def test_all_ids_come_back(ids):
+    data = Interactions.from_csr(sp.csr_matrix(np.ones((len(ids), 2))), ids)
+    model = EASE().fit(data, show_progress=False)
+    found = load(saved(model)).user_ids
+    assert found.tolist() == ids
+    assert found.dtype == model.user_ids.dtype
 
 
-@given(st.dictionaries(st.text(), VALUES | st.sampled_from(["inf", (1, 2), {3: 4}, b"x"])))
-def test_the_provenance_comes_back_as_it_was_or_is_refused(provenance):
-    model, file = copy.copy(good_model()), io.BytesIO()
-    model.provenance = provenance
-    try:
-        model.save(file)
-    except (TypeError, ValueError):  # whose messages the next test reads
-        return
-    file.seek(0)
-    assert repr(safecf.load(file).provenance) == repr(provenance)
-
-
-@pytest.mark.parametrize(
-    ("provenance", "message"),
-    [
-        ({"a": [{"b": "nan"}]}, r"provenance\['a'\]\[0\]\['b'\] is the text 'nan', which is read"),
-        ({3: 4}, "provenance has the key 3, not a text; try '3'"),
-        (
-            {"a": (1, 2)},
-            r"provenance\['a'\] is of type tuple, which a file cannot hold; give dicts",
-        ),
-        ("tuned", "provenance is 'tuned'; give a dict, or None"),
-    ],
-)
-def test_a_provenance_that_would_change_is_refused(provenance, message):
-    model = copy.copy(good_model())
-    model.provenance = provenance
-    with pytest.raises((TypeError, ValueError), match=message):
-        model.save(io.BytesIO())
+@pytest.mark.parametrize("name", ["CVaRMF", "EASE", "SAFER2", "SAFER2PP"])
+def test_files_of_version_0_1_are_whole(name):
+    """They lack popularity, values of "auto" options, and options that came later."""
+    model = safecf.load(OLD / name)
+    check_whole(model)
+    same(load(saved(model)), model)

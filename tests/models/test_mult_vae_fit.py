@@ -8,11 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 import safecf
-from safecf import ModelFitError, MultVAE
-from safecf.backends import thread_count
-from safecf.errors import ConvergenceWarning, ParameterWarning
-from tests.models.runs import held
-from tests.models.vaes import OPTIONS, assert_same, fit, make
+from safecf import ConvergenceWarning, ModelFitError, MultVAE, ParameterWarning
+from tests.helpers import refused, state
+from tests.models.vaes import assert_same, fit, make
 
 torch = pytest.importorskip("torch", reason="MultVAE trains with torch")
 
@@ -68,32 +66,31 @@ def test_validation_changes_nothing_in_training(split):
     assert [record.objective for record in model.history] == seen
 
 
-@pytest.mark.parametrize(
-    ("how", "error", "message"),
-    [
-        ({"validation": 3}, TypeError, "validation is of type int .* try split.validation"),
-        ({"metric": "recall"}, ValueError, "metric='recall' has no cutoff"),
-        ({"metric": "ndcg@0"}, ValueError, "metric='ndcg@0'"),
-        ({"metric": "ndgc@10"}, ValueError, "did you mean 'ndcg'"),
-        ({"metric": 3}, ValueError, "metric=3"),
-        ({"level": 0}, ValueError, "0"),
-        ({"patience": 0}, ValueError, "patience=0"),
-        ({"patience": 1.5}, TypeError, "patience=1.5"),
-    ],
-)
-def test_bad_ways_to_validate_are_refused(split, how, error, message):
+BAD = [
+    ({"validation": 3}, "validation is of type int"),
+    ({"metric": "recall"}, "metric='recall' has no cutoff"),
+    ({"metric": "ndcg@0"}, "metric='ndcg@0'"),
+    ({"metric": "ndgc@10"}, "did you mean 'ndcg'"),
+    ({"metric": 3}, "metric=3"),
+    ({"level": 0}, "0"),
+    ({"patience": 0}, "patience=0"),
+    ({"patience": 1.5}, "patience=1.5"),
+]
+
+
+@pytest.mark.parametrize(("how", "message"), BAD)
+def test_bad_ways_to_validate_are_refused(split, how, message):
     model = make()
-    with pytest.raises(error, match=message):
+    with refused((TypeError, ValueError), message, unchanged=model):
         fit(model, split.train, **({"validation": split.validation} | how))
-    assert not model.is_fitted
 
 
 @pytest.mark.parametrize("how", [{"metric": "ndcg@10"}, {"level": 0.5}, {"patience": 1}])
 def test_how_to_validate_means_nothing_without_held_out_users(split, how):
     model, name = make(), next(iter(how))
-    with pytest.raises(ValueError, match=f"{name}=.* no effect without held-out users; pass vali"):
+    words = f"{name}=", "no effect without held-out users; pass vali"
+    with refused(ValueError, *words, unchanged=model):
         fit(model, split.train, **how)
-    assert not model.is_fitted
 
 
 def test_validation_data_are_converted_once(split):
@@ -153,11 +150,11 @@ def test_interrupted_in_the_fourth_epoch(data, interrupted):
 )
 def test_other_errors_leave_no_trace(data, interrupted, epoch, error):
     model = fit(make(), data[:9])
-    state = held(model)
+    before = state(model)
     interrupted(epoch, error)
     with pytest.raises(error):
         fit(model, data)
-    assert held(model) == state
+    assert state(model) == before
 
 
 def test_callbacks(data):
@@ -167,18 +164,14 @@ def test_callbacks(data):
     assert [objective for *_, objective in calls] == [record.objective for record in model.history]
     short = fit(make(), data, callback=lambda epoch, *rest: epoch == 1)
     assert short.history == model.history[:2]
-    with pytest.raises(TypeError, match="callback=3"):
-        fit(model, data, callback=3)
 
 
 def test_divergence_is_told(data):
     model = fit(make(), data)
-    state = held(model)
     model.step_size = 1e6
-    with pytest.raises(ModelFitError, match=r"diverges at epoch 1.*; lower step_size, .*=0\.004"):
+    words = "diverges at epoch 1", "; lower step_size, ", "=0.004"
+    with refused(ModelFitError, *words, unchanged=model):
         fit(model, data)
-    model.step_size = OPTIONS["step_size"]
-    assert held(model) == state
 
 
 @pytest.fixture
@@ -195,38 +188,30 @@ def make_diverging():
     return MultVAE(8, iterations=30, **options)
 
 
-def test_a_late_divergence_leaves_the_last_good_epoch(likes):
-    model = make_diverging()
+@pytest.mark.parametrize("validated", [False, True])
+def test_a_late_divergence_leaves_the_last_or_best_epoch(likes, validated):
+    states, model = [], make_diverging()
+    held_out = SimpleNamespace(history=likes[:50], target=likes[50:100])
     with pytest.warns(
         ConvergenceWarning, match=r"lower step_size, e\.g\. step_size=0\.004"
     ) as caught:
-        model.fit(likes, show_progress=False)
-    epochs = len(model.history)
-    assert 0 < epochs < 30
-    text = str(caught[0].message)
-    assert f"diverges at epoch {epochs + 1}" in text
-    assert f"The model is that of epoch {epochs}" in text
-    assert caught[0].filename == __file__
-    assert np.isfinite(model.user_factors).all()
-    stopped = fit(make_diverging(), likes, callback=lambda epoch, *rest: epoch == epochs - 1)
-    assert_same(model, stopped)
-    np.testing.assert_array_equal(model.fold_in(likes), model.user_factors)
-
-
-def test_a_late_divergence_leaves_the_best_epoch(likes):
-    states, model = [], make_diverging()
-    heldout = SimpleNamespace(history=likes[:50], target=likes[50:100])
-    with pytest.warns(ConvergenceWarning) as caught:
-        fit(
-            model,
+        model.fit(
             likes,
-            validation=heldout,
+            show_progress=False,
+            validation=held_out if validated else None,
             callback=lambda *call: states.append((model.user_factors, model.item_factors)),
         )
-    best = int(np.argmax([record.score for record in model.history]))
-    assert f"The model is that of epoch {best + 1}" in str(caught[0].message)
+    epochs = len(model.history)
+    assert 0 < epochs < 30
+    best = int(np.argmax([record.score for record in model.history])) if validated else -1
+    text = str(caught[0].message)
+    assert f"diverges at epoch {epochs + 1}" in text
+    assert f"The model is that of epoch {best + 1 if validated else epochs}" in text
+    assert caught[0].filename == __file__
+    assert np.isfinite(model.user_factors).all()
     np.testing.assert_array_equal(model.user_factors, states[best][0])
     np.testing.assert_array_equal(model.item_factors, states[best][1])
+    np.testing.assert_array_equal(model.fold_in(likes), model.user_factors)
 
 
 def test_weights_that_scores_could_not_hold_diverge(data, monkeypatch):
@@ -282,6 +267,7 @@ def test_a_device_that_is_not_there(data, device):
         fit(make(device=device), data)
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 def test_a_gpu_learns_the_same(data):
     one, other = fit(make(device="cuda"), data), fit(make(device="cuda"), data)
@@ -290,8 +276,8 @@ def test_a_gpu_learns_the_same(data):
     assert one.history[0].objective == pytest.approx(cpu.history[0].objective, rel=0.1)
 
 
-@pytest.mark.parametrize("seed", [0, 2**40, 2**63 - 1])
-def test_any_integer_is_a_seed(data, seed):
+def test_the_largest_seed(data):
+    seed = 2**63 - 1
     assert_same(fit(make(random_state=seed), data), fit(make(random_state=seed), data))
 
 
@@ -299,5 +285,6 @@ def test_torch_gets_no_more_threads_than_are_of_use(data, monkeypatch):
     before, asked = torch.get_num_threads(), []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
     fit(make(iterations=1, num_threads=2**31 - 1), data)
-    assert asked == [thread_count(2**31 - 1), before]
-    assert asked[0] <= max(16, os.cpu_count())
+    most, after = asked
+    assert 1 <= most <= max(16, os.cpu_count())
+    assert after == before

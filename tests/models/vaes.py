@@ -5,6 +5,7 @@ import numpy as np
 from safecf import Interactions, MultVAE
 
 OPTIONS = {"factors": 4, "iterations": 5, "batch_size": 7, "step_size": 0.02, "device": "cpu"}
+OPTIONS |= {"num_threads": 1}  # more only wait for each other on so little data
 
 
 def make(**options):

@@ -118,14 +118,14 @@ class Kill:
 
     def outcome(self, number: int, items: list, chosen: list) -> list[str]:
         """Return how the mutant ends, and the test that ended it."""
-        allowed = 10 + 5 * sum(seconds for seconds, _ in chosen)
+        allowed = 5 + 3 * sum(seconds for seconds, _ in chosen)
         told, tell = os.pipe()
         child = os.fork()
         if child == 0:
             os.setpgid(0, 0)
             self.attempt(number, items, tell, allowed)
         os.close(tell)
-        until = time.monotonic() + 60 + 6 * allowed
+        until = time.monotonic() + 20 + 4 * allowed
         while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < until:
             time.sleep(0.005)
         with suppress(ProcessLookupError):

@@ -1,188 +1,85 @@
-"""A page in headless Chromium, driven over its debugging pipe without any package."""
+"""A page in headless Chromium, driven by Playwright."""
 
-import base64
-import json
-import os
 import shutil
-import subprocess
-import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--hide-scrollbars",
-    "--remote-debugging-pipe",
-]
-PATIENCE = 60.0  # seconds that a busy machine may take to answer
-
-
-def find_chromium() -> str | None:
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+PATIENCE = 60_000  # milliseconds that a busy machine may take to answer
+needs_chromium = pytest.mark.skipif(
+    not any(map(shutil.which, NAMES)), reason="chromium is not installed"
+)
 
 
 class Browser:
-    """One tab; `events` are the browser's messages: requests, console, errors."""
+    """One tab; `complaints` and `requests` are those since the last page was opened."""
 
-    def __init__(self, profile: Path) -> None:
-        out_read, self._out = os.pipe()
-        self._in, in_write = os.pipe()
-        # The browser reads from 3 and writes to 4.
-        redirect = f'exec "$@" 3<&{out_read} 4>&{in_write}'
-        self._process = subprocess.Popen(
-            [
-                "bash",
-                "-c",
-                redirect,
-                "bash",
-                find_chromium() or "",
-                *FLAGS,
-                f"--user-data-dir={profile}",
-            ],
-            pass_fds=(out_read, in_write),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(out_read)
-        os.close(in_write)
-        os.set_blocking(self._in, False)
-        self._buffer = b""
-        self._count = 0
-        self._session: str | None = None
-        self.events: list[dict[str, Any]] = []
-        target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        attached = self.send("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.send(f"{domain}.enable")
+    def __init__(self) -> None:
+        self._playwright = sync_api.sync_playwright().start()
+        path = next(found for name in NAMES if (found := shutil.which(name)))
+        self._browser = self._playwright.chromium.launch(executable_path=path)
+        self.page = self._browser.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self._devtools = self.page.context.new_cdp_session(self.page)
+        self._complaints: list[str] = []
+        self._requests: list[str] = []
+        self.page.on("request", lambda request: self._requests.append(request.url))
+        self.page.on("console", lambda message: self._complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self._complaints.append(str(error)))
 
-    def send(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a command and return its result."""
-        self._count += 1
-        message: dict[str, Any] = {"id": self._count, "method": method, "params": params}
-        if self._session is not None:
-            message["sessionId"] = self._session
-        os.write(self._out, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._receive()
-            if answer.get("id") == message["id"]:
-                if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']}")
-                result: dict[str, Any] = answer["result"]
-                return result
-            self.events.append(answer)
+    def send(self, method: str, **params: Any) -> Any:
+        """Send a command of the DevTools."""
+        return self._devtools.send(method, params)
 
     def open(self, path: Path | str) -> None:
-        """Load a file or an address, and wait until it is complete."""
-        self.events.clear()
-        self.send("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
-        self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
+        """Load a file or an address anew, and wait until it is complete."""
+        self.page.goto("about:blank")
+        self._complaints.clear()
+        self._requests.clear()
+        self.page.goto(path if isinstance(path, str) else path.as_uri())
 
     def wait_for(self, condition: str) -> None:
-        end = time.monotonic() + PATIENCE
-        while not self.evaluate(condition):
-            if time.monotonic() > end:
-                raise TimeoutError(condition)
-            time.sleep(0.05)
+        self.page.wait_for_function(f"() => {condition}", polling=50)
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of a JavaScript expression."""
-        answer = self.send(
-            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
-        )
-        if "exceptionDetails" in answer:
-            raise RuntimeError(str(answer["exceptionDetails"]))
-        return answer["result"].get("value")
+        return self.page.evaluate(f"() => ({expression.rstrip(';')})")
 
     def resize(self, width: int, height: int = 900, *, mobile: bool = False) -> None:
-        self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=mobile,
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}
+        self.send("Emulation.setDeviceMetricsOverride", **size)
 
-    def prefer(self, scheme: str, media: str = "") -> None:
+    def prefer(self, scheme: Any, media: Any = "screen") -> None:
         """Emulate light or dark, and screen or paper."""
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.send("Emulation.setEmulatedMedia", media=media, features=features)
+        self.page.emulate_media(color_scheme=scheme, media=media)
 
     def write(self, text: str) -> None:
-        self.send("Input.insertText", text=text)
+        self.page.keyboard.insert_text(text)
 
     def press(self, key: str) -> None:
-        for kind in ("keyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key)
-
-    def screenshot(self, path: Path) -> None:
-        """Save the whole page."""
-        answer = self.send("Page.captureScreenshot", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(answer["data"]))
+        self.page.keyboard.press(key)
 
     def print(self, path: Path) -> bytes:
         """Save the page as a PDF on A4."""
-        answer = self.send("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
-        path.write_bytes(base64.b64decode(answer["data"]))
-        return path.read_bytes()
+        return self.page.pdf(path=path, prefer_css_page_size=True, print_background=True)
 
     def complaints(self) -> list[str]:
         """Return errors and warnings: of scripts, of the console, of the content policy."""
         self.evaluate("0")  # messages sent before have arrived after this
-        kinds = ("Runtime.exceptionThrown", "Log.entryAdded")
-        found = [json.dumps(e["params"]) for e in self.events if e.get("method") in kinds]
-        for event in self.events:
-            if event.get("method") == "Runtime.consoleAPICalled":
-                found.append(json.dumps(event["params"]))
-        return found
+        return list(self._complaints)
 
     def requests(self) -> list[str]:
         """Return the addresses that were requested, the page itself included."""
         self.evaluate("0")
-        return [
-            event["params"]["request"]["url"]
-            for event in self.events
-            if event.get("method") == "Network.requestWillBeSent"
-        ]
-
-    def _receive(self) -> dict[str, Any]:
-        end = time.monotonic() + PATIENCE
-        while b"\0" not in self._buffer:
-            try:
-                self._buffer += os.read(self._in, 1 << 20)
-            except BlockingIOError:
-                if self._process.poll() is not None or time.monotonic() > end:
-                    raise TimeoutError("chromium does not answer") from None
-                time.sleep(0.005)
-        message, _, self._buffer = self._buffer.partition(b"\0")
-        decoded: dict[str, Any] = json.loads(message)
-        return decoded
+        return list(self._requests)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._session = None
-        try:
-            self.send("Browser.close")
-            self._process.wait(10)
-        except (TimeoutError, OSError, subprocess.TimeoutExpired):
-            self._process.kill()
-            self._process.wait()
-        os.close(self._out)
-        os.close(self._in)
+    def __exit__(self, *error: object) -> None:
+        self._browser.close()
+        self._playwright.stop()

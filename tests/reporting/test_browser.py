@@ -10,12 +10,12 @@ from safecf.evaluation import compare
 from safecf.reporting import report
 from safecf.reporting.markup import FORMATS
 from safecf.reporting.sections.elements import STATS
-from tests.reporting.browser import Browser, find_chromium
+from tests.reporting.browser import Browser, needs_chromium
 from tests.reporting.evaluations import GROUPS, HOSTILE, TAILS, make, pair
 from tests.reporting.expected import expected, written
 from tests.reporting.reader import plain
 
-pytestmark = pytest.mark.skipif(find_chromium() is None, reason="chromium is not installed")
+pytestmark = needs_chromium
 
 # Every visible number with its meaning, from its own attributes or those around it.
 SHOWN = """(() => {
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(folder: Path) -> Iterator[Browser]:
-    with Browser(folder / "profile") as found:
+    with Browser() as found:
         yield found
 
 

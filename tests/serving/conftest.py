@@ -4,10 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+import scipy.sparse
 
-from safecf.data.datasets.synthetic import synthetic
-from safecf.data.matrices.interactions import Interactions
-from safecf.models import IALS, SAFER2
+from safecf import IALS, SAFER2, Interactions, datasets
 from tests.serving.service import separate
 
 USERS, ITEMS = 200, 60
@@ -17,7 +16,7 @@ WORDS = ("Café", "River", "Machine", "Orchard", "Signal")
 
 def named(seed=0, users=USERS, items=ITEMS):
     """Return interactions with strings as ids; user 0 and item 0 have none."""
-    matrix = synthetic(users, items, users * 12, tastes=4, seed=seed).matrix.tolil()
+    matrix = datasets.synthetic(users, items, users * 12, tastes=4, seed=seed).matrix.tolil()
     matrix[0] = 0
     matrix[:, 0] = 0
     return Interactions.from_csr(
@@ -34,6 +33,19 @@ def fit(kind=SAFER2, seed=0, **options):
 def fit_on(interactions, kind=SAFER2, seed=0, **options):
     chosen = {"factors": 8, "iterations": 3, "random_state": seed} | options
     return kind(**chosen).fit(interactions, show_progress=False)
+
+
+def best(model, *history, k=10, **options):
+    """What the library recommends to a user with these items: ids and scores, best first."""
+    places = [model.item_ids.tolist().index(each) for each in history]
+    row = scipy.sparse.csr_matrix((np.ones(len(places)), ([0] * len(places), places)), (1, ITEMS))
+    ids, scores = model.recommend(0, row, N=k, recalculate_user=True, **options)
+    return list(zip(model.item_ids[ids].tolist(), scores.tolist(), strict=True))
+
+
+def listed(reply):
+    """The ids and the scores of an answer."""
+    return [(each["id"], each["score"]) for each in reply.json["items"]]
 
 
 @pytest.fixture(scope="session")

@@ -42,7 +42,10 @@ class Client:
     def send(self, method, path, body=None, headers=None):
         self.connection.request(method, path, body, {**self.headers, **(headers or {})})
         found = self.connection.getresponse()
-        return Reply(found.status, {k.lower(): v for k, v in found.getheaders()}, found.read())
+        reply = Reply(found.status, {k.lower(): v for k, v in found.getheaders()}, found.read())
+        assert reply.headers["x-content-type-options"] == "nosniff"  # of every answer
+        assert reply.headers["cache-control"] == "no-store"
+        return reply
 
     def get(self, path, **headers):
         return self.send("GET", path, headers=headers)

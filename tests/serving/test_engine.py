@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from safecf.data.matrices.interactions import Interactions
-from safecf.errors import ParameterWarning
-from safecf.models import EASE, SAFER2, MultVAE
+from safecf import EASE, SAFER2, Interactions, MultVAE, ParameterWarning
 from safecf.serving.engine import Engine
-from safecf.serving.lookup import Lookup
 from safecf.serving.requests import Explain, Explained, Recommend, Similar, UnknownIdError
 from tests.serving.conftest import ITEMS, fit, fit_on, named
 
@@ -85,6 +82,8 @@ def test_known_users_get_their_stored_recommendations(model):
     answers = engine.answer([Recommend(user=f"user {user}", k=5) for user in users])
     assert [answer.ids for answer in answers] == [list(names(row)) for row in ids]
     assert [answer.scores for answer in answers] == scores.tolist()
+    (unknown,) = engine.answer([Recommend(user="user 0")])  # who has nothing in training
+    assert [each.popular for each in (*answers, unknown)] == [False] * 3 + [True]
 
 
 def test_nothing_is_known_of_a_user_without_history_or_with_unseen_items(engine):
@@ -101,34 +100,22 @@ def test_nothing_is_known_of_a_user_without_history_or_with_unseen_items(engine)
     assert not known.popular
 
 
-def test_a_user_without_training_interactions_gets_popular_items(model):
-    known, unknown = Engine(model).answer([Recommend(user="user 9"), Recommend(user="user 0")])
-    assert unknown.popular
-    assert not known.popular
-
-
-def test_unknown_items_are_named_and_left_out(model):
-    engine = Engine(model)
-    mixed, plain = engine.answer(
-        [Recommend(history=("item 5", "x", "y", "x")), Recommend(history=("item 5",))]
-    )
-    assert mixed.unknown == ("x", "y")
-    assert (mixed.ids, mixed.scores) == (plain.ids, plain.scores)
-
-
-def test_an_item_counts_once_and_weights_are_added(model):
-    engine = Engine(model)
-    twice, once = engine.answer(
-        [Recommend(history=("item 5", "item 5")), Recommend(history=("item 5",))]
-    )
-    assert twice == once
-    added, sums = engine.answer(
+def test_unknown_items_are_left_out_and_others_count_once_with_the_sum_of_their_weights(model):
+    mixed, twice, once, added, sums, nothing = Engine(model).answer(
         [
+            Recommend(history=("item 5", "x", "y", "x")),
+            Recommend(history=("item 5", "item 5")),
+            Recommend(history=("item 5",)),
             Recommend(history=("item 5", "item 6", "item 5"), weights=(1.0, 1.0, 2.0)),
             Recommend(history=("item 5", "item 6"), weights=(3.0, 1.0)),
+            Recommend(history=("item 5",), items=("item 7",), exclude=("item 7",)),
         ]
     )
+    assert mixed.unknown == ("x", "y")
+    assert (mixed.ids, mixed.scores) == (once.ids, once.scores)
+    assert twice == once
     assert added == sums
+    assert nothing.ids == []
 
 
 def test_scores_that_look_like_popularity_are_not_flagged(model):
@@ -220,17 +207,14 @@ def test_items_without_an_id_are_never_recommended():
         assert set(answer.ids) <= set(names(range(ITEMS)))
 
 
-def test_an_empty_choice_of_items_gives_an_empty_answer(model):
-    request = Recommend(history=("item 5",), items=("item 7",), exclude=("item 7",))
-    (answer,) = Engine(model).answer([request])
-    assert answer.ids == []
-
-
 def test_numbers_are_ids_where_the_model_has_none():
-    found = Lookup(None, 3)
-    assert found.find([2, 3, "2"]) == [2, None, None]
-    with pytest.raises(UnknownIdError, match=r"unknown user '2': .*its ids are integers"):
-        found.place("2", "user")
+    model = SAFER2(8, iterations=2, random_state=0).fit(named().to_csr(), show_progress=False)
+    engine = Engine(model)
+    found, unknown = engine.answer([Recommend(user=9, k=5), Recommend(user="9")])
+    ids, scores = model.recommend(9, None, N=5, filter_already_liked_items=False)
+    assert (found.ids, found.scores) == (ids.tolist(), scores.tolist())
+    with pytest.raises(UnknownIdError, match=r"unknown user '9': .*its ids are integers"):
+        raise unknown
 
 
 def shuffled(known, rng, extra=0):
@@ -324,15 +308,3 @@ def test_data_of_other_items_or_without_ids_is_refused(model):
         Engine(model, other)
     with pytest.raises(TypeError, match="no item ids, while the model was trained with some"):
         Engine(model, Interactions.from_csr(named().to_csr()))
-
-
-def test_histories_take_four_bytes_per_interaction_and_are_shared(model, baseline):
-    data = named()
-    known = [Engine(each, data).known for each in (model, baseline)]
-    matrices = [each._histories.matrix for each in known]
-    assert matrices[0] is matrices[1] is data.users
-    assert known[0]._histories.columns is None
-    arrays = matrices[0].indptr, matrices[0].indices, known[0]._rows
-    assert sum(each.nbytes for each in arrays) == 4 * data.users.nnz + 12 * data.num_users + 8
-    assert matrices[0].weights is None
-    assert known[0]._new == {}

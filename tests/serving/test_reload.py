@@ -2,6 +2,7 @@
 
 import gc
 import json
+import math
 import os
 import signal
 import threading
@@ -12,15 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from safecf.data.matrices.interactions import Interactions
-from safecf.evaluation import compare
-from safecf.evaluation.json_records import options_to_json
-from safecf.serving.engine import Engine
-from safecf.serving.live import Live, load, read_curves, served_roles, without_folders
-from safecf.serving.requests import Recommend
-from safecf.serving.settings import Settings
+from safecf import Interactions, Recommender, compare
+from safecf.serving import Settings
+from safecf.serving.live import Live, without_folders
 from tests.reporting.evaluations import make
-from tests.serving.conftest import fit, fit_on, named
+from tests.serving.conftest import best, fit, fit_on, listed, named
 from tests.serving.service import PATIENCE, running
 
 ASKED = {"history": ["item 5", "item 6"], "k": 5}
@@ -33,12 +30,7 @@ def path(tmp_path, model):
 
 
 def answer_of(model):
-    (found,) = Engine(model).answer([Recommend(history=tuple(ASKED["history"]), k=ASKED["k"])])
-    return list(zip(found.ids, found.scores, strict=True))
-
-
-def listed(reply):
-    return [(each["id"], each["score"]) for each in reply.json["items"]]
+    return best(model, *ASKED["history"], k=ASKED["k"])
 
 
 def wait_for(condition):
@@ -109,16 +101,14 @@ def test_a_file_is_loaded_once_per_change(path):
     live = Live(Settings(path))
     assert not live.refresh()
     fit(seed=1).save(path)
-    assert live.refresh()
-    assert not live.refresh()
+    assert [live.refresh(), live.refresh()] == [True, False]
     path.write_bytes(b"damaged")
-    assert not live.refresh()
-    assert live.failures == 1
-    assert not live.refresh()
+    assert [live.refresh(), live.refresh()] == [False, False]
     assert live.failures == 1
 
 
 def test_garbage_collections_leave_what_is_loaded_alone(path, folder):
+    """Old models are freed by their last reference."""
     with running(path, items=folder / "titles.parquet") as service:
         live, client = service.service.live, service.client()
         for _ in range(2):
@@ -128,15 +118,6 @@ def test_garbage_collections_leave_what_is_loaded_alone(path, folder):
             assert client.post("/reload").status == 200
             assert old() is None
     assert any(each is facts for each in gc.get_objects())
-
-
-def test_an_engine_is_freed_without_a_garbage_collection(model):
-    gc.disable()
-    try:
-        old = weakref.ref(Engine(model))
-        assert old() is None
-    finally:
-        gc.enable()
 
 
 def test_reloads_under_load_fail_no_request_and_mix_no_models(path, model):
@@ -202,31 +183,34 @@ def test_histories_follow_a_model_with_other_ids(path):
             assert len(reads) == number + 1
 
 
-def test_reloads_at_the_same_time_share_one_load(path, monkeypatch):
-    live = Live(Settings(path))
-    loads, begun, go = [], threading.Event(), threading.Event()
+def slowly(monkeypatch):
+    """Hold all loads up; return the events that one has begun and that they may go on."""
+    begun, go, works = threading.Event(), threading.Event(), Recommender.load
 
-    def slow(*arguments):
-        loads.append(threading.current_thread().name)
+    def load(*arguments):
         begun.set()
         assert go.wait(PATIENCE)
-        return load(*arguments)
+        return works(*arguments)
 
-    monkeypatch.setattr("safecf.serving.live.load", slow)
+    monkeypatch.setattr(Recommender, "load", load)
+    return begun, go
+
+
+def test_reloads_at_the_same_time_share_one_load(path, monkeypatch):
+    live = Live(Settings(path))
+    begun, go = slowly(monkeypatch)
     first = live.reload()
     assert begun.wait(PATIENCE)
     others = [live.reload() for _ in range(20)]  # what they have saved may be newer than `first`
     assert not first.done()
     go.set()
     assert [each.result(PATIENCE) for each in (first, *others)] == [None] * 21
-    assert loads == ["safecf-reload"] * 2
     assert (live.current.generation, live.reloads) == (3, 2)
 
 
 def test_search_is_answered_while_many_wait_for_a_reload(path, monkeypatch):
-    go = threading.Event()
     with running(path) as service:
-        monkeypatch.setattr("safecf.serving.live.load", lambda *a: go.wait(PATIENCE) and load(*a))
+        _, go = slowly(monkeypatch)
         clients = [service.client() for _ in range(40)]  # more than the default pool has threads
         statuses = []
         threads = [
@@ -244,48 +228,56 @@ def test_search_is_answered_while_many_wait_for_a_reload(path, monkeypatch):
         assert service.service.live.reloads <= 40
 
 
-def evaluation_of(name, model):
-    training = {"class": type(model).__name__, "params": options_to_json(model.get_params())}
-    return replace(make(name), training=training)
+def curves_of(served, evaluations):
+    """What the page is told about an evaluation."""
+    models, folder = served
+    (folder / "results.json").write_text(json.dumps(evaluations.to_dict()))
+    paths = {}
+    for role, model in models.items():
+        model.save(folder / f"{role}.safetensors")
+        paths[role] = folder / f"{role}.safetensors"
+    with running(**paths, evaluation=folder / "results.json") as service:
+        return service.client().get("/about").json["evaluation"]
 
 
-def test_roles_of_curves_are_those_of_the_served_models(model, baseline):
+def evaluation_of(name, model, **options):
+    """An evaluation of a model, as `safecf evaluate` writes it."""
+    found = make(name, **options)
+    params = {key: each if each != math.inf else "inf" for key, each in model.get_params().items()}
+    training = {"class": type(model).__name__, "params": params}
+    return replace(found, training=found.training | training)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_roles_of_curves_are_those_of_the_served_models(tmp_path, model, baseline, turned):
     """Names do not matter; options tell models of one class apart, else the order."""
     other = fit(factors=4)
-    one, two, ials = (
-        evaluation_of(*each) for each in (("a", model), ("b", other), ("SAFER2", baseline))
-    )
-    served = {"model": Engine(model), "baseline": Engine(other)}
-    assert served_roles([one, two], served) == {"model": "a", "baseline": "b"}
-    assert served_roles([two, one], served) == {"model": "a", "baseline": "b"}
-    twice = {"model": Engine(fit(factors=2)), "baseline": Engine(fit(factors=3))}
-    assert served_roles([one, ials, two], twice) == {"model": "a", "baseline": "b"}
-    assert served_roles([one, ials], {"model": Engine(model), "baseline": Engine(baseline)}) == {
-        "model": "a",
-        "baseline": "SAFER2",
-    }
-    assert served_roles([ials], {"model": Engine(model)}) == {}
+    one, two = evaluation_of("a", model), evaluation_of("b", other, seed=2)
+    ials = evaluation_of("SAFER2", baseline, seed=3)
+    pair = compare([two, one] if turned else [one, two], resamples=9)
+    pairs = ({"model": model, "baseline": other}, tmp_path)
+    assert curves_of(pairs, pair)["roles"] == {"model": "a", "baseline": "b"}
+    others = ({"model": fit(factors=2), "baseline": fit(factors=3)}, tmp_path)
+    three = compare([one, ials, two][:: -1 if turned else 1], baseline="a", resamples=9)
+    assert curves_of(others, three)["roles"] == {"model": "b", "baseline": "a"}
+    mixed = compare([one, ials], resamples=9)
+    both = ({"model": model, "baseline": baseline}, tmp_path)
+    assert curves_of(both, mixed)["roles"] == {"model": "a", "baseline": "SAFER2"}
+    assert curves_of(({"model": model}, tmp_path), ials)["roles"] == {}
 
 
 @pytest.mark.parametrize("users", [40, 200])
 def test_verdicts_are_those_of_the_comparison(tmp_path, model, baseline, users):
-    def made(name, kind, **options):
-        found = make(name, users=users, **options)
-        return replace(found, training=found.training | {"class": kind})
-
-    one, two = made("a", "SAFER2", gain=0.15), made("b", "IALS", seed=2)
-    third = made("c", "EASE", seed=3)
+    one = evaluation_of("a", model, users=users, gain=0.15)
+    two = evaluation_of("b", baseline, users=users, seed=2)
+    third = replace(make("c", users=users, seed=3), training={})
     comparison = compare([two, one], resamples=60)
-    engines = {"model": Engine(model), "baseline": Engine(baseline)}
-    path = tmp_path / "results.json"
+    served = {"model": model, "baseline": baseline}, tmp_path
     for written in (comparison, compare([third, two, one], resamples=60)):
-        path.write_text(json.dumps(written.to_dict()))
-        found = read_curves(path, engines)["verdicts"]
+        found = curves_of(served, written)["verdicts"]
         assert list(found) == list(comparison.metrics)
         for metric, said in found.items():
             caution = two.caution(metric, 0.3)
             assert said == [comparison.verdict("a", metric), *([caution] if caution else [])]
             assert ("too few" in caution) == (users == 40)
-    assert read_curves(path, {"model": engines["model"]})["verdicts"] == {}
-    path.write_text(json.dumps(one.to_dict()))
-    assert read_curves(path, engines)["verdicts"] == {}
+    assert curves_of(({"model": model}, tmp_path), comparison)["verdicts"] == {}

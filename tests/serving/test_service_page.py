@@ -11,12 +11,12 @@ import pytest
 from safecf.data.matrices.interactions import Interactions
 from safecf.serving.engine import Engine
 from safecf.serving.requests import Recommend
-from tests.reporting.browser import Browser, find_chromium
+from tests.reporting.browser import Browser, needs_chromium
 from tests.reporting.evaluations import pair
 from tests.serving.conftest import HOSTILE, ITEMS, fit_on, named
 from tests.serving.service import running
 
-pytestmark = pytest.mark.skipif(find_chromium() is None, reason="chromium is not installed")
+pytestmark = needs_chromium
 
 READY = "document.documentElement?.classList.contains('ready')"
 TITLES = "[...document.querySelectorAll('.list.{} .name')].map((e) => e.textContent)"
@@ -44,7 +44,7 @@ def served(folder):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    with Browser(tmp_path_factory.mktemp("profile")) as found:
+    with Browser() as found:
         yield found
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import safecf
 from safecf import datasets
-from safecf.data.splits.strong_generalization import strong_generalization
+from safecf.split import strong_generalization
 from tests.data.official import LIKED, OFFICIAL, ROWS, SONGS, archive, ml_1m_text
 from tests.data.rows import entries
 

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from safecf.data.datasets.synthetic import synthetic
 from safecf.data.datasets.titles import GENRES, invent_titles
+from safecf.datasets import synthetic
 
 
 def test_titles_are_all_different_and_always_the_same():

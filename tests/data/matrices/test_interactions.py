@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from safecf.data.matrices.interactions import Interactions
+from safecf import Interactions
 
 dense_matrices = arrays(
     np.float32,

@@ -2,6 +2,7 @@
 
 import bz2
 import csv
+import decimal
 import gzip
 import io
 import lzma
@@ -18,6 +19,7 @@ from safecf import Interactions
 from safecf.data.matrices import coo
 from safecf.data.reading import delimited, sources
 from tests.data.rows import assert_same, entries, integers, rows_of, safe_strings, slow, strings
+from tests.helpers import refused
 
 ANY_ROWS = rows_of(integers, strings) | rows_of(strings, integers)
 OPTIONS = st.fixed_dictionaries(
@@ -155,14 +157,6 @@ def test_movielens_text(tmp_path):
     assert entries(found) == {(1, 10): 1}
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-8-sig"])
-def test_other_encodings(tmp_path, encoding):
-    path = tmp_path / "log.csv"
-    path.write_bytes("user,item\né,1\n".encode(encoding))
-    chosen = "utf8" if encoding == "utf-8-sig" else encoding
-    assert entries(Interactions.from_csv(path, encoding=chosen)) == {("é", 1): 1}
-
-
 def test_columns_by_position_and_two_roles_for_one_column(tmp_path):
     table = pa.table({"a": [1, 2], "b": [3, 4], "stars": [1.0, 5.0]})
     found = Interactions.from_frame(
@@ -203,3 +197,36 @@ def test_quoted_lines_across_blocks(tmp_path):
     (tmp_path / "log.csv").write_text("user,item\n" + lines)
     with patch.object(delimited, "BYTES_PER_BATCH", 64):
         assert entries(Interactions.from_csv(tmp_path)) == dict.fromkeys(rows, 1)
+
+
+def test_an_id_of_several_lines_at_the_end_is_read(tmp_path):
+    (tmp_path / "log.csv").write_text('user,item\nu1,i1\nu2,"two\nlines"\n')
+    assert entries(Interactions.from_csv(tmp_path)) == {("u1", "i1"): 1, ("u2", "two\nlines"): 1}
+
+
+def test_lines_are_counted_over_blocks(tmp_path):
+    lines = [f"{n},{n},3\n" for n in range(200)]
+    for bad, words in (
+        (",1,1\n", "column 'user', line 152: there is no id"),
+        ("1,1,x\n", "line 152"),
+    ):
+        text = "user,item,w\n" + "".join([*lines[:150], bad, *lines[150:]])
+        (tmp_path / "log.csv").write_text(text)
+        with patch.object(delimited, "BYTES_PER_BATCH", 64), refused(ValueError, words):
+            Interactions.from_csv(tmp_path, weight="w")
+
+
+def test_rows_are_counted_over_parquet_batches(tmp_path):
+    table = pa.table({"user": [1] * 10 + [None], "item": list(range(11))})
+    pyarrow.parquet.write_table(table, tmp_path / "log.parquet", row_group_size=4)
+    words = "log.parquet: column 'user', row 10 (counted from 0"
+    with patch.object(sources, "ROWS_PER_BATCH", 3), refused(ValueError, words):
+        Interactions.from_parquet(tmp_path)
+
+
+def test_decimals_are_numbers_and_the_largest_weight_may_repeat():
+    frame = {"user": [1, 1], "item": [1, 2], "w": [decimal.Decimal("2.5")] * 2}
+    assert Interactions.from_frame(frame, weight="w").users.weights.tolist() == [2.5, 2.5]
+    frame = {"user": [1, 1], "item": [1, 1], "w": [9e11] * 2}
+    found = Interactions.from_frame(frame, weight="w", duplicates="max")
+    assert found.users.weights.tolist() == pytest.approx([9e11])

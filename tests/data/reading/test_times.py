@@ -44,35 +44,6 @@ def test_a_date_is_midnight_utc(kind):
     assert found.to_numpy().tolist() == [DAY.replace(tzinfo=None)]
 
 
-BAD = {
-    "durations": (pa.array([1], pa.duration("s")), TypeError, r"holds duration\[s\], not times"),
-    "times of day": (pa.array([1], pa.time32("ms")), TypeError, r"holds time32\[ms\], not times"),
-    "booleans": (pa.array([True]), TypeError, "holds bool, not times"),
-    "missing": (pa.array([1, None]), ValueError, "row 1 .*there is no time; drop such rows"),
-    "NaN": (pa.array([1, np.nan]), ValueError, "row 1 .*there is no time"),
-    "words": (pa.array(["2024-05-01", "tomorrow"]), ValueError, "row 1 .*'tomorrow' is no time"),
-    "zones in part": (
-        pa.array(["2024-05-01T11:00Z", "2024-05-01T11:00"]),
-        ValueError,
-        "row 1 .*written in another way than those before; .* all with a zone or none",
-    ),
-    "milliseconds": (
-        pa.array([SECONDS, 1000 * SECONDS]),
-        ValueError,
-        "row 1 .*after the year 9999; divide milliseconds by 1000",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_times_name_file_column_and_row(tmp_path, case):
-    column, error, message = BAD[case]
-    table = pa.table({"user": [1] * len(column), "item": range(len(column)), "when": column})
-    pyarrow.parquet.write_table(table, tmp_path / "log.parquet")
-    with pytest.raises(error, match=rf"log\.parquet: column 'when'.*{message}"):
-        datasets.read(tmp_path / "log.parquet", timestamp="when")
-
-
 def test_files_with_different_time_units(tmp_path):
     for unit in ("ms", "us"):
         when = pa.array([MOMENT], pa.timestamp(unit))
@@ -82,12 +53,6 @@ def test_files_with_different_time_units(tmp_path):
     log = datasets.read(tmp_path, timestamp="when")
     assert log.timestamps.dtype == "datetime64[us]"
     assert log.timestamps.tolist() == [MOMENT.replace(tzinfo=None)] * 3
-
-
-def test_bad_times_in_text_name_the_line(tmp_path):
-    (tmp_path / "log.csv").write_text("user,item,when\na,1,5\n\na,2,5.5\nb,1,noon\n")
-    with pytest.raises(ValueError, match=r"log\.csv: column 'when', line 5: 'noon' is no time"):
-        datasets.read(tmp_path / "log.csv", timestamp="when")
 
 
 def test_arrays_of_any_kind():

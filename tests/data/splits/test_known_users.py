@@ -8,9 +8,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safecf.data.matrices.interactions import Interactions
-from safecf.data.splits.known_users import per_user_holdout, temporal
-from safecf.errors import ParameterWarning
+from safecf import Interactions, ParameterWarning
+from safecf.split import per_user_holdout, temporal
 
 
 def pairs_of(matrix, user_ids, item_ids):
@@ -203,51 +202,6 @@ def test_labels_follow_their_users_in_temporal_splits():
         begin = end
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"share": 0}, "share=0; it has to lie between 0 and 1"),
-        ({"share": float("nan")}, "share=nan; it has to lie"),
-        ({"share": 0.5, "validation_share": 0.5}, "validation_share=0.5; .* 0.5 of the test be"),
-        ({"validation_share": -0.1}, "validation_share=-0.1; it has to be at least 0"),
-        ({"groups": ["a", "b"]}, r"groups has shape \(2,\), while there are .* users; give one"),
-    ],
-)
-def test_bad_options_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        per_user_holdout(random_matrix(8), **options)
-    with pytest.raises(ValueError, match=message):
-        temporal(*random_log(8), **options)
-
-
-def test_too_short_rows_are_refused():
-    with pytest.raises(
-        ValueError, match=r"no user has min_interactions = 26, the most are .* lower"
-    ):
-        per_user_holdout(random_matrix(9), min_interactions=26)
-    with pytest.raises(TypeError, match="matrix"):
-        per_user_holdout([[1, 0]])
-
-
-def test_bad_times_are_refused():
-    users, items, times = random_log(10)
-    with pytest.raises(ValueError, match=r"timestamps has shape \(3,\), users .* one time per int"):
-        temporal(users, items, times[:3])
-    with pytest.raises(TypeError, match=r"timestamps is None; give one time per interaction"):
-        temporal(users, items, None)
-    with pytest.raises(ValueError, match="timestamps, entry 4: there is no time; drop such rows"):
-        temporal(users, items, np.where(np.arange(times.size) == 4, np.nan, times))
-    with pytest.raises(ValueError, match="timestamps, entry 0: there is no time"):
-        temporal(users[:2], items[:2], np.array(["NaT", "2024-01-01"], dtype="datetime64[D]"))
-    for cutoff in (-1, 5000):
-        with pytest.raises(ValueError, match=f"cutoff={cutoff}, but all .* choose a time in be"):
-            temporal(users, items, times, cutoff=cutoff)
-    with pytest.raises(ValueError, match=r"0 are left to train on, .* change cutoff, share or"):
-        temporal(users, items, np.zeros_like(times))
-    with pytest.raises(ValueError, match="there are no interactions to split"):
-        temporal(users[:0], items[:0], times[:0])
-
-
 def test_every_format_of_a_cutoff():
     users, items, times = random_log(12, latest=10**9)
     moment = np.datetime64("1990-01-01", "s")
@@ -256,18 +210,3 @@ def test_every_format_of_a_cutoff():
     for written in (times, dates, dates.astype(str), dates.astype(object)):
         for cutoff in ("1990-01-01", moment, moment.item(), "1990-01-01T01:00:00+01:00"):
             assert parts_of(temporal(users, items, written, cutoff=cutoff)) == expected
-    numbers = np.arange(times.size) * 1000
-    with pytest.raises(ValueError, match="cutoff=2024-05-01, but all interactions are between"):
-        temporal(users, items, numbers, cutoff="2024-05-01")
-    with pytest.raises(ValueError, match="cutoff, entry 0: 'noon' is no time"):
-        temporal(users, items, times, cutoff="noon")
-    with pytest.raises(ValueError, match=r"timestamps, entry 0: .* divide milliseconds by 1000"):
-        temporal(users, items, times + 10**12)
-
-
-def test_bad_weights_are_refused():
-    users, items, times = random_log(13)
-    with pytest.raises(ValueError, match=r"weights has shape \(2,\), while there are"):
-        temporal(users, items, times, weights=[1, 2])
-    with pytest.raises(ValueError, match=r"weights holds 0.0 at 0; weights are above 0"):
-        temporal(users, items, times, weights=np.zeros(times.size))

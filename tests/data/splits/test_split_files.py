@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import safecf
-from safecf.data.splits.log import Log
 from safecf.data.splits.split_files import NAMES, USERS, is_split, write_split
+from safecf.datasets import Log
 
 LINE_BREAKS = [
     "\n",
