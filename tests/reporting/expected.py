@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from safecf.evaluation import Comparison, Evaluation, tail_profile
-from safecf.measures.tails import in_tail
 
 LEVEL = 0.3  # of the page
 
@@ -65,7 +64,9 @@ def _group(evaluation: Evaluation, stat: str, metric: str, group: str, resamples
             evaluation.users.group, [each.label for each in groups.scores if not each.enough]
         )
         means[groups.smaller.label] = evaluation.scores[metric][few].mean()
-        risks[groups.smaller.label] = in_tail(evaluation.scores[metric], LEVEL)[few].mean()
+        risks[groups.smaller.label] = (
+            evaluation.scores[metric] <= evaluation.value_at_risk(metric, LEVEL)
+        )[few].mean()
     if stat == "worst group":
         assert groups.worst is not None
         return groups.worst.mean
