@@ -37,26 +37,6 @@ def test_numbers_on_the_page_are_those_of_the_data(tmp_path: Path, make_results:
     assert {stat for stat, *_ in seen} >= {"catalogue", "coverage"}
 
 
-def test_payload_holds_the_results(tmp_path: Path) -> None:
-    comparison = pair()
-    data = read(comparison, tmp_path, data_summary={"Users": 200}).payload
-    assert (data["baseline"], data["headline"], data["metric"]) == ("iALS", "SAFER2", "recall@20")
-    assert data["data"] == {"Users": "200"}
-    for metric in METRICS:
-        panel = data["panels"][metric]
-        curve = panel["curve"]
-        lift = comparison.relative_curve("SAFER2", metric, curve["x"])[1]
-        shown = np.array(curve["series"][0]["y"], dtype=float)  # null, where nothing is lifted
-        np.testing.assert_allclose(shown[4:], lift[4:], rtol=1e-5)
-        estimate = panel["scores"]["iALS"]["0.3"]
-        assert estimate[0] == pytest.approx(comparison.baseline.tail(metric, 0.3))
-        low_high = comparison.baseline.interval(metric, 0.3, resamples=60)
-        assert tuple(estimate[1:]) == pytest.approx(low_high)
-        assert panel["verdicts"]["SAFER2"] == comparison.verdict("SAFER2", metric, 0.3)
-        gains = panel["gains"]["SAFER2"]
-        assert gains["wins"] + gains["ties"] + gains["losses"] == 200
-
-
 def test_verdict_stands_on_the_page_without_a_script(tmp_path: Path) -> None:
     comparison = pair()
     page = read(comparison, tmp_path, metric="ndcg@20")

@@ -50,7 +50,7 @@ def test_every_trial_is_a_dot_and_the_front_a_line(tmp_path: Path) -> None:
     for plot in plots(RESULTS, tmp_path, "Trials on the validation users", tuning=tuned()):
         dots = {float(x): float(y) for x, y in map(plot.points, plot.of("trial"))}
         across, up = plot.pixel
-        drawn = sorted(POINTS[:5])  # one is too low, and one has failed
+        drawn = sorted(POINTS[:4])  # two are too low, and one has failed
         assert len(dots) == len(drawn)
         for found, (mean, tail) in zip(sorted(dots.items()), drawn, strict=True):
             assert found == (pytest.approx(mean, abs=across), pytest.approx(tail, abs=up))
@@ -75,7 +75,7 @@ def test_the_table_has_the_front_the_defaults_and_what_failed(tmp_path: Path) ->
     assert numbers[:4] == ["3", "2", "1", "0"]
     assert "0, the defaults</th><td>0.3000</td><td>0.1000</td>" in page
     assert "0.2†" in page  # near an end of its range
-    assert "1 of 7 trials score less than the chart shows. 1 of 7 trainings failed." in page
+    assert "2 of 7 trials score less than the chart shows. 1 of 7 trainings failed." in page
     assert "7 trials in 1.5 minutes." in page
     assert "7 trials in 3 seconds." in written(tmp_path, tuned(seconds=0.43))
     assert 'id="tuning"' not in report(RESULTS, tmp_path / "page.html").read_text()
