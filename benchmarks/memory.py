@@ -5,8 +5,8 @@ import tempfile
 import numpy as np
 import scipy.sparse
 
-from benchmarks import report
-from benchmarks.apart import Cost, apart, cost
+from benchmarks.clock import Cost, apart, cost
+from benchmarks.harness import Part, Size, Tables, benchmark, progress
 from benchmarks.matrices import long_tailed
 from safecf.free_memory import available_bytes, training_bytes
 from safecf.models import MODELS
@@ -17,6 +17,20 @@ CASES = [
     (100_000, 20_000, 20_000_000, 16),
     (100_000, 20_000, 4_000_000, 128),
 ]
+EXPERIMENT = benchmark("memory", "Peak memory of training", Part("", "memory:measure"))
+
+
+def measure(size: Size) -> Tables:
+    """Train on two shapes, and compare the peak with the formula."""
+    rows = []
+    for users, items, interactions, factors in CASES:
+        shape, d = size.shape(users, items, interactions), size.factors(factors)
+        nnz, measured = rise(*shape, d, size.threads)
+        formula = expected_bytes(*shape[:2], nnz, d, size.threads)
+        row = {"users": shape[0], "items": shape[1], "interactions": nnz, "factors": d}
+        rows.append(row | {"formula": formula, "rise": measured, "ratio": measured / formula})
+        progress(str(rows[-1]))
+    return {"setting": [{"threads": size.threads}], "peaks": rows}
 
 
 def expected_bytes(
@@ -37,7 +51,7 @@ def rise(
     matrix = long_tailed(users, items, interactions)
     with tempfile.TemporaryDirectory() as folder:
         save(folder, matrix)
-        found = apart("benchmarks.memory", "train", folder, matrix.shape, factors, threads, model)
+        found = apart("memory", "train", folder, matrix.shape, factors, threads, model)
     return matrix.nnz, Cost(*found).rise
 
 
@@ -71,25 +85,3 @@ def train(folder: str, shape: tuple[int, int], factors: int, threads: int, name:
     matrix = load(folder, shape)
     model = MODELS[name](factors=factors, iterations=2, num_threads=threads, random_state=0)
     return cost(lambda: model.fit(matrix, show_progress=False))
-
-
-def main(threads: int = 2) -> None:
-    """Train on two shapes, with so many threads, and compare the peak with the formula."""
-    rows = []
-    for case in CASES:
-        users, items, _, factors = case
-        nnz, measured = rise(*case, threads)
-        formula = expected_bytes(users, items, nnz, factors, threads)
-        sizes = [f"{users:,} x {items:,}", f"{nnz:,}", str(factors)]
-        found = [f"{formula / 2**20:.0f}", f"{measured / 2**20:.0f}", f"{measured / formula:.2f}"]
-        rows.append(sizes + found)
-        print(rows[-1], flush=True)
-    header = ["matrix", "interactions", "d", "formula, MiB", "measured, MiB", "ratio"]
-    page = report.write(
-        "memory",
-        "Peak memory of training",
-        "How far the resident size rises above that of the caller's matrix during two epochs of "
-        "SAFER2; the formula is that of [memory.md](../memory.md).",
-        report.table(header, rows),
-    )
-    print(page.read_text())
