@@ -10,12 +10,14 @@ from typing import Any
 
 from reproduction import store
 from reproduction.experiment import TINY, Experiment, Row, Tables
+from reproduction.units import Units
 from safecf.atomic import replace_file
 
 PLOTS = "figures need matplotlib; install it with: pip install 'safecf[plots]'"
 NO_PAGE = "pages need Jinja; install it with: pip install jinja2"
 
 Pattern = str | Sequence[str]
+UNITS = Units()
 
 
 def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
@@ -101,7 +103,7 @@ def origin(part: Mapping[str, Any]) -> str:
 def _origin(made: Mapping[str, Any]) -> str:
     if "commit" not in made:
         return "the same code, at a commit that they do not tell"
-    versions = [f"{name} {made[name]}" for name in store.PACKAGES if name in made]
+    versions = [f"{name} {made[name]}" for name in store.PACKAGES if name in made] or ["the code"]
     day = f", {made['date']}" if "date" in made else ""
     return f"{', '.join(versions)} at commit `{made['commit']}`, on {made['machine']}{day}"
 
@@ -162,8 +164,8 @@ def fill(pattern: Pattern, row: Row) -> str:
     texts = []
     for each in patterns:
         names = [name for _, name, _, _ in Formatter().parse(each) if name]
-        known = all(_known(row.get(name)) for name in names)
-        texts.append(each.format(**row) if known else "")
+        known = all(_known(UNITS.field(name, row)) for name in names)
+        texts.append(UNITS.vformat(each, (), row) if known else "")
     return "".join(texts) if texts[0] else ""
 
 
