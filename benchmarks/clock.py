@@ -99,7 +99,7 @@ def apart(module: str, function: str, *arguments: Any) -> Any:
     """
     code = f"import json, benchmarks.{module} as m; print(json.dumps(m.{function}(*{arguments!r})))"
     root = Path(__file__).resolve().parents[1]
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=root)
-    if done.returncode:
-        raise RuntimeError(f"benchmarks.{module}.{function}{arguments} failed; see what it printed")
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, cwd=root
+    )
     return json.loads(done.stdout.splitlines()[-1])

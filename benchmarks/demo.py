@@ -45,7 +45,7 @@ def measure(size: Size) -> Tables:
     lifts = {name: [each.relative[0] for each in column] for name, column in found.items()}
     setting = {"seeds": len(rows), "shown": median_seed(lifts["safer2_tail"]), "level": LEVEL}
     setting |= {"metric": METRIC, "heldout": SPLIT.heldout, "tuning": TUNING}
-    setting["tuned"] = ", ".join(f"{name}={value:g}" for name, value in TUNED.items())
+    setting["options"] = ", ".join(f"{name}={value:g}" for name, value in TUNED.items())
     for name in ("safer2", "tuned"):
         column = lifts[f"{name}_tail"]
         clear = sum(each.outcome != UNCLEAR for each in found[f"{name}_tail"])

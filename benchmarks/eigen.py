@@ -25,7 +25,7 @@ def measure(size: Size) -> Tables:
         with threadpoolctl.threadpool_limits(1, "blas"):
             for driver in DRIVERS:
                 row[driver] = best(lambda: scipy.linalg.eigh(gram, driver=driver), 3)  # noqa: B023
-        row["threads"] = {str(n): best(lambda: _native(gram, n)) for n in counts}  # noqa: B023
+        row["threads"] = {f"n{n}": best(lambda: _native(gram, n)) for n in counts}  # noqa: B023
         values, basis = _native(gram, counts[-1])
         residual = np.linalg.norm(gram @ basis - basis * values) / np.linalg.norm(gram)
         row["residual"], orthogonal = float(residual), np.linalg.norm(basis.T @ basis - np.eye(d))

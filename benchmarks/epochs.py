@@ -42,14 +42,13 @@ def beside_peers(size: Size, shape: str) -> Tables:
     """Time epochs of all rivals in turn on the CPU."""
     limits = Limits.measure(size.threads)
     factors, others, solvers = CASES[shape]
-    solvers = solvers if shape == "ml-20m" else ()
     matrix, d = long_tailed(*size.shape(*SHAPES[shape])), size.factors(factors)
     setting = _setting(matrix, d) | asdict(limits) | {"repeats": size.repeats, "warm_up": WARM_UP}
     need = expected_bytes(*matrix.shape, matrix.nnz, d, size.threads)
     need *= len(others) + len(solvers) + 3
     if not fits(need):
         return {"setting": [setting | {"needs": need}], "rivals": []}
-    interactions, cpu, flat = Interactions.from_csr(matrix), CpuBackend(size.threads), None
+    interactions, cpu = Interactions.from_csr(matrix), CpuBackend(size.threads)
     flat = Flat.like_ials(matrix)
     problem = flat.problem(interactions)
     rivals: list[Rival] = [
@@ -57,6 +56,10 @@ def beside_peers(size: Size, shape: str) -> Tables:
     ]
     rivals.append(ials(problem, SpectralCG(), d, cpu))
     rivals += peers(flat, problem, d, size.threads, solvers)
+
+    def floor(interactions: Interactions, solver: Solver, steps: Any) -> dict[str, Any]:
+        return epoch_floor(interactions, d, solver, limits, steps)
+
     rows = []
     with threadpoolctl.threadpool_limits(1, "blas"):
         for rival in rivals:
@@ -68,18 +71,14 @@ def beside_peers(size: Size, shape: str) -> Tables:
             rival = rivals.pop(0)  # its memory goes with it
             progress(f"{rival.name}: errors and floor")
             times = seconds[rival.name]
-            row = {"name": rival.name, "seconds": spread(times)}
+            row: Row = {"name": rival.name, "seconds": spread(times)}
             if base:
                 row["ratio"] = statistics.median(times) / statistics.median(base[0])
-            row |= _inside(rival, size.repeats, _host_floor(d, limits))
+            row |= _inside(rival, row["seconds"]["median"], size.repeats, floor)
             if "floor" in row:
-                row["speed"] = row["floor"]["flops"] / row["seconds"]["median"] / limits.gemm
+                row["speed"] = row["floor"].pop("flops") / row["seconds"]["median"] / limits.gemm
             rows.append(row)
     return {"setting": [setting], "rivals": rows}
-
-
-def _host_floor(d: int, limits: Limits) -> Floor:
-    return lambda interactions, solver, steps: epoch_floor(interactions, d, solver, limits, steps)
 
 
 def _setting(matrix: Any, d: int) -> Row:
@@ -87,19 +86,21 @@ def _setting(matrix: Any, d: int) -> Row:
     return {"users": users, "items": items, "interactions": int(matrix.nnz), "factors": d}
 
 
-def _inside(rival: Rival, last: int, floor: Floor) -> Row:
+def _inside(rival: Rival, median: float, last: int, floor: Floor) -> Row:
     """Return the seconds by step of the last epochs, the errors of another one, and the floor."""
     found: Row = {}
     solver = rival.solver if isinstance(rival, Safecf) else None
     iterative = solver if isinstance(solver, CG | SpectralCG) else None
     if isinstance(rival, Safecf):
-        found["steps"] = rival.seconds_by_step(last)
+        found["steps"] = steps = rival.seconds_by_step(last)
+        found["share"] = (steps["losses"] + steps["quantile"]) / median
     sides = check(rival, solver=iterative) if rival.alternates else []
     if sides:
         found["error_users"], found["error_items"] = (side.error for side in sides)
     if isinstance(rival, Safecf):
         counted = (sides[0].steps, sides[1].steps) if iterative else None
         found["floor"] = floor(rival.problem.interactions, rival.solver, counted)
+        found["over"] = median / found["floor"]["total"]
         if counted:
             found["cg_users"], found["cg_items"] = counted
         else:
@@ -111,8 +112,7 @@ def on_device(size: Size, shape: str) -> Tables:
     """Time epochs of SAFER2 and IALS on a device, one rival after the other, and the CPU's."""
     from benchmarks import devices  # noqa: PLC0415 - needs PyTorch
 
-    factors, others, _ = CASES[shape]
-    matrix, d = long_tailed(*size.shape(*SHAPES[shape])), size.factors(factors)
+    matrix, d = long_tailed(*size.shape(*SHAPES[shape])), size.factors(CASES[shape][0])
     interactions = Interactions.from_csr(matrix)
     limits, eigh = devices.DeviceLimits.measure(size), devices.eigh_seconds(d, size)
 
@@ -175,7 +175,7 @@ def _on_device(
     rival.backend.wait = None
     row = {"name": rival.name, "seconds": seconds, "mean": mean, "first": first, "start": start}
     row |= {"placing": placing, "memory": devices.peak(device)}
-    row |= _inside(rival, SYNCHRONISED, floor)
+    row |= _inside(rival, seconds["median"], SYNCHRONISED, floor)
     if rival.alternates:
         row["above"] = _above(row)
     return row

@@ -49,7 +49,11 @@ ALL_FACTORS = (64, 128, 256, 512, 1024, 2048, 4096)
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)  # and all of them
 LARGE = 1024  # from here on two epochs have to do
 # an eighth of the shape of ML-20M, for every solver
-SOLVERS_SHAPE, SOLVERS_FACTORS, SOLVERS_EPOCHS = (15_000, 5_000, 1_040_000), (64, 256, 1024, 2048), 4
+SOLVERS_SHAPE, SOLVERS_FACTORS, SOLVERS_EPOCHS = (
+    (15_000, 5_000, 1_040_000),
+    (64, 256, 1024, 2048),
+    4,
+)
 SOLVERS: dict[str, Solver] = {
     "exact": Exact(),
     "spectral CG, 1e-3": SpectralCG(1e-3),

@@ -59,16 +59,19 @@ def benchmark(
     repeats: int = 1,
     threads: int = 2,
     beside: tuple[str, ...] = (),
+    on_device: bool = False,
 ) -> Experiment:
     """Return the experiment that measures the parts, one at a time.
 
     `repeats` and `threads` are those of a whole run, where 0 threads are all cores. `beside` are
-    the packages whose versions matter.
+    the packages whose versions matter. `on_device`: its numbers are those of a GPU.
     """
     several = isinstance(parts, Mapping)
     known = dict(parts) if isinstance(parts, Mapping) else {"": parts}
 
     def cases(options: Options) -> Iterator[Case]:
+        if on_device and options.device == "cpu" and options.scale == 1:
+            raise ValueError(f"{name}: give --device cuda; try it on the CPU with --scale 0.001")
         size = {"scale": options.scale, "threads": options.threads or threads or cores()}
         size |= {"repeats": options.repeats, "device": options.device}
         for part in options.parts or [part for part, each in known.items() if each.measure]:

@@ -1,6 +1,7 @@
 """Top-k for all users beside the bare product, on the CPU and a device; and single requests."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def _single(matrix: Any, setting: Row) -> Iterator[Row]:
     }
     with threadpoolctl.threadpool_limits(1, "blas"):
         for name, call in calls.items():
-            # each by itself, as in a service: they do not push each other's arrays out of the caches
+            # each by itself, as in a service, so that the others' arrays are not in the caches
             times = [timed(lambda at=at, call=call: call(at)) for at in range(len(rows))]
             median, p99 = (float(np.quantile(times[10:], q)) for q in (0.5, 0.99))
             progress(f"{name}: {median * 1e6:.0f} us, 99 %: {p99 * 1e6:.0f} us")
@@ -149,19 +150,17 @@ def on_device(size: Size) -> Tables:
     )
     scores = x.new_empty(BATCH, len(y))
 
-    def product() -> None:
+    def product(x: Any, y: Any, scores: Any) -> None:
         for part in x.split(BATCH):
             torch.mm(part, y.T, out=scores[: len(part)])
 
     def seconds(step: Step) -> list[float]:
         return [timed(step, wait) for _ in range(DEVICE_REPEATS + 1)][1:]
 
-    times = {f"{PRODUCT}, float32": seconds(product)}
+    times = {f"{PRODUCT}, float32": seconds(partial(product, x, y, scores))}
     del x, y, scores
     devices.forget(size.device)
-    times["the backend's `search`"] = seconds(
-        lambda: index.search(model.user_factors, top, seen)
-    )
+    times["the backend's `search`"] = seconds(lambda: index.search(model.user_factors, top, seen))
     times["`model.recommend_all`"] = seconds(lambda: model.recommend_all(matrix, N=top))
     rows, users = [], len(model.user_factors)
     for name, each in times.items():
