@@ -1,11 +1,10 @@
 """The command line of experiments and benchmarks: plan, run, store, write pages."""
 
-import os
 import re
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from pkgutil import resolve_name
@@ -20,7 +19,6 @@ NUMBER = re.compile(r"[-+.\d]*\d%?")
 SHOWN = 5  # kinds of warnings that are listed
 OTHERS = ("scale", "threads", "device", "presets")
 ERRORS = (ValueError, OSError, ImportError, MemoryError)  # that the user can correct
-Echo = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -43,34 +41,27 @@ class Session:
         if not self.rows:
             page.check()
         for folder, option in ((self.output, "--output"), (self.cells, "--cells")):
-            existing = folder and next(
-                each for each in (folder, *folder.absolute().parents) if each.exists()
-            )
-            if existing and not existing.is_dir():
-                raise NotADirectoryError(f"{existing} is a file; give a folder with {option}")
-            if existing and not os.access(existing, os.W_OK):
-                raise OSError(f"{folder} cannot be written to; give another folder with {option}")
+            if folder is not None and folder.exists() and not folder.is_dir():
+                raise NotADirectoryError(f"{folder} is a file; give a folder with {option}")
 
     def plan(self, experiment: Experiment, options: Options) -> tuple[list[Case], dict[str, Path]]:
         """Return the first cases and the files of their data."""
-        cases = [
-            each
-            for each in experiment.cases(options)
-            if not options.parts or each.part in options.parts
-        ]
-        names = {case.settings["data"] for case in cases if "data" in case.settings}
-        files = {name: data.find(name, self.path) for name in names if experiment.data}
+        parts = options.parts
+        cases = [each for each in experiment.cases(options) if not parts or each.part in parts]
+        names = {case.settings.get("data") for case in cases} - {None} if experiment.data else ()
+        files = {name: data.find(name, self.path) for name in sorted(names)}
         return cases, {name: file for name, file in files.items() if file is not None}
 
-    def run(self, experiment: Experiment, options: Options, echo: Echo) -> bool:
+    def run(self, experiment: Experiment, options: Options) -> bool:
         """Run the cases that are missing, store their tables, write the page; say if all went well.
 
         A part is stored if none of its cases failed.
         """
         name = experiment.page(options)
         bad: set[str] = set()
+        files: list[Path] = []
         if not self.render:
-            results, bad, sums = self._results(experiment, options, echo)
+            results, bad, sums = self._results(experiment, options)
             parts: dict[str, list[Result]] = {} if experiment.parts or bad else {"": []}
             for each in results:
                 parts.setdefault(each.case.part, []).append(each)
@@ -80,39 +71,34 @@ class Session:
                 if part not in bad
             }
             if not new:
-                echo(f"{experiment.name}: no page was written")
+                print(f"{experiment.name}: no page was written")
                 return False
-            for file in store.write(self.output, name, new):
-                echo(f"written: {file}")
-        for file in page.render(experiment, name, self.output) if not self.rows else ():
-            echo(f"written: {file}")
+            files = store.write(self.output, name, new)
+        if not self.rows:
+            files += page.render(experiment, name, self.output)
+        for file in files:
+            print(f"written: {file}")
         return not bad
 
     def _results(
-        self, experiment: Experiment, options: Options, echo: Echo
+        self, experiment: Experiment, options: Options
     ) -> tuple[list[Result], set[str], dict[str, str]]:
         """Return all results, the parts in which cases failed, and the checksums of the data."""
         cases, files = self.plan(experiment, options)
         sums = {name: data.checksum(file) for name, file in files.items()}
         cache = store.Store(self.cells, sums, alone=experiment.alone, again=self.again)
+        data.LOCATIONS.update({name: str(file) for name, file in files.items()})
         results: list[Result] = []
         bad: set[str] = set()
         while cases and not bad:
-            run = run_cases(
-                cases,
-                cache,
-                title=experiment.name,
-                jobs=self.jobs,
-                locations={name: str(file) for name, file in files.items()},
-                show_progress=self.show_progress,
-            )
+            run = run_cases(cases, cache, experiment.name, self.jobs, self.show_progress)
             for line in run.report():
-                echo(line)
+                print(line)
             results += [run.results[number] for number in sorted(run.results)]
-            done = {each.case.key for each in results}
-            bad = {case.part for case in cases if case.key not in done}
+            done = {(each.case.key, each.label) for each in results}
+            bad = {case.part for case in cases if (case.key, case.label) not in done}
             more = experiment.then(results, options) if experiment.then and not bad else ()
-            cases = [case for case in more if case.key not in done]
+            cases = [case for case in more if (case.key, case.label) not in done]
         return results, bad, sums
 
 
@@ -124,29 +110,23 @@ def _part(
     notes = [f"**A smaller run: {', '.join(smaller)}.**"] if smaller else []
     if options.presets is not None and experiment.name != "tuning":
         notes.append(f"**Settings of one's own: `{options.presets}`.**")
-    shown = {name: value for name, value in asdict(options).items() if name != "presets"}
-    return {
-        "command": experiment.command(options),
-        "made": page.origins([each.made for each in results] or [store.made()]),
-        "options": shown,
-        "data": {name: each[:16] for name, each in sums.items()},
-        "notes": notes,
-        "warnings": _warnings(results),
-        "cases": len(results),
-        "tables": experiment.tables(results, options),
-    }
-
-
-def _warnings(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Return the warnings and how often each occurred; numbers in them may differ."""
     examples: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for each in results:
         for text in each.record.get("warnings", ()):
-            kind = NUMBER.sub("", text)
+            kind = NUMBER.sub("", text)  # numbers in them may differ
             examples.setdefault(kind, text)
             counts[kind] += 1
-    return [{"count": count, "example": examples[k]} for k, count in counts.most_common(SHOWN)]
+    return {
+        "command": experiment.command(options),
+        "made": store.origins([each.made for each in results] or [store.made()]),
+        "options": {name: each for name, each in asdict(options).items() if name != "presets"},
+        "data": {name: each[:16] for name, each in sums.items()},
+        "notes": notes,
+        "warnings": [{"count": n, "example": examples[k]} for k, n in counts.most_common(SHOWN)],
+        "cases": len(results),
+        "tables": experiment.tables(results, options),
+    }
 
 
 def load(names: Mapping[str, str], name: str) -> Experiment:
@@ -184,9 +164,8 @@ ARGUMENTS: tuple[tuple[str, Any, str, str], ...] = (
 def main(names: Mapping[str, str], about: str, arguments: Sequence[str] | None = None) -> int:
     """Run a command line; return the exit code, which is 2 for an error that the user can fix."""
     about, _, example = about.partition("For example:")
-    package = next(iter(names.values())).partition(".")[0]
     parser = ArgumentParser(
-        prog=f"python -m {package}",
+        prog=f"python -m {next(iter(names.values())).partition('.')[0]}",
         description=about,
         epilog=f"For example: {example.strip()}",
         formatter_class=RawDescriptionHelpFormatter,
@@ -195,12 +174,10 @@ def main(names: Mapping[str, str], about: str, arguments: Sequence[str] | None =
     for name, kind, stands, text in ARGUMENTS:
         how: dict[str, Any] = {"action": "store_true"}
         if kind is not bool:
-            repeated = {"action": "append"} if kind is list else {"type": kind}
-            how = {"metavar": stands, **repeated}
+            how = {"metavar": stands, **({"action": "append"} if kind is list else {"type": kind})}
         parser.add_argument(f"--{name}", help=text, **how)
-    given = parser.parse_args(arguments)
     try:
-        return _run(names, given)
+        return _run(names, parser.parse_args(arguments))
     except KeyboardInterrupt as interrupt:
         print(f"stopped: {interrupt} cases are kept; run the command again", file=sys.stderr)
         return 130
@@ -230,38 +207,29 @@ def _run(names: Mapping[str, str], given: Namespace) -> int:
             print(f"{name} is left out, since it does not accept {given.data}")
             continue
         plans.append((each, each.options(given.data, **sizes)))
-        for line in each.ignored(vars(given)) if given.names else ():
-            print(line)
-    return run_all(session, plans, print)
+        for count in COUNTS:
+            if sizes[count] is not None and count not in each.counts:
+                print(f"{name} has no {count}: --{count} is ignored")
+    return run_all(session, plans)
 
 
-def run_all(
-    session: Session,
-    plans: Sequence[tuple[Experiment, Options]],
-    echo: Echo,
-) -> int:
+def run_all(session: Session, plans: Sequence[tuple[Experiment, Options]]) -> int:
     """Run experiments one after another; return 1 if one of them failed.
 
     All are planned first, so that missing data or settings are known at once. Experiments after a
     `tuning` that writes presets are planned when their turn comes.
     """
     failed = 0
-    writes = False
-    for experiment, options in plans:
-        if not (session.render or writes):
+    tunes = False
+    for attempt in (session.plan, session.run) if not session.render else (session.run,):
+        for experiment, options in plans:
+            tunes |= experiment.name == "tuning" and options.presets is not None
             try:
-                session.plan(experiment, options)
+                if attempt == session.run or not tunes:
+                    failed |= attempt(experiment, options) is False
             except ERRORS as problem:
                 if len(plans) == 1:
                     raise
-                echo(f"{experiment.name} cannot be run: {problem}")
-        writes |= experiment.name == "tuning" and options.presets is not None
-    for experiment, options in plans:
-        try:
-            failed |= not session.run(experiment, options, echo)
-        except ERRORS as problem:
-            if len(plans) == 1:
-                raise
-            failed = 1
-            echo(f"{experiment.name}: no page was written: {problem}")
+                failed = 1
+                print(f"{experiment.name} cannot be run: {message_of(problem)}")
     return failed

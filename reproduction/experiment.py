@@ -38,18 +38,10 @@ class Options:
 
 
 class Case(NamedTuple):
-    """A function, the settings to call it with, and where its record belongs.
+    """A function of a module, its settings, and where its record belongs.
 
-    Parameters
-    ----------
-    run
-        A function of a module. It returns JSON values and NumPy arrays.
-    settings
-        JSON values on which the record depends. "data" names a data set.
-    label
-        Groups the results; see `grouped`.
-    part
-        The part of the page.
+    The record depends on the settings only; "data" in them names a data set. Results are `grouped`
+    by label. `part` is that of the page.
     """
 
     run: Callable[[Settings], Record]
@@ -79,6 +71,11 @@ class Result:
         """The settings of the case."""
         return self.case.settings
 
+    @property
+    def label(self) -> Any:
+        """The label of the case."""
+        return self.case.label
+
 
 def rows_of(results: list[Result], options: Options) -> Tables:
     """Return the "rows" of all records as one table."""
@@ -87,7 +84,7 @@ def rows_of(results: list[Result], options: Options) -> Tables:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A page of results.
+    """A page of results; its text is the template `pages/NAME.md.j2` of the package.
 
     Parameters
     ----------
@@ -97,11 +94,11 @@ class Experiment:
         All cases, given the options.
     tables
         The tables of a part, given the results of its cases. The table "numbers" is stored as
-        NAME.csv, the others in NAME.json. By default: the "rows" of all records, as "rows".
+        NAME.csv, the others in NAME.json.
     figures
         By suffix, such as "" for NAME.svg or "-memory" for NAME-memory.svg: a function from all
-        tables of the page to a matplotlib figure, or to None if they lack what it shows. Tables of
-        parts are named "part.table".
+        tables of the page, where those of a part are named "part.table", to a matplotlib figure, or
+        to None if they lack what it shows.
     then
         Further cases, given the results so far; called until none of them is new.
     paper
@@ -114,8 +111,6 @@ class Experiment:
         Titles of parts that can be measured by themselves, by name. Cases name their part.
     alone
         Whether it measures time: one case at a time, in this process, with all cores.
-    package
-        The package with its template, `pages/NAME.md.j2`.
     """
 
     name: str
@@ -151,24 +146,13 @@ class Experiment:
             count, full = given.get(name), self.counts.get(name, 1)
             if count is not None and count < 1:
                 raise ValueError(f"--{name} {count}: give 1 or more")
-            given[name] = full if count is None or name not in self.counts else min(count, full)
+            given[name] = min(full, count or full)
         for part in given.get("parts") or ():
             choose(f"part of {self.name}", part, self.parts)
-        chosen = ""
+        chosen = (data or self.default) if self.data else ""
         if self.data:
-            chosen = self.default if data is None else data
             choose(f"data of {self.name}", chosen, dict.fromkeys((*self.data, TINY)))
         return Options(chosen, **{name: each for name, each in given.items() if each is not None})
-
-    def ignored(self, options: Mapping[str, Any]) -> list[str]:
-        """Return a line for each option of the command that has no effect here."""
-        lines = []
-        if self.alone and (options.get("jobs") or 0) > 1:
-            lines.append(f"{self.name} measures time: its cases run one at a time")
-        for name in COUNTS:
-            if options.get(name) is not None and name not in self.counts:
-                lines.append(f"{self.name} has no {name}: --{name} is ignored")
-        return lines
 
     def reduced(self, options: Options) -> list[str]:
         """Return how a run is smaller than the whole, such as "5 of 50 splits"."""
@@ -184,13 +168,9 @@ class Experiment:
             value = getattr(options, name)
             if value != getattr(plain, name):
                 given.append(f"--{name} {shlex.quote(str(value))}")
-        given += [f"--search {shlex.quote(each)}" for each in options.searches]
-        given += [f"--part {each}" for each in options.parts]
+        for name, values in (("search", options.searches), ("part", options.parts)):
+            given += [f"--{name} {shlex.quote(each)}" for each in values]
         return " ".join(given)
-
-    def unmeasured(self, part: str) -> str:
-        """Return the command that measures a part."""
-        return f"python -m {self.package} {self.name} --part {part}"
 
     def page(self, options: Options) -> str:
         """Return the name of the page's files, without suffix.
@@ -198,19 +178,20 @@ class Experiment:
         It names the data unless they are the default. It ends in "-part" for a smaller run or with
         other presets, so that the page of the whole experiment is not overwritten.
         """
-        data = [] if options.data == self.default else [options.data]
-        chosen = ["chosen"] if options.searches else []
         other = options.presets is not None and self.name != "tuning"
-        return "-".join(
-            [self.name, *data, *chosen, *(["part"] if self.reduced(options) or other else [])]
-        )
+        endings = {
+            options.data: options.data != self.default,
+            "chosen": bool(options.searches),
+            "part": bool(self.reduced(options)) or other,
+        }
+        return "-".join([self.name, *(ending for ending, given in endings.items() if given)])
 
 
 def grouped(results: Iterable[Result]) -> dict[Any, list[Result]]:
     """Return the results by the labels of their cases, in order."""
     found: dict[Any, list[Result]] = {}
     for each in results:
-        found.setdefault(each.case.label, []).append(each)
+        found.setdefault(each.label, []).append(each)
     return found
 
 

@@ -1,21 +1,23 @@
 """Run cases: finished ones are not repeated, and a failure does not stop the others."""
 
+import hashlib
 import multiprocessing
 import os
 import threading
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import threadpoolctl
 from rich.progress import TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from reproduction import data
-from reproduction.experiment import Case, Result
+from reproduction.experiment import Case, Result, Settings, canonical
 from reproduction.store import Store, cores
 from safecf.free_memory import available_bytes
 from safecf.progress import progress_bar
@@ -29,12 +31,21 @@ COLUMNS = (
     TimeElapsedColumn(),
     TimeRemainingColumn(),
 )
-_state = {"threads": 0}
+_state: dict[str, Any] = {"threads": 0, "folder": None}
 
 
 def threads() -> int:
     """Return how many threads the function of a case may use; 0 means all cores."""
-    return _state["threads"]
+    return int(_state["threads"])
+
+
+def study(settings: Settings) -> Path | None:
+    """Return the file of a search's finished trials; None outside of a run."""
+    if _state["folder"] is None:
+        return None
+    _state["folder"].mkdir(parents=True, exist_ok=True)
+    name = hashlib.sha256(canonical(settings).encode()).hexdigest()
+    return Path(_state["folder"], f"{name}.sqlite")
 
 
 @dataclass
@@ -67,11 +78,9 @@ class Interrupted(KeyboardInterrupt):
 def run_cases(
     cases: Sequence[Case],
     store: Store,
-    *,
     title: str = "cases",
     jobs: int | None = None,
-    locations: dict[str, str] | None = None,
-    show_progress: bool = True,
+    show_progress: bool = False,
 ) -> Run:
     """Run the cases that the store does not have, and return the results of all.
 
@@ -80,29 +89,30 @@ def run_cases(
     rest is skipped.
     """
     run = Run()
-    waiting = []
+    alike: dict[str, list[int]] = {}  # cases that differ in label or part only
     for number, case in enumerate(cases):
         known = None if store.again else store.get(case)
         if known is None:
-            waiting.append(number)
+            alike.setdefault(case.key, []).append(number)
         else:
             run.results[number] = known
+    waiting = [numbers[0] for numbers in alike.values()]
     if not waiting:
         return run
     count = 0 if store.alone else choose_jobs([cases[each] for each in waiting], jobs)
-    setup = (cores() // max(count, 1) if count else 0, dict(locations or {}))
+    setup = (cores() // count if count else 0, dict(data.LOCATIONS), store.folder)
     finished = _in_pool if count else _in_process
     bar = progress_bar(title, len(run.results), len(cases), *COLUMNS, show=show_progress, failed="")
     with bar as draw:
         try:
             for number, problem in finished(waiting, cases, store, count, setup):
-                if number is not None:
-                    result = None if problem else store.get(cases[number])
+                for each in () if number is None else alike[cases[number].key]:
+                    result = None if problem else store.get(cases[each])
                     if result is None:
                         reason = problem or "its result could not be read back"
-                        run.failures.append((cases[number], reason))
+                        run.failures.append((cases[each], reason))
                     else:
-                        run.results[number] = result
+                        run.results[each] = result
                 if run.is_hopeless:
                     break
                 failed = f"{len(run.failures)} failed" if run.failures else ""
@@ -140,7 +150,7 @@ def execute(case: Case, store: Store) -> str:
 
 # The index of a finished case and the reason if it failed; index None while none has finished.
 Finished = Iterator[tuple[int | None, str]]
-Setup = tuple[int, dict[str, str]]  # threads, and the files of data sets
+Setup = tuple[int, dict[str, str], Path]  # threads, files of data sets, folder of finished cases
 
 
 def _in_process(
@@ -183,16 +193,16 @@ def _death(code: int | None, jobs: int) -> str:
     return f"its process was ended by signal {-code}; if memory is short, {remedy}"
 
 
-def _configure(threads: int, locations: dict[str, str]) -> None:
-    """Set the number of threads and the files of the data sets in this process."""
-    _state["threads"] = threads
+def _configure(threads: int, locations: dict[str, str], folder: Path) -> None:
+    """Prepare this process to run cases."""
+    _state.update(threads=threads, folder=folder)
     data.LOCATIONS.clear()
     data.LOCATIONS.update(locations)
 
 
-def _worker(threads: int, locations: dict[str, str]) -> None:
+def _worker(threads: int, locations: dict[str, str], folder: Path) -> None:
     """Prepare a worker, which ends when its parent ends, even by kill -9."""
-    _configure(threads, locations)
+    _configure(threads, locations, folder)
     parent: Any = multiprocessing.parent_process()
 
     def end_with_parent() -> None:
@@ -200,6 +210,3 @@ def _worker(threads: int, locations: dict[str, str]) -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-
-
-Echo = Callable[[str], object]

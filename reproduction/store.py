@@ -231,3 +231,16 @@ def made() -> dict[str, str]:
             found[name] = metadata.version(name)
     day = datetime.now(UTC).date().isoformat()
     return {**found, "commit": commit(), "machine": machine(), "date": day}
+
+
+def origins(all_made: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Count the cases by what they were made with, the day apart, of which the range is kept."""
+    names = (*PACKAGES, "commit", "machine")
+    days: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for each in all_made:
+        key = tuple((name, each[name]) for name in names if name in each)
+        days.setdefault(key, []).append(each.get("date", ""))
+    return [
+        {"count": len(of), **dict(key), "date": " to ".join(sorted({min(of), max(of)}))}
+        for key, of in sorted(days.items(), key=lambda pair: -len(pair[1]))
+    ]
