@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.demo import median_seed, typical
 from safecf.cli.demo import DATA_SEED, TYPICAL, make_models, make_split
-from safecf.evaluation import Comparison, Difference, evaluate
+from safecf.evaluation import Comparison, evaluate
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "demo.md"
 
@@ -54,19 +53,3 @@ def test_safer2_serves_new_users_better_above_all_the_worst_off():
     for other in ("iALS", "ERM-MF"):
         mean, tail = found["SAFER2"] / found[other]
         assert tail > mean > 1
-
-
-def test_how_typical_a_seed_is():
-    """Four seeds, of which the second and the third are clear."""
-
-    def difference(value, low, high):
-        relative, absolute = (value, low, high), (value / 100, low / 100, high / 100)
-        return Difference("recall@20", 0.3, 1.0, 1 + value / 100, absolute, relative, 0.5, 1, 0, 1)
-
-    tails = [difference(*each) for each in [(2, -1, 5), (7, 1, 9), (-4, -8, -1), (3, 0, 6)]]
-    assert median_seed([each.relative[0] for each in tails]) == 0
-    assert typical(tails, tails[:2]) == (
-        "Of 4 data seeds, the demo shows the median one. SAFER2 changes the worst-off 30 % by "
-        "-4.0 % to +7.0 %, clearly on 2 of them; compared with an iALS that was tuned for such "
-        "data, by +2.0 % to +7.0 %, clearly on 1."
-    )
