@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse
 
 from benchmarks.clock import Cost, Step, apart, compared, cost, in_turn
-from benchmarks.harness import Part, Row, Size, Tables, benchmark
-from benchmarks.matrices import long_tailed
+from benchmarks.harness import Part, Size, Tables, benchmark
+from benchmarks.matrices import long_tailed, setting_of
 from safecf import Interactions
 from safecf.batch import recommend_to_file
 from safecf.models import IALS
@@ -36,8 +36,7 @@ def measure(size: Size) -> Tables:
     peaks = []
     for users in sorted({size.count(users, 1000) for users in MEMORY_USERS}):
         peaks.append({"users": users, **Cost(*apart("batch", "memory", users))._asdict()})
-    setting: Row = {"users": len(data.user_ids), "items": matrix.shape[1], "factors": d}
-    setting |= {"interactions": int(matrix.nnz), "top": TOP, "batch": BATCH}
+    setting = setting_of(matrix, factors=d, top=TOP, batch=BATCH)
     setting |= {"threads": size.threads, "repeats": size.repeats, "memory_items": MEMORY_ITEMS}
     setting |= {"memory_factors": MEMORY_FACTORS, "memory_interactions": MEMORY_INTERACTIONS}
     times = compared(seconds, product=PRODUCT, numpy=NUMPY, recommend=SEARCH)

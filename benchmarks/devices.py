@@ -43,9 +43,7 @@ def peak(device: str) -> int | None:
 
 
 def description(device: str) -> dict[str, str]:
-    """Return the name of a GPU with its memory, driver and CUDA; nothing for the CPU."""
-    if not device.startswith("cuda"):
-        return {}
+    """Return the name of a GPU with its memory, driver and CUDA."""
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     driver = ""
     if shutil.which(query[0]):

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
@@ -13,7 +13,7 @@ import threadpoolctl
 from benchmarks.clock import in_turn, spread, timed
 from benchmarks.floors import Limits, epoch_floor
 from benchmarks.harness import Row, Size, Tables, progress
-from benchmarks.matrices import SHAPES, long_tailed
+from benchmarks.matrices import SHAPES, long_tailed, setting_of
 from benchmarks.memory import expected_bytes, fits
 from benchmarks.peers import SAFER2 as SETTINGS
 from benchmarks.peers import Flat, Rival, Safecf, ials, peers, safer2
@@ -43,7 +43,7 @@ def beside_peers(size: Size, shape: str) -> Tables:
     limits = Limits.measure(size.threads)
     factors, others, solvers = CASES[shape]
     matrix, d = long_tailed(*size.shape(*SHAPES[shape])), size.factors(factors)
-    setting = _setting(matrix, d) | asdict(limits) | {"repeats": size.repeats, "warm_up": WARM_UP}
+    setting = setting_of(matrix, factors=d, repeats=size.repeats, warm_up=WARM_UP, **asdict(limits))
     need = expected_bytes(*matrix.shape, matrix.nnz, d, size.threads)
     need *= len(others) + len(solvers) + 3
     if not fits(need):
@@ -81,11 +81,6 @@ def beside_peers(size: Size, shape: str) -> Tables:
     return {"setting": [setting], "rivals": rows}
 
 
-def _setting(matrix: Any, d: int) -> Row:
-    users, items = matrix.shape
-    return {"users": users, "items": items, "interactions": int(matrix.nnz), "factors": d}
-
-
 def _inside(rival: Rival, median: float, last: int, floor: Floor) -> Row:
     """Return the seconds by step of the last epochs, the errors of another one, and the floor."""
     found: Row = {}
@@ -120,29 +115,20 @@ def on_device(size: Size, shape: str) -> Tables:
         return devices.device_floor(interactions, d, solver, limits, eigh, steps)
 
     backend = devices.backend_of(size)
+    make = partial(safer2, shape, interactions, factors=d, backend=backend)
+    flat = partial(ials, Flat.like_ials(matrix).problem(interactions), SpectralCG(), d, backend)
     rows = [
-        _on_device(make, before, repeats, floor, size.device)
-        for make, before, repeats in _device_rivals(shape, matrix, interactions, d, backend, size)
+        _on_device(each, BEFORE, size.repeats, floor, size.device)
+        for each in (partial(make, solver=SpectralCG()), flat)
     ]
+    for solver in CASES[shape][1]:
+        rows.append(_on_device(partial(make, solver=solver), 1, FEW, floor, size.device))
     cpu = safer2(shape, interactions, SpectralCG(), d, CpuBackend(size.threads))
     cpu.epoch()
     beside = {"name": f"{cpu.name}, CPU, {size.threads} threads"}
     beside["seconds"] = spread([timed(cpu.epoch) for _ in range(FEW)])
-    setting = _setting(matrix, d) | asdict(limits) | {"eigh": eigh, "goal": GOALS[shape]}
-    setting |= {"device": devices.description(size.device)}
+    setting = setting_of(matrix, factors=d, eigh=eigh, goal=GOALS[shape], **asdict(limits))
     return {"setting": [setting], "rivals": rows, "cpu": [beside]}
-
-
-def _device_rivals(
-    shape: str, matrix: Any, interactions: Interactions, d: int, backend: Any, size: Size
-) -> Iterator[tuple[Callable[[], Safecf], int, int]]:
-    """Yield what makes each rival, its epochs before the clock starts, and those that are timed."""
-    make = partial(safer2, shape, interactions, factors=d, backend=backend)
-    yield partial(make, solver=SpectralCG()), BEFORE, size.repeats
-    problem = Flat.like_ials(matrix).problem(interactions)
-    yield partial(ials, problem, SpectralCG(), d, backend), BEFORE, size.repeats
-    for solver in CASES[shape][1]:
-        yield partial(make, solver=solver), 1, FEW
 
 
 def _on_device(
@@ -222,7 +208,7 @@ def fit_on_device(size: Size) -> Tables:
         f"of it the other {len(epochs) - 1} epochs": sum(epochs[1:]),
         "of it the rest: start, fold-in of all users, copies": fit - sum(epochs),
     }
-    setting = _setting(matrix, d) | {"epochs": FIT_EPOCHS, "seconds": sum(epochs), "memory": memory}
-    setting |= {"goal": GOALS["fit"], "device": devices.description(size.device)}
+    setting = setting_of(matrix, factors=d, epochs=FIT_EPOCHS, seconds=sum(epochs), memory=memory)
+    setting |= {"goal": GOALS["fit"]}
     times = [{"name": name, "seconds": value} for name, value in seconds.items()]
     return {"setting": [setting], "times": times, "objectives": objectives}

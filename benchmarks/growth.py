@@ -1,7 +1,6 @@
 """How time and memory of training grow with the threads, with d and with the interactions."""
 
 import statistics
-import tempfile
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -10,38 +9,33 @@ import numpy as np
 import scipy.sparse
 import threadpoolctl
 
-from benchmarks.clock import apart, cost, timed
+from benchmarks.clock import timed
 from benchmarks.floors import Limits, bags, epoch_floor, takes
 from benchmarks.harness import Row, Size, Tables, progress
-from benchmarks.matrices import SHAPES, long_tailed
-from benchmarks.memory import expected_bytes, fits, load, save, warm
+from benchmarks.matrices import SHAPES, long_tailed, setting_of
+from benchmarks.memory import expected_bytes, fits, train_apart
 from benchmarks.peers import SAFER2 as SETTINGS
 from benchmarks.peers import Flat, Implicit, installed, safer2
 from reproduction.store import cores
 from safecf.als.solvers import Exact, Solver, SpectralCG, Subspace
 from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
-from safecf.models import SAFER2
 
 
 class Case(NamedTuple):
-    """A shape, d, the numbers of threads, the epochs that are timed after the first two, a goal.
-
-    The goal is in seconds per epoch with the most threads. `peer`: whether implicit is timed.
-    """
+    """A shape, d, the numbers of threads, the epochs after the first two, and whether implicit."""
 
     shape: str
     factors: int
     threads: tuple[int, ...]
     epochs: int
-    goal: float
     peer: bool = False
 
 
 THREADS = (
-    Case("ml-20m", 256, (1, 2, 4, 8, 16), 3, 0.2, peer=True),
-    Case("msd", 512, (4, 16), 3, 1.2, peer=True),
-    Case("msd", 2048, (16,), 1, 7.0),
+    Case("ml-20m", 256, (1, 2, 4, 8, 16), 3, peer=True),
+    Case("msd", 512, (4, 16), 3, peer=True),
+    Case("msd", 2048, (16,), 1),
 )
 BEFORE = 2  # epochs before the clock starts
 SHAPE, FACTORS = "ml-20m", 256
@@ -66,7 +60,7 @@ SOLVERS: dict[str, Solver] = {
 def by_threads(size: Size) -> Tables:
     """Time epochs of SAFER2 with every number of threads, and of implicit with the most."""
     rows: list[Row] = []
-    goals, beside = [], []
+    beside = []
     limits = {
         threads: Limits.measure(threads)
         for threads in sorted({min(count, cores()) for case in THREADS for count in case.threads})
@@ -82,14 +76,11 @@ def by_threads(size: Size) -> Tables:
             if first and "seconds" in row:
                 row["speed_up"] = first / row["seconds"]
         rows += own
-        whole = size.scale == 1 and counts[-1] == max(case.threads)
-        goals.append(name | {"threads": max(case.threads), "goal": case.goal})
-        goals[-1] |= {"seconds": last if whole else None}
         if case.peer and installed("implicit"):
             beside.append(name | _implicit(case, matrix, interactions, d, counts[-1]))
             beside[-1]["ratio"] = beside[-1]["seconds"] / last if last else None
     setting = {"epochs": max(case.epochs for case in THREADS), "before": BEFORE}
-    return {"setting": [setting], "cases": rows, "goals": goals, "implicit": beside}
+    return {"setting": [setting], "cases": rows, "implicit": beside}
 
 
 def _epochs(case: Case, interactions: Interactions, d: int, limits: Limits) -> Row:
@@ -121,20 +112,6 @@ def _implicit(case: Case, matrix: Any, interactions: Interactions, d: int, threa
     return {"name": rival.name, "threads": threads, "seconds": seconds}
 
 
-def train(
-    folder: str, shape: tuple[int, int], factors: int, threads: int, epochs: int
-) -> dict[str, Any]:
-    """Train SAFER2; return the seconds of its epochs and by how far the peak of memory rose."""
-    warm("SAFER2")
-    matrix = load(folder, shape)
-    options: dict[str, Any] = {"iterations": epochs, "num_threads": threads, "random_state": 0}
-    model = SAFER2(factors, **options, **SETTINGS["ml-20m"])
-    found = cost(lambda: model.fit(matrix, show_progress=False))
-    seconds = [sum(record.seconds.values()) for record in model.history]
-    median = statistics.median(seconds[1:] or seconds)
-    return {"seconds": median, "around": found.seconds - sum(seconds), "rise": found.rise}
-
-
 def of_training(size: Size) -> Tables:
     """Train with each d, each share of the interactions and each number of threads."""
     whole, middle = long_tailed(*size.shape(*SHAPES[SHAPE])), size.factors(FACTORS)
@@ -152,9 +129,7 @@ def of_training(size: Size) -> Tables:
     for threads in counts:
         if threads != size.threads:
             rows.append({"axis": "threads"} | _train_apart(whole, middle, limits[threads]))
-    users, items = whole.shape
-    setting = {"users": users, "items": items, "interactions": int(whole.nnz)}
-    setting |= {"factors": middle, "threads": size.threads, "large": LARGE}
+    setting = setting_of(whole, factors=middle, threads=size.threads, large=LARGE)
     return {"setting": [setting], "cases": rows}
 
 
@@ -177,9 +152,7 @@ def _train_apart(matrix: scipy.sparse.csr_matrix, factors: int, limits: Limits) 
         progress(f"{name}: left out, {formula / 2**30:.0f} GiB are not free")
         return case
     epochs = 2 if factors >= LARGE else 4
-    with tempfile.TemporaryDirectory() as folder:
-        save(folder, matrix)
-        case |= apart("growth", "train", folder, matrix.shape, factors, threads, epochs)
+    case |= train_apart(matrix, "SAFER2", factors, threads, epochs, SETTINGS["ml-20m"])
     floor = epoch_floor(Interactions.from_csr(matrix), factors, SpectralCG(), limits)["total"]
     progress(f"{name}: {case['seconds']:.2f} s, floor {floor:.2f} s")
     return case | {"floor": floor, "over": case["seconds"] / floor}
@@ -199,7 +172,5 @@ def by_solver(size: Size) -> Tables:
                 row: Row = {"factors": d, "solver": name, "seconds": statistics.median(times)}
                 rows.append(row | {"objective": rival.records[-1].objective})
                 progress(f"d = {d}, {name}: {row['seconds']:.3f} s")
-    users, items = matrix.shape
-    setting = {"users": users, "items": items, "interactions": int(matrix.nnz)}
-    setting |= {"threads": size.threads, "epochs": SOLVERS_EPOCHS}
+    setting = setting_of(matrix, threads=size.threads, epochs=SOLVERS_EPOCHS)
     return {"setting": [setting], "solvers": rows}

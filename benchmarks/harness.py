@@ -102,6 +102,10 @@ def run(settings: Settings) -> dict[str, Any]:
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     found["setting"][0]["versions"] = versions
+    if settings["size"]["device"] != "cpu":
+        from benchmarks.devices import description  # noqa: PLC0415 - needs PyTorch
+
+        found["setting"][0]["versions"] |= description(settings["size"]["device"])
     return {"tables": found}
 
 

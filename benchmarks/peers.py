@@ -2,7 +2,6 @@
 
 import math
 import statistics
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -86,20 +85,20 @@ class HalfStep(NamedTuple):
     after: Floats
 
 
-class Rival(ABC):
+class Rival:
     """Something that trains, one epoch at a time, and solves the rows of `problem`."""
 
     name: str
     problem: Problem
     alternates = True  # whether a half-step solves all rows of a side given the other side
 
-    @abstractmethod
     def epoch(self) -> None:
         """Train one epoch: all users, then all items."""
+        raise NotImplementedError
 
-    @abstractmethod
     def factors(self) -> Pair:
         """Return copies of X and Y on the scale of `problem`."""
+        raise NotImplementedError
 
     def half_steps(self) -> list[HalfStep]:
         """Train one epoch, and return what it did for the users and for the items.
@@ -144,9 +143,8 @@ class Watched:
     def solve_rows(self, rows: Rows, fixed: Any, factors: Any, solver: RowSolver) -> RowReport:
         """Solve, and keep what was there before and after."""
         before = None if self.seen is None else self.on_host(factors)
-        solve: Callable[..., RowReport] = self.__getattr__("solve_rows")
-        solved = solve(rows, fixed, factors, solver)
-        if self.seen is not None and before is not None and self.state is not None:
+        solved = self.__getattr__("solve_rows")(rows, fixed, factors, solver)
+        if self.seen is not None:
             given = self.state.items if factors is self.state.users else self.state.users
             self.seen.append(HalfStep(self.on_host(given), before, self.on_host(factors)))
         return solved
@@ -160,13 +158,7 @@ class Safecf(Rival):
     """One epoch of `Training`: losses, xi, weights, both half-steps."""
 
     def __init__(
-        self,
-        name: str,
-        problem: Problem,
-        risk: Risk,
-        solver: Solver,
-        factors: int,
-        backend: HalfSteps,
+        self, name: str, problem: Problem, risk: Risk, solver: Solver, factors: int, backend: Any
     ) -> None:
         self.name, self.problem, self.solver = name, problem, solver
         self.alternates = solver.name != "subspace"
@@ -180,25 +172,22 @@ class Safecf(Rival):
         self.records.append(next(self.steps))
 
     def half_steps(self) -> list[HalfStep]:
-        seen: list[HalfStep] = []
-        self.backend.seen, self.backend.state = seen, self.state
+        self.backend.seen, self.backend.state = [], self.state
         self.epoch()
-        self.backend.seen = None
+        seen, self.backend.seen = self.backend.seen, None
         return seen
 
     def factors(self) -> Pair:
         return self.backend.on_host(self.state.users), self.backend.on_host(self.state.items)
 
     def weights(self) -> Vector:
-        weights: Vector = self.backend.on_host(self.state.weights)
-        return weights
+        return self.backend.on_host(self.state.weights)
 
     def seconds_by_step(self, last: int) -> dict[str, float]:
         """Return the median seconds of each step of the last epochs."""
-        records = self.records[-last:]
+        last_ones = [each.seconds for each in self.records[-last:]]
         return {
-            step: statistics.median(each.seconds.get(step, 0.0) for each in records)
-            for step in STEPS
+            step: statistics.median(each.get(step, 0.0) for each in last_ones) for step in STEPS
         }
 
 
@@ -206,10 +195,9 @@ def safer2(
     shape: str, interactions: Interactions, solver: Solver, factors: int, backend: HalfSteps
 ) -> Safecf:
     """SAFER2 with the paper's settings for a shape."""
-    settings = SAFER2[shape]
-    risk = SmoothedCVaR(settings["tail"], KERNELS["gaussian"], settings["bandwidth"])
-    loss, ridge = Loss(settings["unobserved_weight"]), Ridge(settings["regularization"])
-    problem = Problem(interactions, loss, ridge, settings["tail"])
+    b, ridge, bandwidth, tail = SAFER2[shape].values()
+    risk = SmoothedCVaR(tail, KERNELS["gaussian"], bandwidth)
+    problem = Problem(interactions, Loss(b), Ridge(ridge), tail)
     return Safecf(f"safecf SAFER2, {described(solver)}", problem, risk, solver, factors, backend)
 
 
@@ -255,9 +243,8 @@ class Implicit(Rival):
         stretch = 1 + flat.unobserved
         self.scale = np.float32(math.sqrt(stretch))
         self.ridge = flat.regularization * stretch / flat.unobserved
-        interactions = problem.interactions
         confidence = np.float32(1 + 1 / flat.unobserved)
-        sides = interactions.users, interactions.items
+        sides = problem.interactions.users, problem.interactions.items
         self.matrices = [side.to_scipy().copy() for side in sides]  # it takes no read-only arrays
         for matrix in self.matrices:
             matrix.data = matrix.data * confidence

@@ -30,27 +30,15 @@ SETS = {"iALS, d = 32": ("paper", "iALS"), "SAFER2, d = 32": ("paper", "SAFER2")
 SETS["SAFER2, d = 256"] = ("tuned", "SAFER2")
 
 
-def on_host(size: Size) -> Tables:
-    """Train with every tolerance from the same starts, and score the test users."""
-    return _measure(WAYS, size)
-
-
-def on_device(size: Size) -> Tables:
-    """Train and score on the CPU, and on a device in both precisions, from the same starts."""
-    from benchmarks import devices  # noqa: PLC0415 - needs PyTorch
-
-    there = {"backend": "torch", "device": size.device}
-    ways: dict[str, dict[str, Any]] = {
-        "1e-3, CPU": {"tolerance": 1e-3},
-        f"1e-3, {size.device}: bfloat16, TF32 (default)": {"tolerance": 1e-3, **there},
-        f"1e-6, {size.device}: float32": {"tolerance": 1e-6, **there},
-    }
-    found = _measure(ways, size)
-    found["setting"][0]["device"] = devices.description(size.device)
-    return found
-
-
-def _measure(ways: dict[str, dict[str, Any]], size: Size) -> Tables:
+def measure(size: Size, device: bool = False) -> Tables:
+    """Train from the same starts with every tolerance, or on the CPU and a device; score."""
+    there, ways = {"backend": "torch", "device": size.device}, WAYS
+    if device:
+        ways = {
+            "1e-3, CPU": {"tolerance": 1e-3},
+            f"1e-3, {size.device}: bfloat16, TF32 (default)": {"tolerance": 1e-3, **there},
+            f"1e-6, {size.device}: float32": {"tolerance": 1e-6, **there},
+        }
     split, seeds, rows = _split(size), max(2, round(SEEDS * min(1, size.scale))), []
     for name, (which, model) in SETS.items():
         preset = presets("ml-1m", which)[model]

@@ -7,7 +7,7 @@ import threadpoolctl
 
 from benchmarks.clock import timed
 from benchmarks.harness import Row, Size, Tables, progress
-from benchmarks.matrices import long_tailed
+from benchmarks.matrices import long_tailed, setting_of
 from benchmarks.peers import Flat, Rival, ials, peers
 from safecf.als.rows import Problem
 from safecf.als.solvers import CG, Exact, SpectralCG, Subspace
@@ -45,13 +45,12 @@ def measure(size: Size) -> Tables:
                 if gap <= WITHIN / 2:
                     rivals.remove(rival)
                     progress(f"{rival.name}: {seconds:.2f} s, {epoch} epochs")
-    users, items = matrix.shape
-    setting = {"users": users, "items": items, "interactions": int(matrix.nnz), "factors": d}
-    setting |= {"threads": size.threads, "b": flat.unobserved, "ridge": flat.regularization}
+    setting = setting_of(matrix, factors=d, threads=size.threads, within=WITHIN)
+    setting |= {"b": flat.unobserved, "ridge": flat.regularization}
     setting |= {"reference": longest, "stride": STRIDE, "still": STILL, "longest": LONGEST}
     points = [point for curve in curves.values() for point in curve[1:]]
     return {
-        "setting": [setting | {"within": WITHIN}],
+        "setting": [setting],
         "rivals": [_reached(curve) for curve in curves.values()],
         "curves": [point for point in points if point["gap"] > 0],
     }

@@ -6,6 +6,7 @@ from benchmarks.harness import Part, Row, benchmark
 from reproduction.experiment import Tables
 
 Curve = list[tuple[float, float]]  # x and y
+FLOOR = "floor, one step of CG"
 
 
 class Panel(NamedTuple):
@@ -58,11 +59,8 @@ def draw_threads(tables: Tables) -> Any:
     for shape, d in dict.fromkeys((row["shape"], row["factors"]) for row in cases):
         own = [row for row in cases if (row["shape"], row["factors"]) == (shape, d)]
         first = own[0]["seconds"] * own[0]["threads"]
-        curves = {
-            "safecf SAFER2": [(row["threads"], row["seconds"]) for row in own],
-            "floor, one step of CG": [(row["threads"], row["floor"]) for row in own],
-            "ideal": [(row["threads"], first / row["threads"]) for row in own],
-        }
+        curves = _curves("threads", own, {"safecf SAFER2": "seconds", FLOOR: "floor"})
+        curves["ideal"] = [(row["threads"], first / row["threads"]) for row in own]
         if len(own) > 1:
             panels.append(Panel(f"threads ({shape}, d = {d})", "seconds per epoch", curves))
     return draw(panels) if panels else None
@@ -83,30 +81,31 @@ def _by_axis(tables: Tables) -> dict[str, list[Row]]:
     return found
 
 
+def _curves(axis: str, rows: list[Row], keys: dict[str, str], unit: float = 1) -> dict[str, Curve]:
+    scale = 1e6 if axis == "interactions" else 1
+    return {
+        name: [(row[axis] / scale, row[key] / unit) for row in rows] for name, key in keys.items()
+    }
+
+
 def draw_growth(tables: Tables) -> Any:
     """Draw seconds per epoch against d, interactions and threads, with the floor."""
-    panels = []
-    for axis, rows in _by_axis(tables).items():
-        unit = 1e6 if axis == "interactions" else 1
-        curves = {
-            "safecf SAFER2": [(row[axis] / unit, row["seconds"]) for row in rows],
-            "floor, one step of CG": [(row[axis] / unit, row["floor"]) for row in rows],
-        }
-        panels.append(Panel(AXES[axis], "seconds per epoch", curves))
+    keys = {"safecf SAFER2": "seconds", FLOOR: "floor"}
+    panels = [
+        Panel(AXES[axis], "seconds per epoch", _curves(axis, rows, keys))
+        for axis, rows in _by_axis(tables).items()
+    ]
     return draw(panels) if panels else None
 
 
 def draw_memory(tables: Tables) -> Any:
     """Draw the peak of memory against d and interactions, with the formula."""
-    panels = []
-    for axis, rows in _by_axis(tables).items():
-        unit = 1e6 if axis == "interactions" else 1
-        curves = {
-            name: [(row[axis] / unit, row[key] / 2**20) for row in rows]
-            for name, key in (("measured", "rise"), ("formula", "formula"))
-        }
-        if axis != "threads":
-            panels.append(Panel(AXES[axis], "peak of training, MiB", curves))
+    keys = {"measured": "rise", "formula": "formula"}
+    panels = [
+        Panel(AXES[axis], "peak of training, MiB", _curves(axis, rows, keys, 2**20))
+        for axis, rows in _by_axis(tables).items()
+        if axis != "threads"
+    ]
     return draw(panels) if panels else None
 
 
@@ -124,20 +123,10 @@ def draw_quality(tables: Tables) -> Any:
 
 def draw_solvers(tables: Tables) -> Any:
     """Draw the seconds by solver and number of factors."""
-    from reproduction.figures import line_style, panels  # noqa: PLC0415 - needs matplotlib
-
-    figure, (axes,) = panels(1, height=2.6)
-    rows = tables["solvers"]
-    factors = sorted({row["factors"] for row in rows})
-    for place, name in enumerate(dict.fromkeys(row["solver"] for row in rows)):
-        times = [row["seconds"] for row in rows if row["solver"] == name]
-        axes.plot(factors, times, label=name, **line_style(place)._asdict())
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xticks(factors, [str(d) for d in factors])
-    axes.set(xlabel="factors d", ylabel="seconds per epoch")
-    axes.legend()
-    return figure
+    curves: dict[str, Curve] = {}
+    for row in tables["solvers"]:
+        curves.setdefault(row["solver"], []).append((row["factors"], row["seconds"]))
+    return draw([Panel("factors d", "seconds per epoch", curves)])
 
 
 CPU = benchmark(
@@ -151,7 +140,7 @@ CPU = benchmark(
         "growth": Part("Growth", "growth:of_training"),
         "topk": Part("Top-k", "topk:on_host"),
         "quality": Part("Time to quality", "quality:measure"),
-        "precision": Part("Precision and ranking", "precision:on_host"),
+        "precision": Part("Precision and ranking", "precision:measure"),
     },
     figures={
         "-threads": draw_threads,
@@ -171,7 +160,7 @@ GPU = benchmark(
         "run": Part("A whole fit", "epochs:fit_on_device"),
         "topk": Part("Top-k", "topk:on_device"),
         "agreement": Part("Agreement with the float64 twin", ""),
-        "precision": Part("Precision and ranking", "precision:on_device"),
+        "precision": Part("Precision and ranking", "precision:measure", device=True),
     },
     repeats=10,
     threads=0,

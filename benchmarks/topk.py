@@ -10,7 +10,7 @@ import threadpoolctl
 
 from benchmarks.clock import Step, compared, in_turn, spread, timed
 from benchmarks.harness import Row, Size, Tables, progress
-from benchmarks.matrices import long_tailed
+from benchmarks.matrices import long_tailed, setting_of
 from benchmarks.peers import SAFER2 as SETTINGS
 from benchmarks.peers import installed
 from safecf.als.rows import user_rows
@@ -30,10 +30,10 @@ DEVICE_SHAPE, DEVICE_FACTORS, DEVICE_REPEATS, GOAL = (571_355, 41_140, 33_600_00
 def on_host(size: Size) -> Tables:
     """Rank for everybody, then for one new user at a time."""
     matrix = long_tailed(*size.shape(*SHAPE))
-    (users, items), history = matrix.shape, min(HISTORY, matrix.shape[1] // 4)
+    history = min(HISTORY, matrix.shape[1] // 4)
     requests = max(100, round(REQUESTS * min(1, 10 * size.scale)))
-    setting = {"users": users, "items": items, "interactions": int(matrix.nnz), "batch": BATCH}
-    setting |= {"factors": size.factors(FACTORS), "top": TOP, "threads": size.threads}
+    setting = setting_of(matrix, top=TOP, batch=BATCH, threads=size.threads)
+    setting["factors"] = size.factors(FACTORS)
     setting |= {"one_factors": size.factors(ONE_FACTORS), "one_top": ONE_TOP, "history": history}
     setting |= {"repeats": size.repeats, "requests": requests}
     everybody = compared(_everybody(matrix, setting), product=PRODUCT)
@@ -168,9 +168,8 @@ def on_device(size: Size) -> Tables:
         row["ratio"] = row["seconds"]["median"] / spread(next(iter(times.values())))["median"]
         rows.append(row | {"users_per_second": users / row["seconds"]["median"]})
         progress(f"{name}: {' '.join(f'{taken:.3f}' for taken in each)} s")
-    setting = {"users": users, "items": matrix.shape[1], "interactions": int(matrix.nnz)}
-    setting |= {"factors": d, "top": top, "epochs": 2, "batch": BATCH, "goal": GOAL}
-    setting |= {"memory": devices.peak(size.device), "device": devices.description(size.device)}
+    setting = setting_of(matrix, factors=d, top=top, epochs=2, batch=BATCH, goal=GOAL)
+    setting |= {"memory": devices.peak(size.device)}
     setting["known"] = _known(model.recommend_all(matrix[:1000], N=top), matrix)
     return {"setting": [setting], "everybody": rows}
 
