@@ -65,25 +65,9 @@ def measure(size: Size) -> Tables:
         progress(f"{users} users, level {level}: {shares}")
         return {"users": users, "level": level, **shares}
 
-    few = [{"tail": users * LEVEL, **row(users, LEVEL)} for users in USERS]
-    many = [
-        {"tail": inside, **row(round(inside / level), level)}
-        for inside in INSIDE
-        for level in LEVELS
-    ]
-    by_users = [_range(f"{each['users']} users", [each]) for each in few]
-    by_tail = [
-        _range(f"{inside} users", [each for each in many if each["tail"] == inside])
-        for inside in INSIDE
-    ]
+    rows = [{"tail": users * LEVEL, **row(users, LEVEL)} for users in USERS]
+    for inside in INSIDE:
+        rows += [{"tail": inside, **row(round(inside / level), level)} for level in LEVELS]
     setting = {"samples": samples, "draws": draws, "large": LARGE, "enough": ENOUGH}
-    setting |= {"confidence": CONFIDENCE, "level": LEVEL}
-    setting |= {"error": float(np.sqrt(0.09 / samples))}
-    tables = {"setting": [setting], "by_users": by_users, "by_tail": by_tail}
-    return {**tables, "shares": few + many}
-
-
-def _range(name: str, rows: list[Row]) -> Row:
-    """Return the least and the largest share."""
-    shares = [row[population] for row in rows for population in POPULATIONS]
-    return {"name": name, "low": min(shares), "high": max(shares)}
+    setting |= {"users": USERS, "inside": INSIDE, "confidence": CONFIDENCE, "level": LEVEL}
+    return {"setting": [setting | {"error": (0.09 / samples) ** 0.5}], "shares": rows}

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pkgutil import resolve_name
 from typing import Any
 
-from reproduction.experiment import Case, Experiment, Options, Result, Row, Settings, Tables
+from reproduction.experiment import Case, Experiment, Options, Row, Settings, Tables
 from reproduction.store import cores
 
 __all__ = ["Part", "Row", "Size", "Tables", "benchmark", "progress"]
@@ -41,9 +41,9 @@ class Size:
 class Part:
     """A part of a page: its title, and what measures it.
 
-    `measure` is a function of this package, such as "topk:on_host". It is called with a `Size` and
-    `given`, and returns tables, of which "setting" has one row. It may be empty: then the part
-    cannot be measured, and is shown as it is stored.
+    `measure` is a function of this package, such as "topk:on_host", which is called with a `Size`
+    and `given`. It returns tables, of which "setting" has one row. If it is empty, the part cannot
+    be measured, and is shown as it is stored.
     """
 
     def __init__(self, title: str, measure: str, **given: Any) -> None:
@@ -66,8 +66,7 @@ def benchmark(
     `repeats` and `threads` are those of a whole run, where 0 threads are all cores. `beside` are
     the packages whose versions matter. `on_device`: its numbers are those of a GPU.
     """
-    several = isinstance(parts, Mapping)
-    known = dict(parts) if isinstance(parts, Mapping) else {"": parts}
+    known = parts if isinstance(parts, Mapping) else {"": parts}
 
     def cases(options: Options) -> Iterator[Case]:
         if on_device and options.device == "cpu" and options.scale == 1:
@@ -84,10 +83,10 @@ def benchmark(
         name,
         title,
         cases,
-        tables,
+        lambda results, options: results[0].record["tables"],
         figures or {},
         counts={"repeats": repeats} if repeats > 1 else {},
-        parts={part: each.title for part, each in known.items()} if several else {},
+        parts={part: each.title for part, each in known.items() if part},
         alone=True,
         package="benchmarks",
     )
@@ -107,13 +106,6 @@ def run(settings: Settings) -> dict[str, Any]:
 
         found["setting"][0]["versions"] |= description(settings["size"]["device"])
     return {"tables": found}
-
-
-def tables(results: list[Result], options: Options) -> Tables:
-    """Return the tables of a part."""
-    [result] = results
-    found: Tables = result.record["tables"]
-    return found
 
 
 def progress(text: str) -> None:

@@ -19,7 +19,6 @@ from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.risk import Mean, Risk, SmoothedCVaR
 from safecf.als.rows import Problem, Rows
 from safecf.als.solvers import CG, Exact, RowSolver, Solver, SpectralCG, Subspace
-from safecf.als.state import State
 from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
 
@@ -125,7 +124,7 @@ class Watched:
         self.backend = backend
         self.wait: Callable[[], object] | None = None
         self.seen: list[HalfStep] | None = None
-        self.state: State | None = None
+        self.state: Any = None
 
     def __getattr__(self, name: str) -> Any:
         """Return what the backend has; a verb ends with `wait`, if there is one."""
@@ -162,9 +161,9 @@ class Safecf(Rival):
     ) -> None:
         self.name, self.problem, self.solver = name, problem, solver
         self.alternates = solver.name != "subspace"
-        self.backend: Any = Watched(backend)
+        self.backend = Watched(backend)
         self.training = Training(problem.place(self.backend), risk, solver, self.backend, seed=0)
-        self.state: State = self.training.start(factors, INIT_STD)
+        self.state = self.training.start(factors, INIT_STD)
         self.steps = self.training.epochs(self.state, 10**6)
         self.records: list[Epoch] = []
 

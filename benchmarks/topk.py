@@ -162,12 +162,12 @@ def on_device(size: Size) -> Tables:
     devices.forget(size.device)
     times["the backend's `search`"] = seconds(lambda: index.search(model.user_factors, top, seen))
     times["`model.recommend_all`"] = seconds(lambda: model.recommend_all(matrix, N=top))
-    rows, users = [], len(model.user_factors)
-    for name, each in times.items():
-        row = {"name": name, "seconds": spread(each)}
-        row["ratio"] = row["seconds"]["median"] / spread(next(iter(times.values())))["median"]
-        rows.append(row | {"users_per_second": users / row["seconds"]["median"]})
-        progress(f"{name}: {' '.join(f'{taken:.3f}' for taken in each)} s")
+    base = spread(next(iter(times.values())))["median"]
+    rows: list[Row] = [{"name": name, "seconds": spread(each)} for name, each in times.items()]
+    for row in rows:
+        median = row["seconds"]["median"]
+        row |= {"ratio": median / base, "users_per_second": len(model.user_factors) / median}
+        progress(str(row))
     setting = setting_of(matrix, factors=d, top=top, epochs=2, batch=BATCH, goal=GOAL)
     setting |= {"memory": devices.peak(size.device)}
     setting["known"] = _known(model.recommend_all(matrix[:1000], N=top), matrix)
