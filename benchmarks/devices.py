@@ -58,7 +58,7 @@ def description(device: str) -> dict[str, str]:
 class DeviceLimits:
     """Products in flop/s in float32 and TF32, and a copy in bytes/s, read and written."""
 
-    float32: float
+    gemm: float
     tf32: float
     copy: float
 
@@ -110,9 +110,9 @@ def device_floor(
     blocks = isinstance(solver, Subspace)
     flops = work.products if blocks else work.products - EIGEN * factors**3
     found = {
-        "products": flops / (limits.tf32 if solver.is_rough else limits.float32),
+        "products": flops / (limits.tf32 if solver.is_rough else limits.gemm),
         "eigh": 0.0 if blocks else 2 * eigh,
     }
     for side, passes, gathered in zip(("users", "items"), work.passes, work.gathered, strict=True):
-        found[side] = max(passes / limits.float32, gathered / limits.copy)
+        found[side] = max(passes / limits.gemm, gathered / limits.copy)
     return found | {"total": sum(found.values())}
