@@ -1,4 +1,4 @@
-"""Pictures of the documentation that no experiment draws: `python docs/pictures.py`.
+"""Pictures of the documentation that no experiment draws: `python -m docs.pictures`.
 
 They are made by the library's own code, on synthetic users. Run it from the root of a checkout.
 """

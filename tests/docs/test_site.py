@@ -23,7 +23,7 @@ def test_links_and_paths_lead_to_files():
 
 
 def test_pictures_are_drawn_from_what_they_show():
-    """Where this fails, run `python docs/pictures.py`."""
+    """Where this fails, run `python -m docs.pictures`."""
     pytest.importorskip("matplotlib", reason="it draws the pictures")
     pictures = runpy.run_path(str(DOCS / "pictures.py"))
     drawn = (DOCS / "pictures" / "architecture.svg").read_text()
