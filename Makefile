@@ -39,7 +39,7 @@ demo: $(BUILT) ## train and compare recommenders on a small data set
 	@$(BIN)/safecf demo
 	@echo 'commands are found after: . $(BIN)/activate'
 
-RUN_TESTS = $(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadgroup
+RUN_TESTS = $(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 # mypy keeps what it knows, so that only its first run takes long.
 check: lint ## for every save: lint, and the tests of what is shared; TESTS=tests/serving for others
