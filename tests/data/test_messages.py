@@ -213,24 +213,21 @@ def test_frames(case):
         Interactions.from_frame(frame, **options)
 
 
-@pytest.mark.parametrize("separator", ["", "ab", ":::", '"', "\n", "\r", "\0", "é", None, 7])
-def test_separators(tmp_path, separator):
-    (tmp_path / "log.csv").write_text("u,i\n1,2\n")
-    with refused(ValueError, "has to be one ASCII character, but no quote or line br"):
-        Interactions.from_csv(tmp_path, separator=separator)
+SEPARATORS = ("", "ab", ":::", '"', "\n", "\r", "\0", "é", None, 7)
+ENCODINGS = ("rot13", "hex", "undefined", "nonsense", "utf8\0", 3)
 
 
-@pytest.mark.parametrize("encoding", ["rot13", "hex", "undefined", "nonsense", "utf8\0", 3])
-def test_encodings_of_no_text(tmp_path, encoding):
+def test_arguments(tmp_path):
     (tmp_path / "log.csv").write_text("user,item\n1,2\n")
-    with refused(ValueError, "is no known text encoding; try 'utf8', 'latin-1' or"):
-        Interactions.from_csv(tmp_path, encoding=encoding)
-
-
-@pytest.mark.parametrize("paths", [b"log.csv", 3, None, [3], [b"log.csv"]])
-def test_paths_of_other_types(paths):
-    with refused(TypeError, "is no path; give a path, a folder or a pattern as str"):
-        Interactions.from_csv(paths)
+    for separator in SEPARATORS:
+        with refused(ValueError, "has to be one ASCII character, but no quote or line br"):
+            Interactions.from_csv(tmp_path, separator=separator)
+    for encoding in ENCODINGS:
+        with refused(ValueError, "is no known text encoding; try 'utf8', 'latin-1' or"):
+            Interactions.from_csv(tmp_path, encoding=encoding)
+    for paths in (b"log.csv", 3, None, [3], [b"log.csv"]):
+        with refused(TypeError, "is no path; give a path, a folder or a pattern as str"):
+            Interactions.from_csv(paths)
 
 
 def test_missing_files(tmp_path, monkeypatch):

@@ -123,6 +123,7 @@ COMPRESSIONS = {
     ".xz": lzma.compress,
     ".zst": lambda content: _arrow_compressed(content, "zstd"),
     ".lz4": lambda content: _arrow_compressed(content, "lz4"),
+    ".zip": _zipped,
 }
 
 
@@ -133,6 +134,13 @@ def _arrow_compressed(content, codec):
     return sink.getvalue().to_pybytes()
 
 
+def _zipped(content):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("folder/log.csv", content)
+    return file.getvalue()
+
+
 @pytest.mark.parametrize("suffix", COMPRESSIONS)
 def test_compressed_files(tmp_path, suffix):
     path = tmp_path / f"log.csv{suffix}"
@@ -140,8 +148,13 @@ def test_compressed_files(tmp_path, suffix):
     expected = {("a", 1): 1, ("b", 2): 1, ("a", 3): 1}
     assert entries(Interactions.from_csv(path)) == expected
     assert entries(Interactions.from_csv(tmp_path)) == expected
+    if suffix == ".zip":
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr("README", "words")
+        with refused(ValueError, "log.csv.zip: it holds 2 files ", "README", "extract the"):
+            Interactions.from_csv(path)
     path.write_bytes(path.read_bytes()[:-12])
-    with pytest.raises(ValueError, match=r"log\.csv.*: it is cut off or damaged .*copy or"):
+    with refused(ValueError, f"log.csv{suffix}: it is cut off or damaged ", "copy or"):
         Interactions.from_csv(path)
 
 
@@ -173,22 +186,6 @@ def test_integers_in_one_file_and_strings_in_another_are_all_strings(tmp_path):
     (tmp_path / "2.csv").write_text("user,item\nann,8\n")
     found = Interactions.from_csv(tmp_path)
     assert entries(found) == {("1", 7): 1, ("ann", 8): 1}
-
-
-def test_zip_archives(tmp_path):
-    path = tmp_path / "log.csv.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("folder/log.csv", CONTENT)
-    expected = {("a", 1): 1, ("b", 2): 1, ("a", 3): 1}
-    assert entries(Interactions.from_csv(path)) == expected
-    assert entries(Interactions.from_csv(tmp_path)) == expected
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("README", "words")
-    with pytest.raises(ValueError, match=r"log\.csv\.zip: it holds 2 files .*README.*extract the"):
-        Interactions.from_csv(path)
-    path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(ValueError, match=r"log\.csv\.zip: it is cut off or damaged"):
-        Interactions.from_csv(path)
 
 
 def test_quoted_lines_across_blocks(tmp_path):
