@@ -1,41 +1,34 @@
-"""`python -m benchmarks NAME`: run one benchmark and write its page under docs/results/."""
+"""`python -m benchmarks NAME`: measure, and write the page under docs/results/."""
 
-import typer
+import sys
 
-from benchmarks import (
-    batch,
-    coverage,
-    cpu,
-    demo,
-    evaluation,
-    fingerprints,
-    gpu,
-    memory,
-    parquet,
-    profiling,
-    readme,
-    serving,
-    solvers,
-    spark,
-    synthetic,
-)
+from reproduction.command import main
 
-app = typer.Typer(no_args_is_help=True, help=__doc__)
-app.command("batch")(batch.main)
-app.command("coverage")(coverage.main)
-app.command("cpu")(cpu.main)
-app.command("demo")(demo.main)
-app.command("evaluation")(evaluation.main)
-app.command("fingerprints")(fingerprints.main)
-app.command("gpu")(gpu.main)
-app.command("memory")(memory.main)
-app.command("parquet")(parquet.main)
-app.command("readme")(readme.main)
-app.command("profile")(profiling.main)
-app.command("serving")(serving.main)
-app.command("solvers")(solvers.main)
-app.command("spark")(spark.main)
-app.command("synthetic")(synthetic.main)
+NAMES = {
+    "batch": "benchmarks.batch:EXPERIMENT",
+    "coverage": "benchmarks.coverage:EXPERIMENT",
+    "cpu": "benchmarks.speed:CPU",
+    "demo": "benchmarks.demo:EXPERIMENT",
+    "evaluation": "benchmarks.evaluation:EXPERIMENT",
+    "gpu": "benchmarks.speed:GPU",
+    "memory": "benchmarks.memory:EXPERIMENT",
+    "parquet": "benchmarks.parquet:EXPERIMENT",
+    "readme": "benchmarks.readme:EXPERIMENT",
+    "serving": "benchmarks.serving:EXPERIMENT",
+    "solvers": "benchmarks.speed:SOLVERS",
+    "spark": "benchmarks.spark:EXPERIMENT",
+    "synthetic": "benchmarks.synthetic:EXPERIMENT",
+}
+ABOUT = """Measure speed and memory beside a peer or the machine's own limit, and write a page.
+
+A part that is not measured keeps its rows, with the commit and the machine that made them. With
+--scale below 1 everything is smaller, and the page is NAME-part.md. The peers are installed from
+benchmarks/requirements.txt; without them, their rows are left out. On a lent machine with a GPU,
+measure with --rows, copy docs/results/gpu.json from there, and write the page with --render.
+SAFECF_COMMIT names the commit where the files are a copy without their history, SAFECF_DATA the
+folder of ml-1m.parquet. For example:
+python -m benchmarks gpu --part topk --device cuda
+"""
 
 if __name__ == "__main__":
-    app()
+    sys.exit(main(NAMES, ABOUT))

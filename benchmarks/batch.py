@@ -1,29 +1,46 @@
 """Recommendations of many users into a file, beside the product and selection alone; and memory."""
 
-import statistics
 import tempfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse
-import threadpoolctl
-import typer
 
-from benchmarks import report
-from benchmarks.apart import Cost, apart, cost
-from benchmarks.epochs import timed
-from benchmarks.matrices import long_tailed
+from benchmarks.clock import Cost, Step, apart, compared, cost, in_turn
+from benchmarks.harness import Part, Size, Tables, benchmark
+from benchmarks.matrices import long_tailed, setting_of
 from safecf import Interactions
 from safecf.batch import recommend_to_file
-from safecf.models import IALS, Recommender
+from safecf.models import IALS
 
+USERS, ITEMS, FACTORS, INTERACTIONS = 10_000, 20_000, 128, 50  # interactions per user
 TOP, BATCH = 10, 2048
-INTERACTIONS = 50  # per user
 PRODUCT, NUMPY, SEARCH = "bare product", "product and argpartition, numpy", "`model.recommend`"
 SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz")
 MEMORY_USERS, MEMORY_ITEMS, MEMORY_FACTORS, MEMORY_INTERACTIONS = (250_000, 1_000_000), 5000, 16, 20
+EXPERIMENT = benchmark(
+    "batch", "Recommendations of many users into a file", Part("", "batch:measure"), repeats=3
+)
+
+
+def measure(size: Size) -> Tables:
+    """Time files of all formats beside the product and selection alone, and measure the memory."""
+    matrix = long_tailed(*size.shape(USERS, ITEMS, USERS * INTERACTIONS))
+    data, d = named(matrix), size.factors(FACTORS)
+    model = IALS(d, iterations=1, num_threads=size.threads, random_state=0)
+    model.fit(data, show_progress=False)
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = in_turn(steps(model, matrix, data, Path(folder)), size.repeats, size.threads)
+    peaks = []
+    for users in sorted({size.count(users, 1000) for users in MEMORY_USERS}):
+        peaks.append({"users": users, **Cost(*apart("batch", "memory", users))._asdict()})
+    setting = setting_of(matrix, factors=d, top=TOP, batch=BATCH)
+    setting |= {"threads": size.threads, "repeats": size.repeats, "memory_items": MEMORY_ITEMS}
+    setting |= {"memory_factors": MEMORY_FACTORS, "memory_interactions": MEMORY_INTERACTIONS}
+    times = compared(seconds, product=PRODUCT, numpy=NUMPY, recommend=SEARCH)
+    return {"setting": [setting], "times": times, "peaks": peaks}
 
 
 def named(matrix: scipy.sparse.csr_matrix) -> Interactions:
@@ -34,8 +51,8 @@ def named(matrix: scipy.sparse.csr_matrix) -> Interactions:
 
 
 def steps(
-    model: IALS, matrix: scipy.sparse.csr_matrix, data: Interactions, folder: str
-) -> dict[str, Callable[[], Any]]:
+    model: IALS, matrix: scipy.sparse.csr_matrix, data: Interactions, folder: Path
+) -> dict[str, Step]:
     """Return what is timed, by name."""
     users, items = model.both_factors()
     scores = np.empty((BATCH, len(items)), dtype=np.float32)
@@ -47,15 +64,14 @@ def steps(
             if select:
                 np.argpartition(found, -TOP, axis=1)
 
-    def to_file(suffix: str) -> Callable[[], Any]:
-        path = Path(folder) / f"out{suffix}"
-        return lambda: recommend_to_file(model, path, data, N=TOP, show_progress=False)
+    def to_file(suffix: str) -> Any:
+        recommend_to_file(model, folder / f"out{suffix}", data, N=TOP, show_progress=False)
 
     return {
-        PRODUCT: lambda: product(select=False),
-        NUMPY: lambda: product(select=True),
+        PRODUCT: partial(product, select=False),
+        NUMPY: partial(product, select=True),
         SEARCH: lambda: model.recommend(np.arange(len(users)), matrix, N=TOP),
-        **{f"`recommend_to_file`, {suffix}": to_file(suffix) for suffix in SUFFIXES},
+        **{f"`recommend_to_file`, {suffix}": partial(to_file, suffix) for suffix in SUFFIXES},
     }
 
 
@@ -73,65 +89,6 @@ def memory(users: int) -> Cost:
     shape = (users, MEMORY_ITEMS)
     data = named(scipy.sparse.csr_matrix((ones, columns.ravel(), indptr), shape=shape))
     model.user_ids = data.user_ids
-    return cost(lambda: write(model, data))
-
-
-def write(model: Recommender, data: Interactions) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        recommend_to_file(model, Path(folder) / "out.parquet", data, N=TOP, show_progress=False)
-
-
-def main(
-    users: Annotated[int, typer.Option(help="Users.")] = 10_000,
-    items: Annotated[int, typer.Option(help="Items.")] = 20_000,
-    factors: Annotated[int, typer.Option(help="d.")] = 128,
-    threads: Annotated[int, typer.Option(help="Threads of everything.")] = 2,
-    repeats: Annotated[int, typer.Option(help="Alternating repeats.")] = 3,
-) -> None:
-    """Time files of all formats beside the product and selection alone, and measure the memory."""
-    matrix = long_tailed(users, items, users * INTERACTIONS)
-    data = named(matrix)
-    model = IALS(factors, iterations=1, num_threads=threads, random_state=0)
-    model.fit(data, show_progress=False)
-    with tempfile.TemporaryDirectory() as folder:
-        compared = steps(model, matrix, data, folder)
-        seconds: dict[str, list[float]] = {name: [] for name in compared}
-        for repeat in range(repeats + 1):
-            for name, step in compared.items():
-                with threadpoolctl.threadpool_limits(threads, "blas"):
-                    taken = timed(step)
-                if repeat > 0:  # the first loads code and memory
-                    seconds[name].append(taken)
-    rises = {size: Cost(*apart("benchmarks.batch", "memory", size)) for size in MEMORY_USERS}
-    page = report.write(
-        "batch",
-        f"Recommendations of {users:,} users x {items:,} items into a file",
-        f"Top {TOP}, d = {factors}, {matrix.nnz:,} known pairs left out (not by numpy), ids are "
-        f"strings, {threads} threads, {repeats} alternating repeats. The product is numpy's, in "
-        f"float32, in batches of {BATCH:,} users.",
-        _times(seconds),
-        f"Peak memory of a Parquet file for more and more users, {MEMORY_ITEMS:,} items, d = "
-        f"{MEMORY_FACTORS}, histories of {MEMORY_INTERACTIONS}: how far the process grows beyond "
-        "the model and the data, which are there before.",
-        report.table(
-            ["users", "seconds", "MiB beyond model and data"],
-            [
-                [f"{n:,}", report.short(c.seconds), f"{c.rise / 2**20:.0f}"]
-                for n, c in rises.items()
-            ],
-        ),
-    )
-    print(page.read_text())
-
-
-def _times(seconds: dict[str, list[float]]) -> str:
-    """Write the median seconds, and the ratios to three bases by pairs."""
-    rows = []
-    for name, times in seconds.items():
-        row = [name, report.short(statistics.median(times))]
-        for base in (PRODUCT, NUMPY, SEARCH):
-            pairs = zip(times, seconds[base], strict=True)
-            row.append(f"{statistics.median(ours / theirs for ours, theirs in pairs):.2f}")
-        rows.append(row)
-    heads = ["", "seconds, median", "product = 1", "and argpartition = 1", "`recommend` = 1"]
-    return report.table(heads, rows)
+        path = Path(folder) / "out.parquet"
+        return cost(lambda: recommend_to_file(model, path, data, N=TOP, show_progress=False))

@@ -1,22 +1,24 @@
 """How often bootstrap intervals of tails hold the true value, by the number of users."""
 
 from collections.abc import Callable
-from typing import Annotated
 
 import numpy as np
-import typer
 
-from benchmarks import report
+from benchmarks.harness import Part, Row, Size, Tables, benchmark, progress
 from safecf.defaults import CONFIDENCE, LEVEL
 from safecf.measures.bootstrap import ENOUGH, percentile_interval, resample
 from safecf.measures.tails import Floats, tail_mean
 
 Population = Callable[[np.random.Generator, int], Floats]
 
+SAMPLES, DRAWS = 1000, 500
 LARGE = 400_000  # users, by whom the true value is computed
 USERS = (4, 15, 30, 60)  # of whom the worst-off share LEVEL is measured
 INSIDE = (ENOUGH // 2, ENOUGH, 5 * ENOUGH // 2)  # users in the tail
 LEVELS = (0.1, LEVEL, 1.0)
+EXPERIMENT = benchmark(
+    "coverage", "How often intervals hold the true value", Part("", "coverage:measure")
+)
 
 
 def like_recall(rng: np.random.Generator, size: int) -> Floats:
@@ -35,11 +37,7 @@ def like_auc(rng: np.random.Generator, size: int) -> Floats:
     return rng.beta(8.0, 1.5, size)
 
 
-POPULATIONS: dict[str, Population] = {
-    "recall": like_recall,
-    "nDCG": like_ndcg,
-    "AUC": like_auc,
-}
+POPULATIONS: dict[str, Population] = {"recall": like_recall, "ndcg": like_ndcg, "auc": like_auc}
 
 
 def covered(
@@ -55,59 +53,21 @@ def covered(
     return inside / samples
 
 
-def spread(shares: list[float]) -> str:
-    """Return the least and the largest share, in percent.
-
-    >>> spread([0.941, 0.9, 0.95])
-    '90 to 95 %'
-    """
-    return f"{100 * min(shares):.0f} to {100 * max(shares):.0f} %"
-
-
-def main(
-    samples: Annotated[int, typer.Option(help="Samples of users.")] = 1000,
-    resamples: Annotated[int, typer.Option(help="Bootstrap draws of each.")] = 500,
-) -> None:
+def measure(size: Size) -> Tables:
     """Draw users from three populations, and count the intervals that hold the true value."""
+    samples, draws = size.count(SAMPLES, 20), size.count(DRAWS, 50)
 
-    def row(users: int, level: float) -> list[float]:
-        found = [covered(p, users, level, samples, resamples) for p in POPULATIONS.values()]
-        print(users, level, found, flush=True)
-        return found
+    def row(users: int, level: float) -> Row:
+        shares = {
+            name: covered(population, users, level, samples, draws)
+            for name, population in POPULATIONS.items()
+        }
+        progress(f"{users} users, level {level}: {shares}")
+        return {"users": users, "level": level, **shares}
 
-    few = [(users, row(users, LEVEL)) for users in USERS]
-    many = [
-        (inside, users, level, row(users, level))
-        for inside in INSIDE
-        for level in LEVELS
-        for users in [round(inside / level)]
-    ]
-    by_users = [f"{spread(shares)} of the samples of {users} users" for users, shares in few]
-    by_tail = [
-        f"{spread([share for each, *_, shares in many if each == inside for share in shares])} "
-        f"with {inside} users"
-        for inside in INSIDE
-    ]
-    page = report.write(
-        "coverage",
-        "How often intervals hold the true value",
-        f"The {100 * CONFIDENCE:.0f} % interval of the worst-off {100 * LEVEL:.0f} % holds the "
-        f"true value in {', '.join(by_users)}. By the users in the tail, at all levels: "
-        f"{', '.join(by_tail)}. `caution` asks for {ENOUGH}.",
-        f"Percentile bootstrap intervals with {resamples:,} draws, as `Evaluation.interval` has "
-        f"them, of {samples:,} samples of users from each of three populations, whose scores look "
-        f"like recall, nDCG and AUC. The true value is the tail mean of {LARGE:,} users. The "
-        "standard error of a share of 0.9 is "
-        f"{100 * np.sqrt(0.09 / samples):.1f} percentage points.",
-        report.table(
-            ["users in the tail", "users", "level", *POPULATIONS],
-            [
-                [f"{inside:g}", str(users), f"{level:g}", *(f"{each:.3f}" for each in shares)]
-                for inside, users, level, shares in [
-                    *((users * LEVEL, users, LEVEL, shares) for users, shares in few),
-                    *many,
-                ]
-            ],
-        ),
-    )
-    print(page.read_text())
+    rows = [{"tail": users * LEVEL, **row(users, LEVEL)} for users in USERS]
+    for inside in INSIDE:
+        rows += [{"tail": inside, **row(round(inside / level), level)} for level in LEVELS]
+    setting = {"samples": samples, "draws": draws, "large": LARGE, "enough": ENOUGH}
+    setting |= {"users": USERS, "inside": INSIDE, "confidence": CONFIDENCE, "level": LEVEL}
+    return {"setting": [setting | {"error": (0.09 / samples) ** 0.5}], "shares": rows}

@@ -3,17 +3,15 @@
 import gc
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 import torch
 
 from benchmarks.floors import EIGEN, ONE, Work, best, epoch_work
-from benchmarks.records import Options
+from benchmarks.harness import Size
 from safecf.als.solvers import Solver, Subspace
 from safecf.backends import make_backend
 from safecf.data.matrices.interactions import Interactions
@@ -21,23 +19,14 @@ from safecf.data.matrices.interactions import Interactions
 GEMM, COPY = 8192, 2**32  # rows of the product; bytes
 
 
-def backend_of(options: Options) -> Any:
+def backend_of(size: Size) -> Any:
     """Return the backend on the chosen device."""
-    return make_backend("torch", options.threads, device=options.device)
+    return make_backend("torch", size.threads, device=size.device)
 
 
 def waiter(device: str) -> Callable[[], object]:
     """Return what waits until the device has done everything."""
     return torch.cuda.synchronize if device.startswith("cuda") else lambda: None
-
-
-def timed(step: Callable[[], Any], wait: Callable[[], object]) -> float:
-    """Return the seconds of a call, up to the end of its work on the device."""
-    wait()
-    begin = time.perf_counter()
-    step()
-    wait()
-    return time.perf_counter() - begin
 
 
 def forget(device: str) -> None:
@@ -53,53 +42,43 @@ def peak(device: str) -> int | None:
     return torch.cuda.max_memory_allocated() if device.startswith("cuda") else None
 
 
-def versions(device: str) -> dict[str, str]:
-    """Return the device with its driver, and the versions of what works on it."""
-    found = {}
-    if device.startswith("cuda"):
-        driver = f", driver {_driver()}" if shutil.which("nvidia-smi") else ""
-        memory = torch.cuda.get_device_properties(0).total_memory / 2**30
-        details = f"{memory:.0f} GiB{driver}, CUDA {torch.version.cuda}"
-        found[torch.cuda.get_device_name()] = f"({details})"
-    for package in ("torch", "triton", "numpy"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _driver() -> str:
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return (done.stdout.splitlines() or ["unknown"])[0].strip()
+def description(device: str) -> dict[str, str]:
+    """Return the name of a GPU with its memory, driver and CUDA."""
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    driver = ""
+    if shutil.which(query[0]):
+        done = subprocess.run(query, capture_output=True, text=True, check=False)
+        driver = f", driver {(done.stdout.splitlines() or ['unknown'])[0].strip()}"
+    memory = torch.cuda.get_device_properties(0).total_memory / 2**30
+    details = f"({memory:.0f} GiB{driver}, CUDA {torch.version.cuda})"
+    return {torch.cuda.get_device_name(): details}
 
 
 @dataclass(frozen=True)
 class DeviceLimits:
     """Products in flop/s in float32 and TF32, and a copy in bytes/s, read and written."""
 
-    float32: float
+    gemm: float
     tf32: float
     copy: float
 
     @classmethod
-    def measure(cls, options: Options) -> "DeviceLimits":
+    def measure(cls, size: Size) -> "DeviceLimits":
         """Take the best of several runs of PyTorch's product and copy."""
-        wait, size = waiter(options.device), options.factors(GEMM)
-        a, b = torch.rand(2, size, size, device=options.device)
+        wait, rows = waiter(size.device), size.factors(GEMM)
+        a, b = torch.rand(2, rows, rows, device=size.device)
         out = torch.empty_like(a)
         products = [_seconds(lambda: torch.mm(a, b, out=out), wait, tf32) for tf32 in (False, True)]
-        source = torch.ones(max(2**20, round(COPY * options.scale) // 4), device=options.device)
+        source = torch.ones(max(2**20, round(COPY * size.scale) // 4), device=size.device)
         target = torch.zeros_like(source)
         copied = _seconds(lambda: target.copy_(source), wait)
-        return cls(2 * size**3 / products[0], 2 * size**3 / products[1], 8 * len(source) / copied)
+        return cls(2 * rows**3 / products[0], 2 * rows**3 / products[1], 8 * len(source) / copied)
 
 
-def eigh_seconds(factors: int, options: Options) -> float:
+def eigh_seconds(factors: int, size: Size) -> float:
     """Return the seconds of PyTorch's eigendecomposition of a Gramian, in float64."""
-    rows = torch.randn(2 * factors, factors, dtype=torch.float64, device=options.device)
-    gram, wait = rows.T @ rows, waiter(options.device)
+    rows = torch.randn(2 * factors, factors, dtype=torch.float64, device=size.device)
+    gram, wait = rows.T @ rows, waiter(size.device)
     return _seconds(lambda: torch.linalg.eigh(gram), wait)
 
 
@@ -131,9 +110,9 @@ def device_floor(
     blocks = isinstance(solver, Subspace)
     flops = work.products if blocks else work.products - EIGEN * factors**3
     found = {
-        "products": flops / (limits.tf32 if solver.is_rough else limits.float32),
+        "products": flops / (limits.tf32 if solver.is_rough else limits.gemm),
         "eigh": 0.0 if blocks else 2 * eigh,
     }
     for side, passes, gathered in zip(("users", "items"), work.passes, work.gathered, strict=True):
-        found[side] = max(passes / limits.float32, gathered / limits.copy)
-    return {"seconds": found | {"total": sum(found.values())}, "steps": steps}
+        found[side] = max(passes / limits.gemm, gathered / limits.copy)
+    return found | {"total": sum(found.values())}

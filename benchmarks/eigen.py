@@ -1,43 +1,38 @@
 """The eigensolver of Gramians beside LAPACK's on one thread."""
 
-import os
-from typing import Any
-
 import numpy as np
 import scipy.linalg
 import threadpoolctl
 from numpy.typing import NDArray
 
-from benchmarks import report
 from benchmarks.floors import best
-from benchmarks.records import Options, progress
-from benchmarks.report import short
+from benchmarks.harness import Row, Size, Tables, progress
+from reproduction.store import cores
 from safecf import _core
 
 FACTORS = (256, 512, 1024, 2048)
 THREADS = (1, 2, 4, 8, 16)
-DRIVERS = {"evr": "relatively robust representations", "evd": "divide and conquer"}
+DRIVERS = ("evr", "evd")  # relatively robust representations; divide and conquer
 
 
-def measure(options: Options) -> dict[str, Any]:
+def measure(size: Size) -> Tables:
     """Time Gramians of random factors: LAPACK on one thread, ours on 1 to all cores."""
-    cores = len(os.sched_getaffinity(0))
-    found = []
-    for factors in FACTORS:
-        d = options.factors(factors)
+    counts = [each for each in THREADS if each <= cores()]
+    rows = []
+    for d in sorted({size.factors(factors) for factors in FACTORS}):
         gram = _gramian(d)
-        seconds = {}
+        row: Row = {"factors": d}
         with threadpoolctl.threadpool_limits(1, "blas"):
             for driver in DRIVERS:
-                seconds[driver] = best(lambda: scipy.linalg.eigh(gram, driver=driver), 3)  # noqa: B023
-        for threads in (each for each in THREADS if each <= cores):
-            seconds[str(threads)] = best(lambda: _native(gram, threads))  # noqa: B023
-        values, basis = _native(gram, cores)
+                row[driver] = best(lambda: scipy.linalg.eigh(gram, driver=driver), 3)  # noqa: B023
+        row["threads"] = {f"n{n}": best(lambda: _native(gram, n)) for n in counts}  # noqa: B023
+        values, basis = _native(gram, counts[-1])
         residual = np.linalg.norm(gram @ basis - basis * values) / np.linalg.norm(gram)
-        orthogonal = np.linalg.norm(basis.T @ basis - np.eye(d))
-        progress(f"d = {d}: {seconds}")
-        found.append({"d": d, "seconds": seconds, "errors": [float(residual), float(orthogonal)]})
-    return {"found": found}
+        row["residual"], orthogonal = float(residual), np.linalg.norm(basis.T @ basis - np.eye(d))
+        row["orthogonal"] = float(orthogonal)
+        progress(str(row))
+        rows.append(row)
+    return {"setting": [{"threads": counts}], "seconds": rows}
 
 
 def _gramian(d: int) -> NDArray[np.float64]:
@@ -51,26 +46,3 @@ def _native(
     values, basis = np.empty(len(gram)), np.empty_like(gram)
     _core.eigen(gram, values, basis, _core.Execution(threads))
     return values, basis
-
-
-def section(results: dict[str, Any], options: Options) -> list[str]:
-    """Write the milliseconds."""
-    found = results["found"]
-    columns = list(found[0]["seconds"])
-    header = [name if name in DRIVERS else f"{name} threads" for name in columns]
-    rows = [
-        [
-            str(each["d"]),
-            *(short(1e3 * each["seconds"][column]) for column in columns),
-            *(f"{error:.0e}" for error in each["errors"]),
-        ]
-        for each in found
-    ]
-    return [
-        "Milliseconds of all eigenvalues and eigenvectors of a Gramian in float64, the best of "
-        "several runs: scipy's `eigh` on one thread, by LAPACK's drivers evr "
-        f"({DRIVERS['evr']}) and evd ({DRIVERS['evd']}), and ours, whose bits are the same for "
-        "any number of threads. An epoch needs two of them. |G Q - Q diag| / |G| and |Q'Q - I| are "
-        "ours.",
-        report.table(["d", *header, "residual", "not orthogonal"], rows),
-    ]

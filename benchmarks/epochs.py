@@ -1,186 +1,214 @@
-"""Epochs of safecf beside those of its peers, on the same matrix, and the floor below them."""
+"""Epochs of safecf and its peers on the CPU, and on a device, with the floor below them."""
 
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import threadpoolctl
 
-from benchmarks import report
+from benchmarks.clock import in_turn, spread, timed
 from benchmarks.floors import Limits, epoch_floor
-from benchmarks.matrices import SHAPES, long_tailed
+from benchmarks.harness import Row, Size, Tables, progress
+from benchmarks.matrices import SHAPES, long_tailed, setting_of
 from benchmarks.memory import expected_bytes, fits
-from benchmarks.peers import Flat, Implicit, Irspack, Rival, Safecf, ials, safer2
-from benchmarks.records import Options, progress
-from benchmarks.report import short
+from benchmarks.peers import SAFER2 as SETTINGS
+from benchmarks.peers import Flat, Rival, Safecf, ials, peers, safer2
 from benchmarks.sampled import check
+from safecf.als.rows import Problem
 from safecf.als.solvers import CG, Exact, Solver, SpectralCG, Subspace
 from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
+from safecf.models import SAFER2
 
-# by shape: d, solvers of SAFER2, those of irspack, epochs before the clock starts
-CASES: dict[str, tuple[int, list[Solver], list[str], int]] = {
-    "ml-20m": (256, [SpectralCG(), Exact(), CG(), Subspace(64)], ["CG", "IALSPP"], 2),
-    "msd": (512, [SpectralCG()], [], 2),
+Floor = Callable[[Interactions, Solver, tuple[float, float] | None], dict[str, Any]]
+
+# by shape: d, solvers of SAFER2 beside spectral CG, and those of irspack on the CPU
+CASES: dict[str, tuple[int, list[Solver], tuple[str, ...]]] = {
+    "ml-20m": (256, [Exact(), CG(), Subspace(64)], ("CG", "IALSPP")),
+    "msd": (512, [], ()),
 }
-BASE = "implicit"
-# what others report, on other machines
-REPORTED = {
-    "ml-20m": "Not measured here: the paper reports 3.45 seconds for SAFER2 on 96 cores. The "
-    "authors' C++ took 37.0 seconds for SAFER2, 16.4 for SAFER2-CG and 14.0 for SAFER2++ on two "
-    "cores of a machine on which implicit took 3.6.",
-    "msd": "Not measured here: the paper reports 57.0 seconds for SAFER2 on 96 cores.",
-}
-STEPS = ("users", "items", "rotate", "losses", "quantile")
-ABOUT = (
-    "An epoch of safecf is losses, xi, weights and both half-steps; one of the peers is both "
-    "half-steps. SAFER2 has the paper's settings for data of this shape. The IALS rows of all "
-    "libraries minimise one objective from the same start (see time to quality). The errors "
-    "are |x - exact| / |exact| of one more half-step of a sample of rows against float64 solves; "
-    "SAFER2++ updates users and items block by block, where there is no such half-step, and iALS++ "
-    "makes one pass over the blocks, which is not meant to solve the rows.",
-    "The floor is the time that the work counted in `benchmarks/floors.py` takes at the machine's "
-    "own limits, measured in the same process by numpy, the best of several runs: products at "
-    "the speed of a float32 GEMM, each half-step by its flops or its gathered bytes, whichever "
-    "takes longer. Random rows are gathered by `take`, from as many rows as the fixed side has, in "
-    "the type that the solver reads; uniformly and without prefetching, so that real gathers may "
-    "be faster, most of all where popular rows stay in a cache.",
-)
+WARM_UP = 2  # epochs on the CPU before the clock starts
+BEFORE, SYNCHRONISED = 3, 3  # on a device; and epochs that wait after every step
+FEW = 3  # epochs of what is slow
+GOALS = {"ml-20m": 0.015, "msd": 0.08, "fit": 4.0}  # seconds on a GPU, per epoch or for all
+FIT_EPOCHS, FIT_EPOCHS_ON_CPU = 50, 4
 
 
-def measure(options: Options, shape: str) -> dict[str, Any]:
-    """Time alternating epochs on one shape."""
-    limits = Limits.measure(options.threads)
-    case = _case(shape, limits, options)
-    return {"limits": asdict(limits), "repeats": options.repeats} | case
-
-
-def _case(shape: str, limits: Limits, options: Options) -> dict[str, Any]:
-    factors, solvers, peers, warm_up = CASES[shape]
-    matrix, d = long_tailed(*options.shape(*SHAPES[shape])), options.factors(factors)
-    case = {"shape": shape, "factors": d, "size": [*matrix.shape, matrix.nnz], "warm_up": warm_up}
-    need = (len(solvers) + len(peers) + 2) * expected_bytes(
-        *matrix.shape, matrix.nnz, d, options.threads
-    )
+def beside_peers(size: Size, shape: str) -> Tables:
+    """Time epochs of all rivals in turn on the CPU."""
+    limits = Limits.measure(size.threads)
+    factors, others, solvers = CASES[shape]
+    matrix, d = long_tailed(*size.shape(*SHAPES[shape])), size.factors(factors)
+    setting = setting_of(matrix, factors=d, repeats=size.repeats, warm_up=WARM_UP, **asdict(limits))
+    need = expected_bytes(*matrix.shape, matrix.nnz, d, size.threads)
+    need *= len(others) + len(solvers) + 3
     if not fits(need):
-        progress(f"{shape}, d = {d}: left out, {need / 2**30:.0f} GiB are not free")
-        return case | {"needs": need, "rivals": []}
-    interactions = Interactions.from_csr(matrix)
-    rivals = _rivals(shape, interactions, matrix, d, options.threads)
+        return {"setting": [setting | {"needs": need}], "rivals": []}
+    interactions, cpu = Interactions.from_csr(matrix), CpuBackend(size.threads)
+    flat = Flat.like_ials(matrix)
+    problem = flat.problem(interactions)
+    rivals: list[Rival] = [
+        safer2(shape, interactions, solver, d, cpu) for solver in (SpectralCG(), *others)
+    ]
+    rivals.append(ials(problem, SpectralCG(), d, cpu))
+    rivals += peers(flat, problem, d, size.threads, solvers)
+
+    def floor(interactions: Interactions, solver: Solver, steps: Any) -> dict[str, Any]:
+        return epoch_floor(interactions, d, solver, limits, steps)
+
+    rows = []
     with threadpoolctl.threadpool_limits(1, "blas"):
         for rival in rivals:
-            for _ in range(warm_up):
+            for _ in range(WARM_UP):
                 rival.epoch()
-        seconds: dict[str, list[float]] = {rival.name: [] for rival in rivals}
-        for _ in range(options.repeats):
-            for rival in rivals:
-                seconds[rival.name].append(timed(rival.epoch))
-                progress(f"{shape}, d = {d}, {rival.name}: {seconds[rival.name][-1]:.2f} s")
-        found = []
+        seconds = in_turn({each.name: each.epoch for each in rivals}, size.repeats, before=0)
+        base = [times for name, times in seconds.items() if name.startswith("implicit")]
         while rivals:
             rival = rivals.pop(0)  # its memory goes with it
-            progress(f"{shape}, d = {d}, {rival.name}: errors and floor")
-            found.append(
-                {"name": rival.name, "seconds": seconds[rival.name]}
-                | _errors_and_floor(rival, d, limits, options.repeats)
-            )
-    return case | {"rivals": found}
+            progress(f"{rival.name}: errors and floor")
+            times = seconds[rival.name]
+            row: Row = {"name": rival.name, "seconds": spread(times)}
+            if base:
+                row["ratio"] = statistics.median(times) / statistics.median(base[0])
+            row |= _inside(rival, row["seconds"]["median"], size.repeats, floor)
+            if "floor" in row:
+                row["speed"] = row["floor"].pop("flops") / row["seconds"]["median"] / limits.gemm
+            rows.append(row)
+    return {"setting": [setting], "rivals": rows}
 
 
-def _rivals(
-    shape: str, interactions: Interactions, matrix: Any, d: int, threads: int
-) -> list[Rival]:
-    _, solvers, peers, _ = CASES[shape]
-    flat, cpu = Flat.like_ials(matrix), CpuBackend(threads)
-    problem = flat.problem(interactions)
-    rivals: list[Rival] = [safer2(shape, interactions, solver, d, cpu) for solver in solvers]
-    rivals.append(ials(problem, SpectralCG(), d, cpu))
-    rivals.append(Implicit(flat, problem, d, threads))
-    rivals += [Irspack(flat, problem, d, threads, solver) for solver in peers]
-    return rivals
-
-
-def _errors_and_floor(rival: Rival, d: int, limits: Limits, repeats: int) -> dict[str, Any]:
-    """Return the sampled errors, and for safecf the parts of its epochs and their floor."""
+def _inside(rival: Rival, median: float, last: int, floor: Floor) -> Row:
+    """Return the seconds by step of the last epochs, the errors of another one, and the floor."""
+    found: Row = {}
     solver = rival.solver if isinstance(rival, Safecf) else None
     iterative = solver if isinstance(solver, CG | SpectralCG) else None
-    parts = rival.records[-repeats:] if isinstance(rival, Safecf) else []
-    errors = check(rival, solver=iterative) if rival.alternates else []
-    found: dict[str, Any] = {"errors": [side.error for side in errors]}
-    if solver is None:
-        return found
-    found["parts"] = {
-        name: statistics.median(record.seconds.get(name, 0.0) for record in parts) for name in STEPS
-    }
-    steps = (errors[0].steps, errors[1].steps) if iterative else None
-    found["floor"] = epoch_floor(rival.problem.interactions, d, solver, limits, steps)
+    if isinstance(rival, Safecf):
+        found["steps"] = steps = rival.seconds_by_step(last)
+        found["share"] = (steps["losses"] + steps["quantile"]) / median
+    sides = check(rival, solver=iterative) if rival.alternates else []
+    if sides:
+        found["error_users"], found["error_items"] = (side.error for side in sides)
+    if isinstance(rival, Safecf):
+        counted = (sides[0].steps, sides[1].steps) if iterative else None
+        found["floor"] = floor(rival.problem.interactions, rival.solver, counted)
+        found["over"] = median / found["floor"]["total"]
+        if counted:
+            found["cg_users"], found["cg_items"] = counted
+        else:
+            found["floor"].pop("least", None)
     return found
 
 
-def timed(step: Callable[[], Any]) -> float:
-    """Return the seconds of one call."""
-    begin = time.perf_counter()
-    step()
-    return time.perf_counter() - begin
+def on_device(size: Size, shape: str) -> Tables:
+    """Time epochs of SAFER2 and IALS on a device, one rival after the other, and the CPU's."""
+    from benchmarks import devices  # noqa: PLC0415 - needs PyTorch
 
+    matrix, d = long_tailed(*size.shape(*SHAPES[shape])), size.factors(CASES[shape][0])
+    interactions = Interactions.from_csr(matrix)
+    limits, eigh = devices.DeviceLimits.measure(size), devices.eigh_seconds(d, size)
 
-def section(results: dict[str, Any], options: Options) -> list[str]:
-    """Write the table of all rivals, what our epochs consist of, and their floors."""
-    users, items, nnz = results["size"]
-    limits, gemm = results["limits"], results["limits"]["gemm"]
-    intro = (
-        f"{users:,} users x {items:,} items, {nnz:,} interactions, d = {results['factors']}, "
-        f"{limits['threads']} threads: GEMM {gemm / 1e9:.0f} GFLOP/s, copy "
-        f"{limits['copy'] / 1e9:.1f} GB/s read and written."
-    )
-    if not results["rivals"]:
-        return [intro, f"Left out: {results['needs'] / 2**30:.0f} GiB were not free."]
-    base = next(each for each in results["rivals"] if each["name"].startswith(BASE))
-    header = ["", "seconds, median", "spread", f"{BASE} = 1", "error of users", "error of items"]
-    rows, parts, floors = [], [], []
-    for each in results["rivals"]:
-        seconds = each["seconds"]
-        median = statistics.median(seconds)
-        ratio = median / statistics.median(base["seconds"])
-        errors = [f"{error:.1e}" for error in each["errors"]] or ["-", "-"]
-        spread = f"{short(min(seconds))} to {short(max(seconds))}"
-        rows.append([each["name"], short(median), spread, f"{ratio:.2f}", *errors])
-        if "parts" in each:
-            parts.append(_parts(each, median))
-            floors.append(_floor(each, median, gemm))
-    of_epoch = [*STEPS, "losses and quantile, share"]
-    of_floor = ["CG steps", "products", "users", "items", "floor", "measured / floor"]
-    of_floor += ["with one step", "speed, GEMM = 1", "gathers, GB/s"]
-    return [
-        f"{intro} {results['repeats']} alternating repeats after {results['warm_up']} epochs.",
-        report.table(header, rows),
-        REPORTED[results["shape"]],
-        "Seconds of our epochs by step, medians; `rotate` is Gramians, eigenvectors, rotations and "
-        "rounding for both half-steps:",
-        report.table(["", *of_epoch], parts),
-        "Their floors in seconds, by part; the steps of CG are those that the sampled rows of "
-        "users and items need, weighted by length; beside it, the floor with one step per row. The "
-        "speed is counted flops by measured time against GEMM; the gathers are from the items, "
-        "then from the users.",
-        report.table(["", *of_floor], floors),
+    def floor(interactions: Interactions, solver: Solver, steps: Any) -> dict[str, Any]:
+        return devices.device_floor(interactions, d, solver, limits, eigh, steps)
+
+    backend = devices.backend_of(size)
+    make = partial(safer2, shape, interactions, factors=d, backend=backend)
+    flat = partial(ials, Flat.like_ials(matrix).problem(interactions), SpectralCG(), d, backend)
+    rows = [
+        _on_device(each, BEFORE, size.repeats, floor, size.device)
+        for each in (partial(make, solver=SpectralCG()), flat)
     ]
+    for solver in CASES[shape][1]:
+        rows.append(_on_device(partial(make, solver=solver), 1, FEW, floor, size.device))
+    cpu = safer2(shape, interactions, SpectralCG(), d, CpuBackend(size.threads))
+    cpu.epoch()
+    beside = {"name": f"{cpu.name}, CPU, {size.threads} threads"}
+    beside["seconds"] = spread([timed(cpu.epoch) for _ in range(FEW)])
+    setting = setting_of(matrix, factors=d, eigh=eigh, goal=GOALS[shape], **asdict(limits))
+    return {"setting": [setting], "rivals": rows, "cpu": [beside]}
 
 
-def _parts(each: dict[str, Any], median: float) -> list[str]:
-    parts = each["parts"]
-    share = (parts["losses"] + parts["quantile"]) / median
-    return [each["name"], *(short(parts[name]) for name in STEPS), f"{share:.0%}"]
+def _on_device(
+    make: Callable[[], Safecf], before: int, repeats: int, floor: Floor, device: str
+) -> Row:
+    """Time one rival: its start, its epochs, then others that wait after every step."""
+    from benchmarks import devices  # noqa: PLC0415
+
+    devices.forget(device)
+    wait, made = devices.waiter(device), list[Safecf]()
+    start = timed(lambda: made.append(make()), wait)
+    rival = made.pop()
+    problem = rival.training.problem
+    placing = timed(lambda: (problem.users, problem.items), wait)
+    first = timed(rival.epoch, wait)
+    for _ in range(before - 1):
+        rival.epoch()
+    wait()
+    marks = [time.perf_counter()]
+    for _ in range(repeats):
+        rival.epoch()
+        marks.append(time.perf_counter())
+    wait()
+    mean = (time.perf_counter() - marks[0]) / repeats
+    seconds = spread([later - earlier for earlier, later in pairwise(marks)])
+    progress(f"{rival.name}: {1e3 * seconds['median']:.1f} ms, first {first:.2f} s")
+    rival.backend.wait = wait
+    for _ in range(SYNCHRONISED):
+        rival.epoch()
+    rival.backend.wait = None
+    row = {"name": rival.name, "seconds": seconds, "mean": mean, "first": first, "start": start}
+    row |= {"placing": placing, "memory": devices.peak(device)}
+    row |= _inside(rival, seconds["median"], SYNCHRONISED, floor)
+    if rival.alternates:
+        row["above"] = _above(row)
+    return row
 
 
-def _floor(each: dict[str, Any], median: float, gemm: float) -> list[str]:
-    floor = each["floor"]
-    seconds, work, steps = floor["seconds"], floor["work"], floor["steps"]
-    counts = " / ".join(f"{count:.1f}" for count in steps) if steps else "-"
-    cells = [short(seconds[name]) for name in ("products", "users", "items", "total")]
-    least = short(floor["least"]["total"]) if steps else "-"
-    speed = (work["products"] + sum(work["passes"])) / median / gemm
-    gathers = " / ".join(f"{gather / 1e9:.1f}" for gather in floor["gathers"])
-    ratio = f"{median / seconds['total']:.2f}"
-    return [each["name"], counts, *cells, ratio, least, f"{speed:.2f}", gathers]
+def _above(row: Row) -> dict[str, float]:
+    """Return by how many seconds every step is above its floor, and the epochs above the steps."""
+    floor, steps = row["floor"], row["steps"]
+    least = {**floor, "rotate": floor["products"] + floor["eigh"]}
+    above = {step: seconds - least.get(step, 0.0) for step, seconds in steps.items()}
+    return above | {"beyond": row["seconds"]["median"] - sum(steps.values())}
+
+
+def fit_on_device(size: Size) -> Tables:
+    """Time a whole fit on a device, then go through the first epochs on the CPU."""
+    from benchmarks import devices  # noqa: PLC0415
+
+    matrix, d = long_tailed(*size.shape(*SHAPES["msd"])), size.factors(512)
+    wait, held = devices.waiter(size.device), list[Interactions]()
+    devices.backend_of(size).zeros(1, 1)  # starts CUDA
+    devices.forget(size.device)
+    reading = timed(lambda: held.append(Interactions.from_csr(matrix)), wait)
+    where: dict[str, Any] = {"backend": "torch", "device": size.device, "random_state": 0}
+    model = SAFER2(d, iterations=FIT_EPOCHS, **where, **SETTINGS["msd"])
+    fit = timed(lambda: model.fit(held[0], show_progress=False), wait)
+    memory = devices.peak(size.device)
+    epochs = [sum(record.seconds.values()) for record in model.history]
+    loss, ridge, risk, solver = model.parts()
+    problem = Problem(held[0], loss, ridge, risk.tail)
+    cpu = Safecf("CPU", problem, risk, solver, d, CpuBackend(size.threads))
+    objectives = []
+    for at, record in enumerate(model.history, start=1):
+        row: Row = {"epoch": at, "device": record.objective}
+        if at <= FIT_EPOCHS_ON_CPU:
+            cpu.epoch()
+            row["cpu"] = cpu.records[-1].objective
+            row["difference"] = abs(row["device"] / row["cpu"] - 1)
+        if at <= FIT_EPOCHS_ON_CPU or at == FIT_EPOCHS:
+            objectives.append(row)
+    seconds = {
+        "`Interactions.from_csr`: check and transpose": reading,
+        "`fit`": fit,
+        "of it the first epoch": epochs[0],
+        f"of it the other {len(epochs) - 1} epochs": sum(epochs[1:]),
+        "of it the rest: start, fold-in of all users, copies": fit - sum(epochs),
+    }
+    setting = setting_of(matrix, factors=d, epochs=FIT_EPOCHS, seconds=sum(epochs), memory=memory)
+    setting |= {"goal": GOALS["fit"]}
+    times = [{"name": name, "seconds": value} for name, value in seconds.items()]
+    return {"setting": [setting], "times": times, "objectives": objectives}

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,7 @@ def best(step: Callable[[], Any], repeats: int = 5) -> float:
 
 
 def in_threads(step: Callable[[int], None], threads: int) -> None:
+    """Call the step with 0, 1, ..., each in a thread of its own."""
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(step, range(threads)))
 
@@ -185,9 +186,9 @@ def epoch_floor(
     steps: tuple[float, float] | None = None,
     by: Gather = takes,
 ) -> dict[str, Any]:
-    """Return the floor in seconds by part, with the work and the gather speeds it is made from.
+    """Return the floor in seconds by part, with the flops and the gather speeds it is made from.
 
-    `steps` are those of CG for users and items; `least` is the floor with one step each.
+    `steps` are those of CG for users and items; `least` is the whole floor with one step each.
     """
     sides = [np.diff(side.indptr) for side in (interactions.users, interactions.items)]
     work = epoch_work(sides[0], sides[1], factors, solver, steps or ONE)
@@ -195,10 +196,9 @@ def epoch_floor(
     of_items, of_users = (
         gather(side.size, factors, limits.threads, work.itemsize, by) for side in sides[::-1]
     )
-    return {
-        "seconds": work.seconds(limits, (of_items, of_users)),
-        "least": least.seconds(limits, (of_items, of_users)),
-        "work": asdict(work),
-        "gathers": [of_items, of_users],
-        "steps": steps,
+    return work.seconds(limits, (of_items, of_users)) | {
+        "least": least.seconds(limits, (of_items, of_users))["total"],
+        "flops": work.products + sum(work.passes),
+        "of_items": of_items,
+        "of_users": of_users,
     }

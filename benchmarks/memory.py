@@ -1,12 +1,14 @@
 """Peak memory of training beside the formula of docs/memory.md."""
 
+import statistics
 import tempfile
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from benchmarks import report
-from benchmarks.apart import Cost, apart, cost
+from benchmarks.clock import apart, cost
+from benchmarks.harness import Part, Row, Size, Tables, benchmark, progress
 from benchmarks.matrices import long_tailed
 from safecf.free_memory import available_bytes, training_bytes
 from safecf.models import MODELS
@@ -17,6 +19,20 @@ CASES = [
     (100_000, 20_000, 20_000_000, 16),
     (100_000, 20_000, 4_000_000, 128),
 ]
+EXPERIMENT = benchmark("memory", "Peak memory of training", Part("", "memory:measure"))
+
+
+def measure(size: Size) -> Tables:
+    """Train on two shapes, and compare the peak with the formula."""
+    rows = []
+    for users, items, interactions, factors in CASES:
+        shape, d = size.shape(users, items, interactions), size.factors(factors)
+        nnz, measured = rise(*shape, d, size.threads)
+        formula = expected_bytes(*shape[:2], nnz, d, size.threads)
+        row = {"users": shape[0], "items": shape[1], "interactions": nnz, "factors": d}
+        rows.append(row | {"formula": formula, "rise": measured, "ratio": measured / formula})
+        progress(str(rows[-1]))
+    return {"setting": [{"threads": size.threads}], "peaks": rows}
 
 
 def expected_bytes(
@@ -30,15 +46,9 @@ def expected_bytes(
 def rise(
     users: int, items: int, interactions: int, factors: int, threads: int, model: str = "SAFER2"
 ) -> tuple[int, int]:
-    """Return the number of interactions, and by how many bytes training raises the peak.
-
-    The training reads its matrix from a file, in a process of its own.
-    """
+    """Return the number of interactions, and by how many bytes training raises the peak."""
     matrix = long_tailed(users, items, interactions)
-    with tempfile.TemporaryDirectory() as folder:
-        save(folder, matrix)
-        found = apart("benchmarks.memory", "train", folder, matrix.shape, factors, threads, model)
-    return matrix.nnz, Cost(*found).rise
+    return matrix.nnz, train_apart(matrix, model, factors, threads, 2, {})["rise"]
 
 
 def fits(size: int) -> bool:
@@ -47,49 +57,33 @@ def fits(size: int) -> bool:
     return free is None or 1.2 * size < free
 
 
-def save(folder: str, matrix: scipy.sparse.csr_matrix) -> None:
-    """Write a matrix for another process."""
-    for name in ARRAYS:
-        np.save(f"{folder}/{name}.npy", getattr(matrix, name))
+def train_apart(
+    matrix: scipy.sparse.csr_matrix,
+    model: str,
+    factors: int,
+    threads: int,
+    epochs: int,
+    options: dict[str, Any],
+) -> Row:
+    """Train on a matrix that is read from files, in a process of its own; see `train`."""
+    options = {"iterations": epochs, "num_threads": threads, "random_state": 0, **options}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ARRAYS:
+            np.save(f"{folder}/{name}.npy", getattr(matrix, name))
+        found: Row = apart("memory", "train", folder, matrix.shape, model, factors, options)
+    return found
 
 
-def load(folder: str, shape: tuple[int, int]) -> scipy.sparse.csr_matrix:
-    """Read what `save` has written."""
+def train(
+    folder: str, shape: tuple[int, int], name: str, factors: int, options: dict[str, Any]
+) -> Row:
+    """Train; return seconds per epoch and around the epochs, and by how far the peak rose."""
+    small = long_tailed(200, 100, 2000)  # loads all code, so that its memory is not counted
+    MODELS[name](factors=8, iterations=1, random_state=0).fit(small, show_progress=False)
     arrays = tuple(np.load(f"{folder}/{name}.npy") for name in ARRAYS)
-    return scipy.sparse.csr_matrix(arrays, shape=shape, copy=False)
-
-
-def warm(model: str) -> None:
-    """Load all code, so that its memory is not counted."""
-    small = long_tailed(200, 100, 2000)
-    MODELS[model](factors=8, iterations=1, random_state=0).fit(small, show_progress=False)
-
-
-def train(folder: str, shape: tuple[int, int], factors: int, threads: int, name: str) -> Cost:
-    """Train, and return what it took."""
-    warm(name)
-    matrix = load(folder, shape)
-    model = MODELS[name](factors=factors, iterations=2, num_threads=threads, random_state=0)
-    return cost(lambda: model.fit(matrix, show_progress=False))
-
-
-def main(threads: int = 2) -> None:
-    """Train on two shapes, with so many threads, and compare the peak with the formula."""
-    rows = []
-    for case in CASES:
-        users, items, _, factors = case
-        nnz, measured = rise(*case, threads)
-        formula = expected_bytes(users, items, nnz, factors, threads)
-        sizes = [f"{users:,} x {items:,}", f"{nnz:,}", str(factors)]
-        found = [f"{formula / 2**20:.0f}", f"{measured / 2**20:.0f}", f"{measured / formula:.2f}"]
-        rows.append(sizes + found)
-        print(rows[-1], flush=True)
-    header = ["matrix", "interactions", "d", "formula, MiB", "measured, MiB", "ratio"]
-    page = report.write(
-        "memory",
-        "Peak memory of training",
-        "How far the resident size rises above that of the caller's matrix during two epochs of "
-        "SAFER2; the formula is that of [memory.md](../memory.md).",
-        report.table(header, rows),
-    )
-    print(page.read_text())
+    matrix = scipy.sparse.csr_matrix(arrays, shape=shape, copy=False)
+    model = MODELS[name](factors=factors, **options)
+    found = cost(lambda: model.fit(matrix, show_progress=False))
+    seconds = [sum(record.seconds.values()) for record in model.history]
+    median = statistics.median(seconds[1:] or seconds)
+    return {"seconds": median, "around": found.seconds - sum(seconds), "rise": found.rise}

@@ -2,19 +2,32 @@
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
-import typer
 
-from benchmarks import report
-from benchmarks.apart import Cost, apart, cost
+from benchmarks.clock import Cost, apart, cost
+from benchmarks.harness import Part, Size, Tables, benchmark, progress
 from safecf.data.matrices.interactions import Interactions
 
-USERS, ITEMS, PER_FILE = 2_000_000, 200_000, 12_500_000
+USERS, ITEMS, ROWS, PER_FILE = 2_000_000, 200_000, 100_000_000, 12_500_000
+EXPERIMENT = benchmark("parquet", "Interactions from Parquet", Part("", "parquet:measure"))
+
+
+def measure(size: Size) -> Tables:
+    """Read a log with integer ids and one with strings, each in a process of its own."""
+    total, rows = size.count(ROWS), []
+    with tempfile.TemporaryDirectory() as folder:
+        for ids in ("integers", "strings"):
+            place = Path(folder) / ids
+            written = write_log(place, total, names=ids == "strings")
+            found = Cost(*apart("parquet", "read", str(place)))._asdict()
+            row = {"ids": ids, "rows": total, "files": written, **found}
+            rows.append(row | {"per_row": found["rise"] / total})
+            progress(str(rows[-1]))
+    return {"setting": [{"users": USERS, "items": ITEMS, "per_file": PER_FILE}], "logs": rows}
 
 
 def write_log(folder: Path, rows: int, names: bool) -> int:
@@ -37,28 +50,3 @@ def write_log(folder: Path, rows: int, names: bool) -> int:
 def read(folder: str) -> Cost:
     """Read the log, and return what it took."""
     return cost(lambda: Interactions.from_parquet(folder))
-
-
-def main(
-    rows: Annotated[int, typer.Option(help="Rows of the log.")] = 100_000_000,
-) -> None:
-    """Read a log with integer ids and one with strings, each in a process of its own."""
-    lines = []
-    with tempfile.TemporaryDirectory() as folder:
-        for names in (False, True):
-            place = Path(folder) / f"names-{names}"
-            size = write_log(place, rows, names)
-            found = Cost(*apart("benchmarks.parquet", "read", str(place)))
-            log = ["strings" if names else "integers", f"{rows:,}", f"{size / 2**30:.2f}"]
-            taken = [f"{found.seconds:.0f}", f"{found.cpu:.0f}", f"{found.rise / 2**30:.1f}"]
-            lines.append([*log, *taken, f"{found.rise / rows:.0f}"])
-            print(lines[-1], flush=True)
-    header = ["user ids", "rows", "files, GiB", "seconds", "CPU seconds", "peak, GiB"]
-    page = report.write(
-        "parquet",
-        "Interactions from Parquet",
-        f"`Interactions.from_parquet` of a log with {USERS:,} users and {ITEMS:,} items in files "
-        f"of {PER_FILE:,} rows. The peak is how far the resident size rises.",
-        report.table([*header, "bytes per row"], lines),
-    )
-    print(page.read_text())

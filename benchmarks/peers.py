@@ -1,14 +1,17 @@
 """The rivals of the benchmarks: safecf, implicit and irspack, driven epoch by epoch."""
 
 import math
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from benchmarks.harness import progress
 from safecf.als.capabilities import HalfSteps, RowReport
 from safecf.als.kernels import KERNELS
 from safecf.als.loop import Epoch, Training
@@ -16,7 +19,6 @@ from safecf.als.loss import Loss, Ridge, Vector
 from safecf.als.risk import Mean, Risk, SmoothedCVaR
 from safecf.als.rows import Problem, Rows
 from safecf.als.solvers import CG, Exact, RowSolver, Solver, SpectralCG, Subspace
-from safecf.als.state import State
 from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
 
@@ -30,6 +32,7 @@ SAFER2 = {
 }
 IALS_UNOBSERVED, IALS_REGULARIZATION = 0.1, 0.003
 INIT_STD = 0.1
+STEPS = ("users", "items", "rotate", "losses", "quantile")  # of an epoch of safecf
 BATCH = 2**16
 
 
@@ -55,13 +58,12 @@ class Flat:
         return cls(b, IALS_REGULARIZATION * math.sqrt(ridges))
 
     def problem(self, interactions: Interactions) -> Problem:
-        """Return it as safecf's problem: the plain loss, a ridge with exponent 0."""
-        return Problem(
-            interactions, Loss(self.unobserved, 0.0), Ridge(self.regularization, 0.0), 1.0
-        )
+        """Return the objective as safecf's problem: the plain loss, a ridge with exponent 0."""
+        loss, ridge = Loss(self.unobserved, 0.0), Ridge(self.regularization, 0.0)
+        return Problem(interactions, loss, ridge, 1.0)
 
     def value(self, matrix: scipy.sparse.csr_matrix, users: Floats, items: Floats) -> float:
-        """Compute it in float64, by numpy alone; sum_ui (x_u.y_i)^2 = tr(X'X Y'Y)."""
+        """The objective in float64, by numpy alone; sum_ui (x_u.y_i)^2 = tr(X'X Y'Y)."""
         rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
         x, y = users.astype(np.float64), items.astype(np.float64)
         observed = 0.0
@@ -82,24 +84,34 @@ class HalfStep(NamedTuple):
     after: Floats
 
 
-class Rival(Protocol):
+class Rival:
     """Something that trains, one epoch at a time, and solves the rows of `problem`."""
 
     name: str
     problem: Problem
-    alternates: bool  # whether a half-step solves all rows of a side given the other side
+    alternates = True  # whether a half-step solves all rows of a side given the other side
 
     def epoch(self) -> None:
-        """Go on by one epoch."""
-
-    def half_steps(self) -> list[HalfStep]:
-        """Go on by one epoch, and return what it did for the users and for the items."""
+        """Train one epoch: all users, then all items."""
+        raise NotImplementedError
 
     def factors(self) -> Pair:
         """Return copies of X and Y on the scale of `problem`."""
+        raise NotImplementedError
+
+    def half_steps(self) -> list[HalfStep]:
+        """Train one epoch, and return what it did for the users and for the items.
+
+        Here, users are solved given the old items, and items given the new users.
+        """
+        old_users, old_items = self.factors()
+        self.epoch()
+        users, items = self.factors()
+        return [HalfStep(old_items, old_users, users), HalfStep(users, old_items, items)]
 
     def weights(self) -> Vector:
         """w_u of the last epoch."""
+        return np.ones(self.problem.interactions.num_users)
 
 
 class Watched:
@@ -112,7 +124,7 @@ class Watched:
         self.backend = backend
         self.wait: Callable[[], object] | None = None
         self.seen: list[HalfStep] | None = None
-        self.state: State | None = None
+        self.state: Any = None
 
     def __getattr__(self, name: str) -> Any:
         """Return what the backend has; a verb ends with `wait`, if there is one."""
@@ -129,13 +141,11 @@ class Watched:
 
     def solve_rows(self, rows: Rows, fixed: Any, factors: Any, solver: RowSolver) -> RowReport:
         """Solve, and keep what was there before and after."""
-        solve: Callable[..., RowReport] = self.__getattr__("solve_rows")
-        if self.seen is None or self.state is None:
-            return solve(rows, fixed, factors, solver)
-        before, state = self.on_host(factors), self.state
-        solved = solve(rows, fixed, factors, solver)
-        given = state.items if factors is state.users else state.users
-        self.seen.append(HalfStep(self.on_host(given), before, self.on_host(factors)))
+        before = None if self.seen is None else self.on_host(factors)
+        solved = self.__getattr__("solve_rows")(rows, fixed, factors, solver)
+        if self.seen is not None:
+            given = self.state.items if factors is self.state.users else self.state.users
+            self.seen.append(HalfStep(self.on_host(given), before, self.on_host(factors)))
         return solved
 
     def on_host(self, factors: Any) -> Floats:
@@ -143,77 +153,56 @@ class Watched:
         return np.array(self.backend.fetch(factors))
 
 
-class Safecf:
+class Safecf(Rival):
     """One epoch of `Training`: losses, xi, weights, both half-steps."""
 
     def __init__(
-        self,
-        name: str,
-        problem: Problem,
-        risk: Risk,
-        solver: Solver,
-        factors: int,
-        backend: HalfSteps,
+        self, name: str, problem: Problem, risk: Risk, solver: Solver, factors: int, backend: Any
     ) -> None:
         self.name, self.problem, self.solver = name, problem, solver
         self.alternates = solver.name != "subspace"
-        self.backend: Any = Watched(backend)
-        placed = problem.place(self.backend)
-        self.training = Training(placed, risk, solver, self.backend, seed=0)
-        self.state: State = self.training.start(factors, INIT_STD)
+        self.backend = Watched(backend)
+        self.training = Training(problem.place(self.backend), risk, solver, self.backend, seed=0)
+        self.state = self.training.start(factors, INIT_STD)
         self.steps = self.training.epochs(self.state, 10**6)
         self.records: list[Epoch] = []
 
     def epoch(self) -> None:
-        """Go on by one epoch."""
         self.records.append(next(self.steps))
 
     def half_steps(self) -> list[HalfStep]:
-        """Go on by one epoch, watched."""
-        seen: list[HalfStep] = []
-        self.backend.seen, self.backend.state = seen, self.state
+        self.backend.seen, self.backend.state = [], self.state
         self.epoch()
-        self.backend.seen = None
+        seen, self.backend.seen = self.backend.seen, None
         return seen
 
     def factors(self) -> Pair:
-        """Return copies of X and Y."""
         return self.backend.on_host(self.state.users), self.backend.on_host(self.state.items)
 
     def weights(self) -> Vector:
-        """w_u of the last epoch."""
-        weights: Vector = self.backend.on_host(self.state.weights)
-        return weights
+        return self.backend.on_host(self.state.weights)
 
-
-class Peer:
-    """What the peers share: users are solved given the old items, items given the new users."""
-
-    alternates = True
-
-    def half_steps(self: Rival) -> list[HalfStep]:
-        """Go on by one epoch, and compare."""
-        old_users, old_items = self.factors()
-        self.epoch()
-        users, items = self.factors()
-        return [HalfStep(old_items, old_users, users), HalfStep(users, old_items, items)]
+    def seconds_by_step(self, last: int) -> dict[str, float]:
+        """Return the median seconds of each step of the last epochs."""
+        last_ones = [each.seconds for each in self.records[-last:]]
+        return {
+            step: statistics.median(each.get(step, 0.0) for each in last_ones) for step in STEPS
+        }
 
 
 def safer2(
     shape: str, interactions: Interactions, solver: Solver, factors: int, backend: HalfSteps
 ) -> Safecf:
     """SAFER2 with the paper's settings for a shape."""
-    settings = SAFER2[shape]
-    risk = SmoothedCVaR(settings["tail"], KERNELS["gaussian"], settings["bandwidth"])
-    loss, ridge = Loss(settings["unobserved_weight"]), Ridge(settings["regularization"])
-    problem = Problem(interactions, loss, ridge, settings["tail"])
+    b, ridge, bandwidth, tail = SAFER2[shape].values()
+    risk = SmoothedCVaR(tail, KERNELS["gaussian"], bandwidth)
+    problem = Problem(interactions, Loss(b), Ridge(ridge), tail)
     return Safecf(f"safecf SAFER2, {described(solver)}", problem, risk, solver, factors, backend)
 
 
 def ials(problem: Problem, solver: Solver, factors: int, backend: HalfSteps) -> Safecf:
-    """IALS: everybody counts the same."""
-    name = f"safecf IALS, {described(solver)}"
-    return Safecf(name, problem, Mean(), solver, factors, backend)
+    """IALS: all users have the same weight."""
+    return Safecf(f"safecf IALS, {described(solver)}", problem, Mean(), solver, factors, backend)
 
 
 def described(solver: Solver) -> str:
@@ -234,7 +223,7 @@ def start(problem: Problem, factors: int) -> Pair:
     return state.users, state.items
 
 
-class Implicit(Peer):
+class Implicit(Rival):
     """implicit's AlternatingLeastSquares with its default solver, on the scale of `Flat`.
 
     implicit minimises sum_S C (1 - s)^2 + sum_notS s^2 + L (|X|^2 + |Y|^2). With C = 1 + 1/b and
@@ -253,9 +242,8 @@ class Implicit(Peer):
         stretch = 1 + flat.unobserved
         self.scale = np.float32(math.sqrt(stretch))
         self.ridge = flat.regularization * stretch / flat.unobserved
-        interactions = problem.interactions
         confidence = np.float32(1 + 1 / flat.unobserved)
-        sides = interactions.users, interactions.items
+        sides = problem.interactions.users, problem.interactions.items
         self.matrices = [side.to_scipy().copy() for side in sides]  # it takes no read-only arrays
         for matrix in self.matrices:
             matrix.data = matrix.data * confidence
@@ -263,20 +251,14 @@ class Implicit(Peer):
         self.x, self.y = (side * self.scale for side in start(problem, factors))
 
     def epoch(self) -> None:
-        """Go on by one epoch: both half-steps, nothing else."""
         for matrix, x, y in zip(self.matrices, (self.x, self.y), (self.y, self.x), strict=True):
             self.solver(matrix, x, y, self.ridge, num_threads=self.threads, cg_steps=self.steps)
 
     def factors(self) -> Pair:
-        """Return X / sqrt(t) and Y / sqrt(t)."""
         return self.x / self.scale, self.y / self.scale
 
-    def weights(self) -> Vector:
-        """Everybody counts the same."""
-        return np.ones(len(self.x))
 
-
-class Irspack(Peer):
+class Irspack(Rival):
     """irspack's trainer of iALS; its "IALSPP" loss with nu = 0 is `Flat`, term by term."""
 
     def __init__(
@@ -298,13 +280,27 @@ class Irspack(Peer):
         self.trainer.user, self.trainer.item = start(problem, factors)
 
     def epoch(self) -> None:
-        """Go on by one epoch: all users, then all items."""
         self.trainer.step(self.options)
 
     def factors(self) -> Pair:
-        """Return copies of X and Y."""
         return self.trainer.user.copy(), self.trainer.item.copy()
 
-    def weights(self) -> Vector:
-        """Everybody counts the same."""
-        return np.ones(self.problem.interactions.num_users)
+
+def peers(
+    flat: Flat, problem: Problem, factors: int, threads: int, solvers: tuple[str, ...]
+) -> list[Rival]:
+    """Return implicit, and irspack with these solvers, as far as they are installed."""
+    found: list[Rival] = []
+    if installed("implicit"):
+        found.append(Implicit(flat, problem, factors, threads))
+    if solvers and installed("irspack"):
+        found += [Irspack(flat, problem, factors, threads, solver) for solver in solvers]
+    return found
+
+
+def installed(package: str) -> bool:
+    """Tell whether a package can be imported, and print a message if not."""
+    if find_spec(package) is None:
+        progress(f"{package} is left out: it is not installed")
+        return False
+    return True

@@ -7,54 +7,45 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import safecf
-from benchmarks import report
-from benchmarks.parts import Part, Parts
-from benchmarks.records import Options
+from benchmarks.harness import Part, Row, Size, Tables, benchmark
+from reproduction.experiment import RESULTS
 from safecf.datasets import DATASETS
 
 MOVIES = "safecf compare ml-1m"
 CLICKS = "safecf compare clicks.parquet --user visitor --item page -m ials -m safer2"
-# By part, what is said above each command.
+# By part; the page says what each command is about.
 COMMANDS = {
-    "ml-1m": {
-        "Both models with their defaults, on ten random splits:": (
-            f"{MOVIES} -m ials -m safer2 --repeats 10 --report report.html"
-        ),
-        "With the options that `safecf tune` found for iALS, see [tuning](../tuning.md):": (
-            f"{MOVIES} -m ials:unobserved_weight=0.154,regularization=0.00886,iterations=4 "
-            "-m safer2 --repeats 10"
-        ),
-    },
-    "clicks": {
-        "On the file that the first code of the [tutorial](../tutorial.md) writes:": (
-            f"{CLICKS} --repeats 5 --report report.html"
-        ),
-        "On more splits:": f"{CLICKS} --repeats 10",
-    },
-    "books": {
-        "Users and books of Book-Crossing, those with at least 20 books, as a Parquet file:": (
-            "safecf compare book-crossing.parquet -m ials -m safer2"
-        ),
-    },
+    "ml-1m": [
+        f"{MOVIES} -m ials -m safer2 --repeats 10 --report report.html",
+        f"{MOVIES} -m ials:unobserved_weight=0.154,regularization=0.00886,iterations=4 "
+        "-m safer2 --repeats 10",
+    ],
+    "clicks": [f"{CLICKS} --repeats 5 --report report.html", f"{CLICKS} --repeats 10"],
+    "books": ["safecf compare book-crossing.parquet -m ials -m safer2"],
 }
 # Files in the folder SAFECF_DATA that stand for what is typed; the first that is there.
 FILES = {
     "ml-1m": ("ml-1m.zip", "ml-1m.parquet"),
     "book-crossing.parquet": ("book-crossing.parquet",),
 }
-TUTORIAL = report.RESULTS.parent / "tutorial.md"
+TUTORIAL = RESULTS.parent / "tutorial.md"
 WIDTH = 90  # of the terminal
 FIRST = 0.15  # share of users; the interval of fewer is too wide to show
-CAPTION = (
-    "The gain of SAFER2 over iALS in recall@20, both with their defaults, by share of worst-off "
-    "users: the first of these commands"
-)
+
+
+def measure(size: Size, name: str) -> Tables:
+    """Run the commands of a part; of MovieLens-1M, keep the curve of the report as well."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        if name == "clicks":
+            write_clicks(folder)
+        rows = [{"command": each, "printed": run(each, folder)} for each in COMMANDS[name]]
+        curves = curve(folder / "report.html") if name == "ml-1m" else []
+    return {"setting": [{}], "commands": rows, "curve": curves}
 
 
 def data(typed: str) -> list[str]:
@@ -76,7 +67,6 @@ def write_clicks(folder: Path) -> None:
 def run(command: str, folder: Path) -> str:
     """Run a command in a folder; return what it prints."""
     program, *arguments = chain.from_iterable(map(data, shlex.split(command)))
-    assert program == "safecf", command
     done = subprocess.run(
         [sys.executable, "-m", program, *arguments],
         cwd=folder,
@@ -88,40 +78,33 @@ def run(command: str, folder: Path) -> str:
     return "\n".join(line.rstrip() for line in done.stdout.splitlines())
 
 
-def measure(name: str, options: Options) -> dict[str, Any]:
-    """Run the commands of a part; of MovieLens-1M, keep the curve of the report as well."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        if name == "clicks":
-            write_clicks(folder)
-        printed = {command: run(command, folder) for command in COMMANDS[name].values()}
-        curves = curve(folder / "report.html") if name == "ml-1m" else None
-    return {"printed": printed, "curve": curves}
+def curve(page: Path) -> list[Row]:
+    """Return the lift of SAFER2 over iALS by share of users, from the data in a report."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text())
+    assert found, page
+    content = json.loads(found[1])
+    drawn: dict[str, Any] = content["panels"][content["metric"]]["curve"]
+    [lift] = [series for series in drawn["series"] if series["name"] == "SAFER2"]
+    points = zip(drawn["x"], lift["low"], lift["y"], lift["high"], strict=True)
+    names = ("share", "low", "lift", "high")
+    return [dict(zip(names, point, strict=True)) for point in points if point[0] >= FIRST]
 
 
-def curve(page: Path) -> dict[str, Any]:
-    """Return the curve of lifts by share of users, from the data in a report."""
-    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text())
-    assert data, page
-    content = json.loads(data[1])
-    found: dict[str, Any] = content["panels"][content["metric"]]["curve"]
-    return found
-
-
-def draw(found: dict[str, Any]) -> Any:
+def draw(tables: Tables) -> Any:
     """Draw the lift of SAFER2 over iALS, from the worst-off 15 % to everybody."""
-    from reproduction.figures import COLOURS, panels  # noqa: PLC0415
+    from reproduction.figures import COLOURS, panels  # noqa: PLC0415 - needs matplotlib
 
+    points = tables.get("ml-1m.curve")
+    if not points:
+        return None
     figure, (axes,) = panels(1, height=2.4)
     figure.set_size_inches(6, 2.6)
-    [lift] = [series for series in found["series"] if series["name"] == "SAFER2"]
-    first = next(place for place, share in enumerate(found["x"]) if share >= FIRST)
-    x = [100 * share for share in found["x"][first:]]
-    low, y, high = (lift[name][first:] for name in ("low", "y", "high"))
+    x = [100 * point["share"] for point in points]
+    low, lift, high = ([point[name] for point in points] for name in ("low", "lift", "high"))
     axes.axhline(0, color=COLOURS[0], linewidth=0.8)
     axes.annotate("iALS", (100, 0), (-4, -9), textcoords="offset points", ha="right")
     axes.fill_between(x, low, high, color=COLOURS[1], alpha=0.2, linewidth=0, label="95 % interval")
-    axes.plot(x, y, color=COLOURS[1], label="SAFER2")
+    axes.plot(x, lift, color=COLOURS[1], label="SAFER2")
     axes.set(
         xlabel="the worst-off share of the users, up to everybody (%)",
         ylabel="gain in their recall@20 (%)",
@@ -132,41 +115,13 @@ def draw(found: dict[str, Any]) -> Any:
     return figure
 
 
-def section(name: str, results: dict[str, Any], options: Options) -> list[str]:
-    """Return the commands of a part with what they print, and the figure if there is one."""
-    blocks = []
-    for about, command in COMMANDS[name].items():
-        blocks += [about, f"```console\n$ {command}\n{results['printed'][command]}\n```"]
-    if results["curve"]:
-        from reproduction import figures  # noqa: PLC0415 - needs matplotlib
-
-        with figures.style():
-            figures.save(draw(results["curve"]), options.pages / "readme")
-        blocks.append(f"![{CAPTION}](readme.svg)")
-    return blocks
-
-
-TITLES = {"ml-1m": "MovieLens-1M", "clicks": "The tutorial's clicks", "books": "Book-Crossing"}
-README = Parts(
+EXPERIMENT = benchmark(
     "readme",
     "What the README shows",
-    (
-        "Also the outputs on other pages of commands that take long, or whose data is not part of "
-        "the project.",
-    ),
     {
-        name: Part(title, partial(measure, name), partial(section, name))
-        for name, title in TITLES.items()
+        "ml-1m": Part("MovieLens-1M", "readme:measure", name="ml-1m"),
+        "clicks": Part("The tutorial's clicks", "readme:measure", name="clicks"),
+        "books": Part("Book-Crossing", "readme:measure", name="books"),
     },
-    with_what="With",
+    figures={"": draw},
 )
-
-
-def main(part: list[str] | None = None) -> None:
-    """Run the commands of all parts or the named ones, and write the page.
-
-    --part may be repeated: ml-1m, clicks, books, or page to run nothing. The folder SAFECF_DATA
-    has ml-1m.zip or ml-1m.parquet, and book-crossing.parquet.
-    """
-    options = Options(scale=1.0, threads=0, repeats=1)
-    README.run(part, options, lambda: {"safecf": safecf.__version__})

@@ -8,68 +8,56 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import typer
+import scipy.sparse
 
-from benchmarks import report
+from benchmarks.harness import Part, Row, Size, Tables, benchmark, progress
 from benchmarks.matrices import long_tailed
 from safecf.models import SAFER2
 
 HOST = "127.0.0.1"
 # fold-in of 100 items, d = 256, 20,000 items, top 20
 ITEMS, FACTORS, HISTORY, TOP = 20_000, 256, 100, 20
+LOADS = ((1, 15.0), (8, 15.0), (32, 15.0), (32, 600.0))  # clients and seconds
+CHECKED = 16  # one answer in so many is compared
+EXPERIMENT = benchmark("serving", "The service under load", Part("", "serving:measure"))
+Request = tuple[bytes, list[int]]  # as it is sent, and the right answer
 
 
-class Load(NamedTuple):
-    """What clients have seen: latencies in ms, seconds, wrong answers; memory in MiB.
-
-    `cpu` are the seconds of CPU time that the service and the clients took.
-    """
-
-    clients: int
-    latency: np.ndarray
-    seconds: float
-    errors: int
-    memory: tuple[float, float]
-    cpu: tuple[float, float]
-
-    def row(self) -> list[str]:
-        """Return a row of the table."""
-        p50, p99 = np.percentile(self.latency, [50, 99])
-        return [
-            f"{self.clients}",
-            f"{self.latency.size:,}",
-            f"{self.latency.size / self.seconds:,.0f}",
-            f"{p50:.2f}",
-            f"{p99:.2f}",
-            f"{self.latency.max():.1f}",
-            f"{self.errors}",
-            " + ".join(f"{1000 * each / self.latency.size:.2f}" for each in self.cpu),
-            f"{self.memory[0]:.0f} -> {self.memory[1]:.0f}",
-        ]
+def measure(size: Size) -> Tables:
+    """Load the service with 1, 8 and 32 clients, and with 32 for a long time."""
+    items, d = size.shape(1, ITEMS, 1)[1], size.factors(FACTORS)
+    history, rows = min(HISTORY, items // 2), []
+    with tempfile.TemporaryDirectory() as folder:
+        path, model = Path(folder) / "model.safetensors", SAFER2(d, iterations=1, random_state=0)
+        model.fit(long_tailed(2000, items, min(200_000, 500 * items)), show_progress=False)
+        model.save(path)
+        asked = requests_of(model, items, history)
+        del model
+        process, port = start(path)
+        try:
+            for clients, seconds in LOADS:
+                span = max(0.5, seconds * size.scale)
+                rows.append(asyncio.run(load(port, process.pid, asked, clients, span)))
+                progress(str(rows[-1]))
+        finally:
+            process.terminate()
+            code = process.wait(60)
+    if code:
+        raise RuntimeError(f"the service ended with {code}")
+    setting = {"items": items, "factors": d, "history": history, "top": TOP, "checked": CHECKED}
+    return {"setting": [setting], "loads": rows}
 
 
-def save_model(folder: Path, items: int, factors: int) -> tuple[Path, Any]:
-    """Train shortly, and save; the numbers do not matter for the speed."""
-    model = SAFER2(factors, iterations=1, random_state=0)
-    model.fit(long_tailed(2000, items, 200_000), show_progress=False)
-    path = folder / "model.safetensors"
-    model.save(path)
-    return path, model
-
-
-def requests_of(model: Any, items: int, count: int = 64) -> list[tuple[bytes, list[int]]]:
+def requests_of(model: Any, items: int, length: int, count: int = 64) -> list[Request]:
     """Return requests as they are sent, and the right answers."""
-    import scipy.sparse  # noqa: PLC0415
-
     rng, found = np.random.default_rng(0), []
     for _ in range(count):
-        history = np.sort(rng.choice(items, HISTORY, replace=False))
-        row = scipy.sparse.csr_matrix(
-            (np.ones(HISTORY, np.float32), history, [0, HISTORY]), shape=(1, items)
-        )
+        history = np.sort(rng.choice(items, length, replace=False))
+        parts = np.ones(length, np.float32), history, [0, length]
+        row = scipy.sparse.csr_matrix(parts, shape=(1, items))
         ids, _ = model.recommend(0, row, N=TOP, recalculate_user=True)
         body = json.dumps({"history": history.tolist(), "k": TOP}).encode()
         head = f"POST /recommend HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
@@ -79,9 +67,9 @@ def requests_of(model: Any, items: int, count: int = 64) -> list[tuple[bytes, li
 
 
 async def client(
-    port: int, requests: list[tuple[bytes, list[int]]], until: float, seed: int
+    port: int, requests: list[Request], until: float, seed: int
 ) -> tuple[list[float], int]:
-    """Send one request after the other on one connection; every 16th answer is checked."""
+    """Send one request after the other on one connection; return latencies in ms, and errors."""
     reader, writer = await asyncio.open_connection(HOST, port)
     latency, errors, number = [], 0, seed
     while time.perf_counter() < until:
@@ -94,7 +82,7 @@ async def client(
         latency.append(1000 * (time.perf_counter() - begin))
         if not head.startswith(b"HTTP/1.1 200"):
             errors += 1
-        elif number % 16 == 0:
+        elif number % CHECKED == 0:
             errors += [each["id"] for each in json.loads(body)["items"]] != right
         number += 1
     writer.close()
@@ -102,9 +90,8 @@ async def client(
 
 
 def resident(pid: int) -> float:
-    """Return the resident memory of a process, in MiB."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    """Return the resident memory of a process, in bytes."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def cpu_seconds(pid: int) -> float:
@@ -113,24 +100,26 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def measure(
-    port: int, pid: int, requests: list[tuple[bytes, list[int]]], clients: int, seconds: float
-) -> Load:
+async def load(port: int, pid: int, requests: list[Request], clients: int, seconds: float) -> Row:
     """Load the service with clients for some seconds, after a tenth of them as a warm-up."""
 
-    async def load(span: float) -> tuple[list[float], int]:
+    async def sent(span: float) -> tuple[np.ndarray, int]:
         until = time.perf_counter() + span
         each = [client(port, requests, until, 7 * number) for number in range(clients)]
         found = await asyncio.gather(*each)
-        return [one for latency, _ in found for one in latency], sum(e for _, e in found)
+        return np.array([one for times, _ in found for one in times]), sum(e for _, e in found)
 
-    await load(max(1.0, seconds / 10))
+    await sent(max(min(1.0, seconds), seconds / 10))
     before, begin = resident(pid), time.perf_counter()
     spent = cpu_seconds(pid), time.process_time()
-    latency, errors = await load(seconds)
-    taken = time.perf_counter() - begin
-    cpu = cpu_seconds(pid) - spent[0], time.process_time() - spent[1]
-    return Load(clients, np.array(latency), taken, errors, (before, resident(pid)), cpu)
+    latency, errors = await sent(seconds)
+    taken, count = time.perf_counter() - begin, int(latency.size)
+    p50, p99 = np.percentile(latency, [50, 99]).tolist()
+    row: Row = {"clients": clients, "answers": count, "per_second": count / taken, "p50": p50}
+    row |= {"p99": p99, "max": float(latency.max()), "errors": errors, "seconds": seconds}
+    row["service"] = 1000 * (cpu_seconds(pid) - spent[0]) / count
+    row["client"] = 1000 * (time.process_time() - spent[1]) / count
+    return row | {"before": before, "after": resident(pid)}
 
 
 def start(path: Path) -> tuple[subprocess.Popen[str], int]:
@@ -140,53 +129,7 @@ def start(path: Path) -> tuple[subprocess.Popen[str], int]:
         [*command, "serve", str(path), "--port", "0"], stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
-    line = ""
-    while "http://" not in line:
-        line = process.stderr.readline()
-        if not line:
-            raise SystemExit("the service did not start")
-    return process, int(line.split(f"{HOST}:")[1].split()[0])
-
-
-def main(
-    seconds: Annotated[float, typer.Option(help="Length of each load.")] = 30,
-    steady: Annotated[float, typer.Option(help="Length of the last load, for the memory.")] = 600,
-    items: Annotated[int, typer.Option(help="Items of the model.")] = ITEMS,
-    factors: Annotated[int, typer.Option(help="Factors of the model.")] = FACTORS,
-    note: Annotated[str, typer.Option(help="What else ran on the machine.")] = "",
-) -> None:
-    """Load the service with 1, 8 and 32 clients, and with 32 for a long time."""
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        path, model = save_model(Path(folder), items, factors)
-        asked = requests_of(model, items)
-        del model
-        process, port = start(path)
-        try:
-            for clients, span in ((1, seconds), (8, seconds), (32, seconds), (32, steady)):
-                if span <= 0:
-                    continue
-                found = asyncio.run(measure(port, process.pid, asked, clients, span))
-                rows.append([*found.row(), f"{span:g}"])
-                print(rows[-1], flush=True)
-        finally:
-            process.terminate()
-            code = process.wait(60)
-    if code:
-        raise SystemExit(f"the service ended with {code}")
-    header = ["clients", "answers", "answers/s", "p50, ms", "p99, ms", "max, ms", "errors"]
-    header += ["CPU ms per answer: service + client"]
-    page = report.write(
-        "serving",
-        "The service under load",
-        f"`safecf serve` with SAFER2, d = {factors}, {items:,} items: fold-in of {HISTORY} items, "
-        f"top {TOP}, with the client in one process on the same machine, each of its connections "
-        f"sending one request after the other. Every 16th answer is compared with the library's. "
-        f"Memory is the service's resident size before and after. {note}".strip(),
-        report.table([*header, "memory, MiB", "seconds"], rows),
-    )
-    print(page.read_text())
-
-
-if __name__ == "__main__":
-    typer.run(main)
+    for line in process.stderr:
+        if "http://" in line:
+            return process, int(line.split(f"{HOST}:")[1].split()[0])
+    raise RuntimeError("the service did not start")

@@ -1,47 +1,53 @@
-"""Top-k for all users beside the bare product, and the time of a single request."""
+"""Top-k for all users beside the bare product, on the CPU and a device; and single requests."""
 
-import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import threadpoolctl
 
-from benchmarks import report
-from benchmarks.epochs import timed
-from benchmarks.matrices import long_tailed
-from benchmarks.records import Options, progress
-from safecf.als.loss import Loss, Ridge
+from benchmarks.clock import Step, compared, in_turn, spread, timed
+from benchmarks.harness import Row, Size, Tables, progress
+from benchmarks.matrices import long_tailed, setting_of
+from benchmarks.peers import SAFER2 as SETTINGS
+from benchmarks.peers import installed
 from safecf.als.rows import user_rows
 from safecf.als.solvers import Exact
 from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.csr_from_scipy import check_matrix
-from safecf.models import IALS
+from safecf.models import IALS, SAFER2
 
 SHAPE = (100_000, 20_000, 7_000_000)
 FACTORS, TOP, BATCH = 128, 100, 2048
 ONE_FACTORS, ONE_TOP, HISTORY, REQUESTS = 256, 20, 100, 2000
-TARGET, TARGET_SECONDS = 1.5, 1e-3
 PRODUCT = "bare product"
+# on a device, for all users of the Million Song Dataset, not those of training alone
+DEVICE_SHAPE, DEVICE_FACTORS, DEVICE_REPEATS, GOAL = (571_355, 41_140, 33_600_000), 512, 3, 5.0
 
 
-def measure(options: Options) -> dict[str, Any]:
+def on_host(size: Size) -> Tables:
     """Rank for everybody, then for one new user at a time."""
-    matrix = long_tailed(*options.shape(*SHAPE))
-    return {"all": _everybody(matrix, options), "one": _single(matrix, options)}
+    matrix = long_tailed(*size.shape(*SHAPE))
+    history = min(HISTORY, matrix.shape[1] // 4)
+    requests = max(100, round(REQUESTS * min(1, 10 * size.scale)))
+    setting = setting_of(matrix, top=TOP, batch=BATCH, threads=size.threads)
+    setting["factors"] = size.factors(FACTORS)
+    setting |= {"one_factors": size.factors(ONE_FACTORS), "one_top": ONE_TOP, "history": history}
+    setting |= {"repeats": size.repeats, "requests": requests}
+    everybody = compared(_everybody(matrix, setting), product=PRODUCT)
+    return {"setting": [setting], "everybody": everybody, "single": list(_single(matrix, setting))}
 
 
-def _everybody(matrix: Any, options: Options) -> dict[str, Any]:
+def _everybody(matrix: Any, setting: Row) -> dict[str, list[float]]:
     """Time the product, our top-k, and implicit's, in the same batches of users."""
-    d, threads = options.factors(FACTORS), options.threads
+    d, threads = setting["factors"], setting["threads"]
     model = IALS(d, iterations=2, num_threads=threads, random_state=0)
     model.fit(matrix, show_progress=False)
     queries, items = model.user_factors, model.item_factors
-    index, theirs = CpuBackend(threads).index(items), _implicit(model, threads)
-    batches = [
-        np.arange(first, min(first + BATCH, len(queries)))
-        for first in range(0, len(queries), BATCH)
-    ]
+    index = CpuBackend(threads).index(items)
+    batches = np.split(np.arange(len(queries)), np.arange(BATCH, len(queries), BATCH))
     seen = [matrix[batch] for batch in batches]
     checked = [check_matrix(part, allow_empty=True) for part in seen]
     scores = np.empty((BATCH, len(items)), dtype=np.float32)
@@ -50,39 +56,27 @@ def _everybody(matrix: Any, options: Options) -> dict[str, Any]:
         for batch in batches:
             np.matmul(queries[batch[0] : batch[-1] + 1], items.T, out=scores[: batch.size])
 
-    def verb() -> None:
+    def search() -> None:
         for batch, part in zip(batches, checked, strict=True):
             index.search(queries[batch[0] : batch[-1] + 1], TOP, part)
 
-    def recommend(of: Any) -> Callable[[], None]:
+    def recommend(of: Any) -> Step:
         def run() -> None:
             for batch, part in zip(batches, seen, strict=True):
                 of.recommend(batch, part, N=TOP)
 
         return run
 
-    steps = {
-        PRODUCT: product,
-        "safecf, the backend's `search`": verb,
-        "safecf, `model.recommend`": recommend(model),
-        "implicit, `model.recommend`": recommend(theirs),
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    for repeat in range(options.repeats + 1):
-        for name, step in steps.items():
-            # the others have threads of their own
-            with threadpoolctl.threadpool_limits(threads if name == PRODUCT else 1, "blas"):
-                taken = timed(step)
-            if repeat > 0:  # the first loads code and memory
-                seconds[name].append(taken)
-                progress(f"top {TOP} of {len(items):,}, {name}: {taken:.2f} s")
-    size = [*matrix.shape, matrix.nnz]
-    return {"size": size, "factors": d, "threads": threads, "seconds": seconds}
+    steps = {PRODUCT: product, "safecf, the backend's `search`": search}
+    steps["safecf, `model.recommend`"] = recommend(model)
+    if installed("implicit"):
+        steps["implicit, `model.recommend`"] = recommend(_implicit(model, threads))
+    return in_turn(steps, setting["repeats"], blas={PRODUCT: threads})
 
 
 def _implicit(model: IALS, threads: int) -> Any:
     """Return implicit's model with the factors of ours."""
-    from implicit.cpu.als import AlternatingLeastSquares  # noqa: PLC0415 - not in our own environment
+    from implicit.cpu.als import AlternatingLeastSquares  # noqa: PLC0415 - an environment of peers
 
     with threadpoolctl.threadpool_limits(1, "blas"):  # what it advises
         theirs = AlternatingLeastSquares(model.factors, num_threads=threads)
@@ -90,20 +84,20 @@ def _implicit(model: IALS, threads: int) -> Any:
     return theirs
 
 
-def _single(matrix: Any, options: Options) -> dict[str, Any]:
+def _single(matrix: Any, setting: Row) -> Iterator[Row]:
     """Time fold-in and top-k of one new user after the other, with one thread."""
-    d, rng, users = options.factors(ONE_FACTORS), np.random.default_rng(0), matrix.shape[0]
+    d, rng = setting["one_factors"], np.random.default_rng(0)
     model = IALS(d, iterations=2, num_threads=1, random_state=0)
-    model.fit(matrix[: max(100, users // 10)], show_progress=False)
-    requests = max(100, round(REQUESTS * min(1, 10 * options.scale)))
-    rows = _histories(matrix, requests, rng)
-    items, b = model.item_factors, model.unobserved_weight
-    backend, loss, ridge = CpuBackend(1), Loss(b, 0.0), Ridge(model.regularization)
-    fixed, index = backend.fix(items, b * backend.gram(items)), backend.index(items)
+    model.fit(matrix[: max(100, matrix.shape[0] // 10)], show_progress=False)
+    rows = _histories(matrix, setting["requests"], setting["history"], rng)
+    items, backend = model.item_factors, CpuBackend(1)
+    loss, ridge, *_ = model.compose()
+    fixed = backend.fix(items, loss.unobserved_weight * backend.gram(items))
+    index = backend.index(items)
 
-    def verbs(history: Any, systems: Any) -> None:
+    def verbs(history: Any, system: Any) -> None:
         factors = np.zeros((1, d), dtype=np.float32)
-        backend.solve_rows(systems, fixed, factors, Exact())
+        backend.solve_rows(system, fixed, factors, Exact())
         index.search(factors, ONE_TOP, history)
 
     checked = [check_matrix(row) for row in rows]
@@ -121,60 +115,66 @@ def _single(matrix: Any, options: Options) -> dict[str, Any]:
         "`solve_rows` and `search` of the backend": lambda at: verbs(checked[at], systems[at]),
     }
     with threadpoolctl.threadpool_limits(1, "blas"):
-        # each by itself, as a service would: they do not push each other's arrays out of the caches
-        seconds = {
-            name: [timed(lambda at=at, call=call: call(at)) for at in range(requests)]
-            for name, call in calls.items()
-        }
-    quantiles = {
-        name: [float(np.quantile(times[10:], q)) for q in (0.5, 0.99)]
-        for name, times in seconds.items()
-    }
-    for name, (median, p99) in quantiles.items():
-        progress(f"{name}: {median * 1e6:.0f} us, 99 %: {p99 * 1e6:.0f} us")
-    return {"items": len(items), "factors": d, "requests": requests, "quantiles": quantiles}
+        for name, call in calls.items():
+            # each by itself, as in a service, so that the others' arrays are not in the caches
+            times = [timed(lambda at=at, call=call: call(at)) for at in range(len(rows))]
+            median, p99 = (float(np.quantile(times[10:], q)) for q in (0.5, 0.99))
+            progress(f"{name}: {median * 1e6:.0f} us, 99 %: {p99 * 1e6:.0f} us")
+            yield {"name": name, "median": median, "p99": p99}
 
 
-def _histories(matrix: Any, count: int, rng: np.random.Generator) -> list[Any]:
-    """Return rows of HISTORY items each, drawn by their popularity."""
-    items = matrix.shape[1]
+def _histories(matrix: Any, count: int, length: int, rng: np.random.Generator) -> list[Any]:
+    """Return rows of so many items each, drawn by their popularity."""
+    items, rows = matrix.shape[1], []
     popularity = np.bincount(matrix.indices, minlength=items) + 1.0
-    length, rows = min(HISTORY, items // 4), []
     for _ in range(count):
-        row = matrix[:1].copy()
         chosen = rng.choice(items, length, replace=False, p=popularity / popularity.sum())
-        row.indices = np.sort(chosen).astype(np.int32)
-        row.data = np.ones(length, dtype=matrix.dtype)
-        row.indptr = np.array([0, length], dtype=np.int32)
-        rows.append(row)
+        parts = np.ones(length, matrix.dtype), np.sort(chosen).astype(np.int32), [0, length]
+        rows.append(scipy.sparse.csr_matrix(parts, shape=(1, items)))
     return rows
 
 
-def section(results: dict[str, Any], options: Options) -> list[str]:
-    """Write both tables with their targets."""
-    whole, one = results["all"], results["one"]
-    seconds, base = whole["seconds"], whole["seconds"][PRODUCT]
-    users, items, nnz = whole["size"]
-    rows = []
-    for name, times in seconds.items():
-        ratios = [ours / bare for ours, bare in zip(times, base, strict=True)]
-        spread = f"{report.short(min(times))} to {report.short(max(times))}"
-        ratio = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        rows.append([name, report.short(statistics.median(times)), spread, ratio])
-    micro = [
-        [name, *(f"{value * 1e6:,.0f}" for value in values)]
-        for name, values in one["quantiles"].items()
-    ]
-    return [
-        f"Top {TOP} of {items:,} items for {users:,} users without the {nnz:,} pairs that are "
-        f"known, d = {whole['factors']}, {whole['threads']} threads, factors of an IALS of two "
-        f"epochs, batches of {BATCH:,} users for all, {len(base)} alternating repeats. The bare "
-        f"product is numpy's, in float32, of the same batches. At most {TARGET} times the product "
-        "is the target.",
-        report.table(["", "seconds, median", "spread", "product = 1, median of pairs"], rows),
-        f"One new user after the other, with {one['requests']:,} different histories of "
-        f"{min(HISTORY, one['items'] // 4)} items: exact fold-in at d = {one['factors']}, then the "
-        f"top {ONE_TOP} of {one['items']:,} items without the history, one thread. Under "
-        f"{TARGET_SECONDS * 1e6:,.0f} microseconds is the target.",
-        report.table(["", "microseconds, median", "99 %"], micro),
-    ]
+def on_device(size: Size) -> Tables:
+    """Train for two epochs on a device, and rank for everybody."""
+    import torch  # noqa: PLC0415 - other benchmarks do without
+
+    from benchmarks import devices  # noqa: PLC0415
+
+    matrix, d = long_tailed(*size.shape(*DEVICE_SHAPE)), size.factors(DEVICE_FACTORS)
+    where: dict[str, Any] = {"backend": "torch", "device": size.device, "random_state": 0}
+    model = SAFER2(d, iterations=2, **where, **SETTINGS["msd"]).fit(matrix, show_progress=False)
+    seen, top, wait = check_matrix(matrix), min(TOP, matrix.shape[1]), devices.waiter(size.device)
+    index = devices.backend_of(size).index(model.item_factors)
+    x, y = (
+        torch.tensor(side, device=size.device) for side in (model.user_factors, model.item_factors)
+    )
+    scores = x.new_empty(BATCH, len(y))
+
+    def product(x: Any, y: Any, scores: Any) -> None:
+        for part in x.split(BATCH):
+            torch.mm(part, y.T, out=scores[: len(part)])
+
+    def seconds(step: Step) -> list[float]:
+        return [timed(step, wait) for _ in range(DEVICE_REPEATS + 1)][1:]
+
+    times = {f"{PRODUCT}, float32": seconds(partial(product, x, y, scores))}
+    del x, y, scores
+    devices.forget(size.device)
+    times["the backend's `search`"] = seconds(lambda: index.search(model.user_factors, top, seen))
+    times["`model.recommend_all`"] = seconds(lambda: model.recommend_all(matrix, N=top))
+    base = spread(next(iter(times.values())))["median"]
+    rows: list[Row] = [{"name": name, "seconds": spread(each)} for name, each in times.items()]
+    for row in rows:
+        median = row["seconds"]["median"]
+        row |= {"ratio": median / base, "users_per_second": len(model.user_factors) / median}
+        progress(str(row))
+    setting = setting_of(matrix, factors=d, top=top, epochs=2, batch=BATCH, goal=GOAL)
+    setting |= {"memory": devices.peak(size.device)}
+    setting["known"] = _known(model.recommend_all(matrix[:1000], N=top), matrix)
+    return {"setting": [setting], "everybody": rows}
+
+
+def _known(ids: Any, matrix: Any) -> int:
+    """Count the items among those of the first users that they have already."""
+    rows = np.repeat(np.arange(len(ids)), ids.shape[1])[ids.ravel() >= 0]
+    return int((matrix[: len(ids)][rows, ids[ids >= 0]] != 0).sum())

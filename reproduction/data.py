@@ -21,40 +21,30 @@ from safecf.errors import choose
 __all__ = ["LOCATIONS", "SEED", "find", "load_split", "repeated_seeds"]
 
 
-# The widely used 10-core of check-ins. Whole users are held out, as in the paper; the usual
-# protocol hides a part of every user instead.
-GOWALLA = DataSet(
-    name="gowalla",
-    title="Gowalla",
-    url="https://github.com/gusye1234/LightGCN-PyTorch",
-    files={"gowalla.parquet": Layout()},
-    licence="for research; cite Cho et al. (2011)",
-    heldout=3_000,
-)
-BOOKS = DataSet(
-    name="book-crossing",
-    title="Book-Crossing",
-    url="http://www2.informatik.uni-freiburg.de/~cziegler/BX/",
-    files={"book-crossing.parquet": Layout()},
-    licence="for research; cite Ziegler et al. (2005)",
-    heldout=400,
-)
-# The confidences are hours played.
-STEAM = DataSet(
-    name="steam",
-    title="Steam",
-    url="https://www.kaggle.com/datasets/tamber/steam-video-games",
-    files={"steam.parquet": Layout(weight="hours")},
-    licence="for research",
-    heldout=400,
-)
+def _local(name: str, title: str, url: str, heldout: int, layout: Layout, cite: str) -> DataSet:
+    files = {f"{name}.parquet": layout}
+    return DataSet(name, title, url, files, f"for research{cite}", heldout=heldout)
+
+
+# Nothing to download from. Gowalla is the widely used 10-core of check-ins; whole users are held
+# out, as in the paper. The confidences of Steam are hours played.
+LIGHTGCN = "https://github.com/gusye1234/LightGCN-PyTorch"
+BX = "http://www2.informatik.uni-freiburg.de/~cziegler/BX/"
+KAGGLE = "https://www.kaggle.com/datasets/tamber/steam-video-games"
+LOCAL = {
+    each.name: each
+    for each in (
+        _local("gowalla", "Gowalla", LIGHTGCN, 3_000, Layout(), "; cite Cho et al. (2011)"),
+        _local("book-crossing", "Book-Crossing", BX, 400, Layout(), "; cite Ziegler et al. (2005)"),
+        _local("steam", "Steam", KAGGLE, 400, Layout(weight="hours"), ""),
+    )
+}
 # Real data with a random share of its interactions: the same tastes, shorter histories.
 THINNED = {
     "ml-1m-thin": ("ml-1m", 0.12),
-    "book-crossing-thin": (BOOKS.name, 0.15),
-    "gowalla-thin": (GOWALLA.name, 0.33),
+    "book-crossing-thin": ("book-crossing", 0.15),
+    "gowalla-thin": ("gowalla", 0.33),
 }
-LOCAL = {each.name: each for each in (GOWALLA, BOOKS, STEAM)}  # nothing to download from
 REAL = {**DATASETS, **LOCAL}
 
 # Synthetic data, and the numbers of validation and of test users. They are for time and

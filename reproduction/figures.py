@@ -1,8 +1,9 @@
 """One style for all figures: sized for a paper, and readable in greyscale."""
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from safecf.atomic import replace_file
 
 FEW_DECADES = 60.0  # log axes with a smaller ratio of their ends have three ticks per decade
+FEW_POINTS = 20  # all of which have a marker
 COLUMN, PAGE = 3.4, 7.0  # inches: the width of one column, and of two
 
 # The colour-blind safe palette of Okabe and Ito; markers and dashes also differ, for greyscale.
@@ -72,26 +74,27 @@ MODELS = ("SAFER2", "iALS", "ERM-MF", "Mult-VAE", "CVaR-MF", "EASE", "SAFER2++",
 def line_styles(names: Iterable[str]) -> dict[str, LineStyle]:
     """Return a different style for each name: its own if it is one of `MODELS`, else a free one."""
     chosen = {name: line_style(MODELS.index(name)) if name in MODELS else None for name in names}
-    styles = map(line_style, range(len(COLOURS)))
-    free = iter([each for each in styles if each not in chosen.values()])
+    free = (each for each in map(line_style, count()) if each not in chosen.values())
     return {name: next(free) if each is None else each for name, each in chosen.items()}
 
 
-def panels(count: int, *, columns: int = 2, height: float = 2.2, **options: Any) -> tuple[Any, Any]:
-    """Return a figure and a list of `count` axes, in rows of `columns`.
+def panels(
+    number: int, *, columns: int = 2, height: float = 2.2, **options: Any
+) -> tuple[Any, Any]:
+    """Return a figure and a list of `number` axes, in rows of `columns`.
 
     >>> figure, (left, right) = panels(2)
     """
-    columns = min(columns, count)
-    rows = -(-count // columns)
+    columns = min(columns, number)
+    rows = -(-number // columns)
     width = COLUMN if columns == 1 else PAGE
     figure, grid = plt.subplots(
         rows, columns, figsize=(width, height * rows), squeeze=False, **options
     )
     axes = list(grid.flat)
-    for unused in axes[count:]:
+    for unused in axes[number:]:
         unused.set_visible(False)
-    return figure, axes[:count]
+    return figure, axes[:number]
 
 
 def log_ticks(axis: Any) -> None:
@@ -115,6 +118,54 @@ def error_bars(values: Any, lows: Any, highs: Any) -> Any:
            [0. ]])
     """
     return np.maximum(0, [np.subtract(values, lows), np.subtract(highs, values)])
+
+
+class Panel(NamedTuple):
+    """Axes with curves by name, each of x and y, and marks for some of them.
+
+    `bars` are the low and high ends of error bars by the name of the curve; `log` has the axes with
+    a logarithmic scale; `level` and `at` are dotted lines.
+    """
+
+    x: str
+    y: str
+    curves: Mapping[str, tuple[Any, Any]]
+    title: str = ""
+    log: str = ""
+    level: float | None = None
+    at: float | None = None
+    bars: Mapping[str, tuple[Any, Any]] = {}
+
+
+def curves(drawn: Sequence[Panel], *, legend: int = 4, **options: Any) -> tuple[Any, Any]:
+    """Return a figure and its axes; a curve has the same style in all, and a place in the legend.
+
+    >>> curves([Panel("epochs", "R@20", {"iALS": ([1, 2], [0.31, 0.34])})], height=2.4)
+    """
+    figure, axes = panels(len(drawn), **options)
+    styles = line_styles(dict.fromkeys(name for panel in drawn for name in panel.curves))
+    for panel, place in zip(drawn, axes, strict=True):
+        for name, (x, y) in panel.curves.items():
+            style: dict[str, Any] = {"label": name, **styles[name]._asdict()}
+            if name in panel.bars:
+                ends = error_bars(y, *panel.bars[name])
+                place.errorbar(x, y, yerr=ends, **{**style, "linewidth": 0.8})
+            else:
+                every = len(x) // 8 if len(x) > FEW_POINTS else None
+                place.plot(x, y, markevery=every, **style)
+        for line, value in ((place.axhline, panel.level), (place.axvline, panel.at)):
+            if value is not None:
+                line(value, color="#7F7F7F", linestyle=":", linewidth=0.8)
+        place.set(xlabel=panel.x, ylabel=panel.y, title=panel.title)
+        for name in panel.log:
+            log_ticks(getattr(place, f"{name}axis"))
+    labels: dict[str, Any] = {}
+    for place in axes:
+        found = place.get_legend_handles_labels()
+        labels = dict(zip(reversed(found[1]), reversed(found[0]), strict=True)) | labels
+    order = sorted(labels, key=list(styles).index)
+    figure.legend([labels[n] for n in order], order, loc="outside lower center", ncols=legend)
+    return figure, axes
 
 
 def violins(axes: Any, samples: Sequence[Any], names: Sequence[str]) -> None:

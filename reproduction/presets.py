@@ -1,18 +1,18 @@
-"""Presets in experiments: read, turned into cells, and written by `tuning`."""
+"""Settings of models in experiments: read, turned into cases, and written by `tuning`."""
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from reproduction.base import COMMAND, TINY, Cell, Options, Settings
-from reproduction.data import REAL, RECIPES, repeated_seeds
-from reproduction.search import has_option
-from reproduction.spaces import SEARCHES, searches
-from reproduction.tasks.quality import quality
+from reproduction.data import SEED, repeated_seeds
+from reproduction.experiment import TINY, Case, Options, Settings
+from reproduction.tasks import quality
 from safecf.atomic import replace_file
 from safecf.errors import choose
+from safecf.models import MODELS
 from safecf.models import presets as library
 from safecf.models.presets import FILE, SETS, Preset, Presets
 
@@ -22,19 +22,14 @@ HEADER = """\
 # number of factors; `found` says how.
 """
 SMALL = {"factors": 4, "iterations": 2, "block_size": 2, "batch_size": 50}  # for "tiny" data
+BLOCKWISE = {"IALS": "IALSPP", "SAFER2": "SAFER2PP"}
+ADAM_STEP = 0.03  # the best of .003 to .2 for the validation users of ML-1M, 50 epochs
 
 
-def read(path: Path | None = None) -> Presets:
-    """Read a file of presets, by default the library's, and check its data sets, too."""
-    file = FILE if path is None else path
-    found = library.read(file)
-    for which, sets in found.items():
-        for data in sets:
-            try:
-                choose("data set", data, {**REAL, **RECIPES})
-            except ValueError as problem:
-                raise ValueError(f"{file}, [{which}.{data}]: {problem}") from None
-    return found
+@cache
+def has_option(model: str, option: str) -> bool:
+    """Whether a model, given by the name of its class, has an option."""
+    return option in choose("model", model, MODELS)().get_params()
 
 
 def load(data: str, which: str, path: Path | None = None) -> dict[str, Preset]:
@@ -43,22 +38,16 @@ def load(data: str, which: str, path: Path | None = None) -> dict[str, Preset]:
     "tiny" has those of ml-1m with few factors and epochs, unless the file has others for it.
     """
     choose("set of presets", which, dict.fromkeys(SETS))
-    sets = read(path).get(which, {})
+    sets = library.read(path or FILE).get(which, {})
     found = sets.get(data, {})
     if data != TINY:
         return found
-    return {name: _small(each) for name, each in sets.get("ml-1m", {}).items()} | found
+    return {name: small(each) for name, each in sets.get("ml-1m", {}).items()} | found
 
 
-def defaults(data: str, models: Mapping[str, str]) -> list[Preset]:
-    """Return models as they come, by their names and the names of their classes."""
-    found = [Preset(name, model, {}, "as it comes") for name, model in models.items()]
-    return [_small(each) for each in found] if data == TINY else found
-
-
-def _small(preset: Preset) -> Preset:
-    small = {name: value for name, value in SMALL.items() if has_option(preset.model, name)}
-    return replace(preset, options={**preset.options, **small})
+def small(preset: Preset) -> Preset:
+    """Return a preset for "tiny" data."""
+    return changed(preset, **{k: v for k, v in SMALL.items() if has_option(preset.model, k)})
 
 
 def require(data: str, which: str, names: Iterable[str], path: Path | None = None) -> list[Preset]:
@@ -68,23 +57,36 @@ def require(data: str, which: str, names: Iterable[str], path: Path | None = Non
     if missing:
         raise ValueError(
             f"{path or FILE.name}: there are no {which!r} settings of {', '.join(missing)} for "
-            f"{data}; {_remedy(data, which, missing)}"
+            f"{data}; add them to a copy of {FILE}, by hand or by `tuning`, and give it with "
+            "--presets"
         )
     return [known[name] for name in names]
 
 
-def _remedy(data: str, which: str, missing: list[str]) -> str:
-    """Return where missing presets can be got from; `tuning` searches for some of them."""
-    searched = searches(data) if data in (*SEARCHES, TINY) else []
-    if set(missing) <= {each.name for each in searched if each.which == which}:
-        return (
-            f"find them with: {COMMAND} tuning --data {data} --presets FILE, and give the same "
-            "--presets here"
-        )
-    if set(missing) <= set(load(data, which)):
-        return f"copy them from {FILE}"
-    reason = "the authors publish none" if which == "paper" else "tuning does not search for them"
-    return f"{reason}: add your own to a copy of {FILE}, and give it with --presets"
+def changed(preset: Preset, name: str | None = None, /, **options: Any) -> Preset:
+    """Return a preset with some other options, and another name if it is given."""
+    return replace(preset, name=name or preset.name, options={**preset.options, **options})
+
+
+def exact(preset: Preset) -> Preset:
+    """Solve every row by Cholesky, as the paper does for iALS, ERM-MF and SAFER2."""
+    return changed(preset, f"{preset.name}, exact", solver="exact")
+
+
+def cg(preset: Preset) -> Preset:
+    """Solve rows by the paper's conjugate gradients: SAFER2-CG."""
+    return replace(preset, name=f"{preset.name}-CG", model="SAFER2CG")
+
+
+def blockwise(preset: Preset, size: int) -> Preset:
+    """Solve by blocks of coordinates: iALS++ or SAFER2++."""
+    options = {**preset.options, "block_size": min(size, preset.options["factors"])}
+    return Preset(f"{preset.name}++", BLOCKWISE[preset.model], options, preset.found)
+
+
+def adam(preset: Preset) -> Preset:
+    """Train CVaR-MF by Adam instead of plain gradient steps."""
+    return changed(preset, f"{preset.name}, Adam", optimizer="adam", step_size=ADAM_STEP)
 
 
 def seeds(preset: Preset, count: int) -> range:
@@ -92,28 +94,20 @@ def seeds(preset: Preset, count: int) -> range:
     return range(count if has_option(preset.model, "random_state") else 1)
 
 
-def settings(preset: Preset, data: str, split: int, seed: int, on: str = "test") -> Settings:
-    """Return the settings of a cell that trains a preset."""
-    return {
-        "data": data,
-        "split": split,
-        "on": on,
-        "model": preset.model,
-        "options": preset.options,
-        "seed": seed if has_option(preset.model, "random_state") else 0,
-    }
+def settings(
+    preset: Preset, data: str, split: int = SEED, seed: int = 0, on: str = "test"
+) -> Settings:
+    """Return the settings of a case that trains a preset."""
+    about = {"data": data, "split": split, "on": on, "model": preset.model}
+    return {**about, "options": preset.options, "seed": seed}
 
 
-def cell(preset: Preset, data: str, split: int, seed: int) -> Cell:
-    """Return the cell that trains a preset and scores the test users."""
-    return Cell(quality, settings(preset, data, split, seed))
-
-
-def on_all_splits(models: Mapping[str, Preset], options: Options) -> list[tuple[str, Cell]]:
-    """Return the cells of all models on all splits with all seeds, each with the model's name."""
+def on_splits(models: Mapping[str, Preset], options: Options) -> list[Case]:
+    """Return the cases of all models on all splits with all seeds, labelled by the model's name."""
+    splits = [SEED] if options.splits == 1 else repeated_seeds(options.splits)
     return [
-        (name, cell(model, options.data, split, seed))
-        for split in repeated_seeds(options.splits)
+        Case(quality, settings(model, options.data, split, seed), name)
+        for split in splits
         for name, model in models.items()
         for seed in seeds(model, options.seeds)
     ]
@@ -128,16 +122,20 @@ def options_text(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in options.items())
 
 
-def put(everything: Presets, which: str, data: str, preset: Preset) -> None:
-    """Add a preset, or replace the one of the same name."""
-    everything.setdefault(which, {}).setdefault(data, {})[preset.name] = preset
+def rows(models: Mapping[str, Preset]) -> list[dict[str, Any]]:
+    """Return the settings of models for a page."""
+    return [
+        {"model": name, "class": each.model, "options": options_text(each.options) or "none"}
+        | {"found": each.found}
+        for name, each in models.items()
+    ]
 
 
 def update(path: Path, data: str, chosen: Iterable[tuple[str, Preset]]) -> None:
     """Put presets, each with its set, into a file; a new file starts as a copy of the library's."""
-    everything = read(path if path.exists() else None)
+    everything = library.read(path if path.exists() else FILE)
     for which, preset in chosen:
-        put(everything, which, data, preset)
+        everything.setdefault(which, {}).setdefault(data, {})[preset.name] = preset
     replace_file(path, dump(everything).encode())
 
 
@@ -159,6 +157,4 @@ def dump(everything: Presets) -> str:
 
 def _value(value: Any) -> str:
     """Write a text, number or Boolean in TOML."""
-    if isinstance(value, bool | str):
-        return json.dumps(value, ensure_ascii=False)
-    return repr(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | str) else repr(value)

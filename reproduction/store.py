@@ -1,96 +1,82 @@
-"""`Store`: the results of finished cells, one file each."""
+"""What is stored: finished cases in a cache, and the tables of pages under docs/results."""
 
 import base64
+import csv
+import functools
 import hashlib
+import io
 import json
 import os
+import platform
+import re
+import subprocess
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from reproduction import page
-from reproduction.base import Cell, Record, Result, canonical
-from reproduction.version import code_version
+import safecf
+from reproduction.experiment import ROOT, Case, Record, Result, Row, canonical
 from safecf.atomic import replace_file
 from safecf.data.datasets.download import cache_folder
 
-FORMAT = 1
+FORMAT = 2
 ARRAY = "float32"  # the key that marks an array
+PACKAGES = ("safecf", "numpy", "torch")
+NUMBERS = "numbers"  # the table that is stored as CSV
 
 
 class Store:
-    """A folder of results; files are written whole or not at all.
+    """A folder of finished cases, one file each, written whole or not at all.
 
-    The name of a file is the sha256 of the cell's function, its settings, the code version and the
-    checksum of the data's file; `data` has these checksums by the names of the data sets. For timed
-    cells the machine and its number of threads are included.
+    The name of a file is the sha256 of the function's name, the settings, and the checksum of the
+    data's file; for timed cases also of the machine and the commit. The file names the commit that
+    made it. With `again`, finished cases are run anew, as timed ones are where the commit is not
+    known, since files have changed.
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str] | None = None, data: Mapping[str, str] | None = None
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        data: Mapping[str, str] | None = None,
+        *,
+        alone: bool = False,
+        again: bool = False,
     ) -> None:
         self.folder = cache_folder() / "cells" if folder is None else Path(folder)
-        self.data = dict(data or {})
-        # by function; a worker gets those of the process that started it
-        self.versions: dict[Callable[..., Any], str] = {}
-        self.origin, self.threads = page.current_origin(), page.cores()
+        self.data, self.alone = dict(data or {}), alone
+        self.again = again or (alone and made()["commit"].endswith("-dirty"))
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"{self.folder} is a file; give a folder with --cells")
 
-    def key(self, cell: Cell) -> str:
-        """Return the sha256 of everything that the result of the cell depends on."""
-        identity: list[Any] = [
-            cell.task,
-            cell.settings,
-            self.version(cell),
-            self.data.get(cell.settings.get("data", ""), ""),
-        ]
-        if cell.timed:
-            identity += [self.origin["machine"], self.threads]
-        return hashlib.sha256(canonical(identity).encode()).hexdigest()
+    def path(self, case: Case) -> Path:
+        """Return the file of a case."""
+        identity = [case.key, self.data.get(case.settings.get("data", ""), "")]
+        if self.alone:
+            identity += [made()["machine"], made()["commit"]]
+        return self.folder / f"{hashlib.sha256(canonical(identity).encode()).hexdigest()}.json"
 
-    def get(self, cell: Cell) -> Result | None:
+    def get(self, case: Case) -> Result | None:
         """Return the result, or None if it is missing or damaged."""
-        path = self._path(cell)
         try:
-            found = json.loads(path.read_bytes())
-            if found["format"] != FORMAT or found["settings"] != cell.settings:
+            found = json.loads(self.path(case).read_bytes())
+            if found["format"] != FORMAT or found["sum"] != _checksum(found):
                 return None
-            record, checksum = _decoded(found["record"]), _checksum(found)
-            # older files have neither checksum nor origin
-            if not isinstance(record, dict) or found.get("sum", checksum) != checksum:
-                return None
-            return Result(cell.settings, record, float(found["seconds"]), found.get("made", {}))
+            return Result(case, _decoded(found["record"]), found["made"])
         except Exception:  # damage can raise anything
             return None
 
-    def put(self, cell: Cell, record: Record, seconds: float) -> None:
+    def put(self, case: Case, record: Record) -> None:
         """Write a result."""
-        content = {
-            "format": FORMAT,
-            "task": cell.task,
-            "settings": cell.settings,
-            "version": self.version(cell),
-            "made": dict(self.origin),
-            "seconds": round(seconds, 3),
-            "record": _encoded(record),
-        }
+        content = {"format": FORMAT, "case": case.key, "made": made(), "record": _encoded(record)}
         content["sum"] = _checksum(content)
         self.folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(content, allow_nan=True, ensure_ascii=False)
-        replace_file(self._path(cell), text.encode())
-
-    def version(self, cell: Cell) -> str:
-        """Return the code version of the cell in the process that made the store."""
-        if cell.run not in self.versions:
-            self.versions[cell.run] = code_version(cell.run)
-        return self.versions[cell.run]
-
-    def _path(self, cell: Cell) -> Path:
-        return self.folder / f"{self.key(cell)}.json"
+        replace_file(self.path(case), json.dumps(content, ensure_ascii=False).encode())
 
 
 def _checksum(content: Mapping[str, Any]) -> str:
@@ -108,9 +94,7 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         packed = zlib.compress(np.ascontiguousarray(value, dtype="<f4").tobytes(), 6)
         return {ARRAY: base64.b64encode(packed).decode(), "shape": list(value.shape)}
-    if isinstance(value, np.generic):
-        return value.item()
-    return value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _decoded(value: Any) -> Any:
@@ -120,3 +104,143 @@ def _decoded(value: Any) -> Any:
             return np.frombuffer(content, dtype="<f4").reshape(value["shape"]).astype(np.float64)
         return {name: _decoded(each) for name, each in value.items()}
     return [_decoded(each) for each in value] if isinstance(value, list) else value
+
+
+# Pages: NAME.json has the parts, NAME.csv the table "numbers".
+
+
+def read(folder: Path, name: str) -> dict[str, Any]:
+    """Return the stored parts of a page by name; empty if there are none.
+
+    A part has "command", "made", "options", "data", "notes", "warnings" and "tables".
+    """
+    file = folder / f"{name}.json"
+    if not file.exists():
+        return {}
+    parts: dict[str, Any] = json.loads(file.read_bytes())["parts"]
+    numbers = folder / f"{name}.csv"
+    if numbers.exists():
+        with numbers.open(encoding="utf8", newline="") as text:
+            rows = [{k: _value(v) for k, v in row.items()} for row in csv.DictReader(text)]
+        next(iter(parts.values()))["tables"][NUMBERS] = rows
+    return parts
+
+
+def write(folder: Path, name: str, new: Mapping[str, Any]) -> list[Path]:
+    """Put parts into the files of a page; other parts stay as they were. Return the files."""
+    parts = {part: dict(content) for part, content in (read(folder, name) | dict(new)).items()}
+    files = {}
+    for content in parts.values():
+        content["tables"] = _encoded(dict(content["tables"]))
+        numbers = content["tables"].pop(NUMBERS, None)
+        if numbers:
+            files[f"{name}.csv"] = csv_text(numbers)
+    files[f"{name}.json"] = _json(parts)
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in files.items():
+        replace_file(folder / file, text.encode())
+    return [folder / file for file in files]
+
+
+def csv_text(rows: Sequence[Row]) -> str:
+    """Return rows as CSV; the columns are in the order of their first appearance."""
+    text = io.StringIO()
+    columns = dict.fromkeys(name for row in rows for name in row)
+    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _value(text: str) -> Any:
+    """Return a field of a CSV file as the number or Boolean that it is, None if it is empty."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return {"": None, "True": True, "False": False}.get(text, text)
+
+
+def _json(parts: Mapping[str, Any]) -> str:
+    """Write the parts as JSON, with a line per row."""
+    texts: list[str] = []
+
+    def mark(row: Mapping[str, Any]) -> str:
+        texts.append(json.dumps(row, ensure_ascii=False))
+        return f"@{len(texts) - 1}@"
+
+    marked = {
+        part: {
+            **each,
+            "options": mark(each["options"]),
+            "made": [*map(mark, each["made"])],
+            "tables": {name: [*map(mark, rows)] for name, rows in each["tables"].items()},
+        }
+        for part, each in parts.items()
+    }
+    text = json.dumps({"parts": marked}, ensure_ascii=False, indent=1)
+    return re.sub(r'"@(\d+)@"', lambda found: texts[int(found[1])], text) + "\n"
+
+
+# What results were made with.
+
+
+def machine() -> str:
+    """Describe the CPU, its cores and the memory."""
+    model = platform.processor() or platform.machine()
+    cpu_info = Path("/proc/cpuinfo")
+    if cpu_info.exists():
+        lines = cpu_info.read_text().splitlines()
+        names = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+        model = next(names, model)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    kernels = safecf._core.isas()[0]
+    return f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, kernels {kernels}"
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def commit(root: Path = ROOT) -> str:
+    """Return the short hash of the commit, with "-dirty" if files other than pages changed.
+
+    Where the files are a copy without their history, SAFECF_COMMIT names it.
+    """
+    if given := os.environ.get("SAFECF_COMMIT"):
+        return given
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError:
+            return ""
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", ".", ":!docs/*.md", ":!docs/results")
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
+
+
+@functools.cache
+def made() -> dict[str, str]:
+    """Return versions, commit, machine and day, as of the first call in this process."""
+    found = {"safecf": safecf.__version__}
+    for name in PACKAGES[1:]:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    day = datetime.now(UTC).date().isoformat()
+    return {**found, "commit": commit(), "machine": machine(), "date": day}
+
+
+def origins(all_made: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Count the cases by what they were made with, the day apart, of which the range is kept."""
+    names = (*PACKAGES, "commit", "machine")
+    days: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for each in all_made:
+        key = tuple((name, each[name]) for name in names if name in each)
+        days.setdefault(key, []).append(each.get("date", ""))
+    return [
+        {"count": len(of), **dict(key), "date": " to ".join(sorted({min(of), max(of)}))}
+        for key, of in sorted(days.items(), key=lambda pair: -len(pair[1]))
+    ]

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 import soak
-from benchmarks import records, report
 from safecf.errors import choose
+from soak import records
 from soak.attack import Attack, Result, try_cases
 
-FOLDER = report.RESULTS / "soak"
+FOLDER = records.RESULTS / "soak"
 
 
 def attacks() -> dict[str, Attack]:

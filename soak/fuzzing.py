@@ -20,7 +20,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import records
+from soak import records
 from soak.__main__ import FOLDER
 
 ROOT = Path(__file__).resolve().parents[1]

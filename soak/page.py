@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report
+from soak import records
 from soak.__main__ import FOLDER
 
 MOST_OUTCOMES = 4
@@ -20,19 +20,19 @@ def main() -> None:
         "Attacks with random cases, and coverage-guided fuzzing. What each of them promises, and "
         "what they found before, is in [docs/reliability.md](../reliability.md).",
         "## Attacks",
-        report.table(
+        records.table(
             ["attack", "cases", "failed", "outcomes", "seconds", "run"],
             [[each["name"], *_attack(each["results"]), _place(each, runs)] for each in attacks],
         ),
         "## Fuzzing of native entries",
         "Of `changing` ones, another thread overwrites the arrays meanwhile.",
-        report.table(targets, [_target(each, runs) for each in native]),
+        records.table(targets, [_target(each, runs) for each in native]),
         "## Fuzzing of parsers",
-        report.table(targets, [_target(each, runs) for each in parsers]),
+        records.table(targets, [_target(each, runs) for each in parsers]),
         "## Runs",
         *(f"{at}. Commit `{run[0]}`, on {run[1]}." for at, run in enumerate(runs, 1)),
     ]
-    (report.RESULTS / "soak.md").write_text("\n\n".join(blocks) + "\n")
+    (records.RESULTS / "soak.md").write_text("\n\n".join(blocks) + "\n")
 
 
 def _kept(folder: Path) -> list[dict[str, Any]]:

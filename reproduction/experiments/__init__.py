@@ -1,1 +1,14 @@
-"""The experiments, one file each; see the docstring of `reproduction`."""
+"""The experiments of the paper, and some of our own."""
+
+from typing import Any
+
+from reproduction import ABOUT
+from reproduction.experiment import Experiment
+
+
+def declared(name: str, cases: Any, tables: Any, draw: Any = None, then: Any = None) -> Experiment:
+    """Return an experiment of experiments.toml; `draw` makes its figure."""
+    about = {key: each for key, each in ABOUT[name].items() if key != "at"}
+    return Experiment(
+        name, cases=cases, tables=tables, figures={"": draw} if draw else {}, then=then, **about
+    )

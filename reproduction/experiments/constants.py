@@ -1,17 +1,16 @@
 """`constants`: each constant behind the defaults changed by itself, on data of many densities."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from reproduction.base import TINY, Cell, Experiment, Options, Result, Results, canonical
 from reproduction.data import SEED
-from reproduction.page import Page, table
-from reproduction.tasks.quality import quality
+from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
+from reproduction.experiments import declared
+from reproduction.tasks import quality
 from safecf.defaults import LEVEL
-from safecf.measures.tails import tail_mean
+from safecf.evaluation import tail_mean
 
-SEVERAL = "several"
 DATA = (
     *("ml-1m", "book-crossing", "demo", "steam", "gowalla"),
     *("ml-1m-thin", "book-crossing-thin", "gowalla-thin", "short"),
@@ -25,152 +24,84 @@ VALUES: dict[str, tuple[float, ...]] = {
     "iterations": (6, 24),
 }
 SMALL = {"factors": (2, 3), "iterations": (1, 2)}  # for "tiny" data
-COLUMNS = (("recall@20", 1.0), ("ndcg", 1.0), ("ndcg", LEVEL))
-HEADINGS = ("R@20", "nDCG", f"nDCG, worst-off {100 * LEVEL:g} %")
+COLUMNS = {
+    "R@20": ("recall@20", 1.0),
+    "nDCG": ("ndcg", 1.0),
+    "nDCG, worst-off 30 %": ("ndcg", LEVEL),
+}
 
 
-class Change(NamedTuple):
-    """One option with another value, which is `times` that of the defaults if they have a scale."""
-
-    option: str
-    value: float
-    times: float | None = None
-
-    def __str__(self) -> str:
-        return f"{self.value:g}" if self.times is None else f"x {self.times:g}"
+def case(data: str, model: str, option: str = "", value: float = 0, change: str = "") -> Case:
+    """Return the case of the defaults, or of one change, for the validation users."""
+    about = {"data": data, "split": SEED, "on": "validation", "seed": 0, "model": model}
+    settings = {**about, "options": {option: value} if option else {}}
+    settings["metrics"] = ["recall", "ndcg"]
+    return Case(quality, settings, (data, model, option, value, change))
 
 
-def sets(options: Options) -> tuple[str, ...]:
-    """Return the names of the data sets."""
-    return (TINY,) if options.data == TINY else DATA
-
-
-def cell(data: str, model: str, change: Change | None = None) -> Cell:
-    """Return the cell of the defaults, or of one change, for the validation users."""
-    chosen = {} if change is None else {change.option: change.value}
-    about = {"data": data, "split": SEED, "on": "validation", "seed": 0}
-    return Cell(
-        quality, {**about, "model": model, "options": chosen, "metrics": ["recall", "ndcg"]}
-    )
-
-
-def changes(start: Result, data: str) -> list[Change]:
-    """Return all changes, given the result of the defaults."""
-    resolved = start.record["resolved"]
-    found = [
-        Change(option, float(f"{times * resolved[option]:.4g}"), times)
-        for option, multiples in MULTIPLES.items()
-        for times in multiples
-        if option in resolved
-    ]
-    values = VALUES | (SMALL if data == TINY else {})
-    return found + [Change(name, each) for name, many in values.items() for each in many]
-
-
-def cells(options: Options) -> list[Cell]:
+def cases(options: Options) -> list[Case]:
     """Return the defaults on all data."""
-    return [cell(data, model) for data in sets(options) for model in MODELS]
+    sets = (TINY,) if options.data == TINY else DATA
+    return [case(data, model) for data in sets for model in MODELS]
 
 
-def then(results: Results, options: Options) -> list[Cell]:
-    """Return the changes, once the defaults are done."""
-    known = results.by_settings()
-    found = cells(options)
-    for start in cells(options):
-        done = known.get(canonical(start.settings))
-        if done is not None:
-            data, model = start.settings["data"], start.settings["model"]
-            found += [cell(data, model, change) for change in changes(done, data)]
+def then(results: list[Result], options: Options) -> list[Case]:
+    """Return the changes, given the results of the defaults."""
+    found = []
+    for start in results[: len(cases(options))]:
+        (data, model, *_), resolved = start.label, start.record["resolved"]
+        for option, multiples in MULTIPLES.items():
+            for times in multiples if option in resolved else ():
+                value = float(f"{times * resolved[option]:.4g}")
+                found.append(case(data, model, option, value, f"x {times:g}"))
+        for option, values in (VALUES | (SMALL if data == TINY else {})).items():
+            found += [case(data, model, option, value, f"{value:g}") for value in values]
     return found
 
 
-def render(results: Results, options: Options) -> Page:
-    """Return a table per option and model: scores in percent of the defaults'."""
-    known = results.by_settings()
-
-    def scores(made: Cell) -> list[float]:
-        record = known[canonical(made.settings)].record
-        return [tail_mean(record[metric], level) for metric, level in COLUMNS]
-
-    rows: list[dict[str, Any]] = []
-    starts = []
-    for data in sets(options):
-        for model in MODELS:
-            start = known[canonical(cell(data, model).settings)]
-            base, resolved = scores(cell(data, model)), start.record["resolved"]
-            names = ("regularization", "unobserved_weight", "bandwidth")
-            shown = (f"{resolved[name]:.3g}" if name in resolved else "" for name in names)
-            starts.append([data, model, *(f"{value:.3g}" for value in base), *shown])
-            for change in changes(start, data):
-                found = scores(cell(data, model, change))
-                about: dict[str, Any] = {"data": data, "model": model, "option": change.option}
-                about |= {"value": change.value, "change": str(change)}
-                ratios = (100 * a / b if b else np.nan for a, b in zip(found, base, strict=True))
-                rows.append({**about, **dict(zip(HEADINGS, ratios, strict=True))})
-    blocks = [
-        "Models as they come, with one option changed, for the validation users of one split: in "
-        "percent of the scores of the defaults. Where options make up for each other, as b and "
-        "lambda do, both would have to be changed. Data whose names end in -thin are real ones "
-        "with a random share of the interactions; `demo` and `short` are synthetic; the "
-        "confidences of `steam` are hours. The defaults, and what they were resolved to:",
-        table(["", "", *HEADINGS, "lambda", "b", "h"], starts),
-    ]
-    for model in MODELS:
-        for option in (*MULTIPLES, *VALUES):
-            chosen = [row for row in rows if (row["model"], row["option"]) == (model, option)]
-            if chosen:
-                blocks += [f"**{model}, {option}**: {', '.join(HEADINGS)}.", _table(chosen)]
-    return Page(blocks, rows, lambda: draw(rows), "nDCG in percent of that of the defaults")
+def tables(results: list[Result], options: Options) -> Tables:
+    """Return the defaults, and every change in percent of them."""
+    numbers, starts = [], []
+    base: dict[tuple[str, str], Row] = {}
+    for (data, model, option, value, change), (result,) in grouped(results).items():
+        seen = {
+            name: tail_mean(result.record[metric], level)
+            for name, (metric, level) in COLUMNS.items()
+        }
+        if not option:
+            base[data, model] = seen
+            starts.append({"data": data, "model": model, **seen, **result.record["resolved"]})
+            continue
+        row: Row = {
+            "data": data,
+            "model": model,
+            "option": option,
+            "value": value,
+            "change": change,
+        }
+        ratios = {
+            name: 100 * each / (base[data, model][name] or np.nan) for name, each in seen.items()
+        }
+        numbers.append({**row, **ratios})
+    return {"numbers": numbers, "starts": starts}
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
-    """Return a row per data set, a column per value; the defaults have 100."""
-    names = list(dict.fromkeys(row["change"] for row in rows))
-    lines = []
-    for data in dict.fromkeys(row["data"] for row in rows):
-        of = {row["change"]: row for row in rows if row["data"] == data}
-        lines.append(
-            [data, *(" / ".join(f"{of[name][each]:.0f}" for each in HEADINGS) for name in names)]
-        )
-    return table(["", *names], lines)
-
-
-def draw(rows: list[dict[str, Any]]) -> Any:
+def draw(tables: Tables) -> Any:
     """Draw a panel per option of SAFER2, a line per data set."""
-    from reproduction.figures import line_style, panels  # noqa: PLC0415
+    from reproduction.figures import Panel, curves  # noqa: PLC0415
 
-    options = [*MULTIPLES, *VALUES]
-    figure, axes = panels(len(options), columns=3, height=2.0)
-    for option, panel in zip(options, axes, strict=False):
-        chosen = [row for row in rows if (row["model"], row["option"]) == (MODELS[-1], option)]
-        for place, data in enumerate(dict.fromkeys(row["data"] for row in rows)):
-            points = [(_place(row), row["nDCG"]) for row in chosen if row["data"] == data]
-            if option in MULTIPLES:
-                points.append((1.0, 100.0))
-            style = line_style(place)._asdict() | {"fillstyle": "full" if place < 8 else "none"}
-            panel.plot(*zip(*sorted(points), strict=True), label=data, **style)
-        panel.axhline(100, color="#7F7F7F", linestyle=":", linewidth=0.8)
-        panel.set_xscale("log")
-        ticks = sorted({_place(row) for row in chosen} | ({1.0} if option in MULTIPLES else set()))
-        panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
-        panel.set_xticks([], minor=True)
-        panel.set_xlabel(option + (", times" if option in MULTIPLES else ""))
-    for panel in axes[::3]:
-        panel.set_ylabel("nDCG, %")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return figure
+    drawn = []
+    for option in (*MULTIPLES, *VALUES):
+        points: dict[str, list[tuple[float, float]]] = {}
+        for row in tables["numbers"]:
+            if (row["model"], row["option"]) == (MODELS[-1], option):
+                first = [(1.0, 100.0)] if option in MULTIPLES else []
+                x = float(str(row["change"]).removeprefix("x "))
+                points.setdefault(row["data"], first).append((x, row["nDCG"]))
+        lines = {data: tuple(zip(*sorted(of), strict=True)) for data, of in points.items()}
+        label = option + (", times" if option in MULTIPLES else "")
+        drawn.append(Panel(label, "nDCG, %", lines, log="x", level=100))  # type: ignore[arg-type]
+    return curves(drawn, legend=5, columns=3, height=2.0)[0]
 
 
-def _place(row: dict[str, Any]) -> float:
-    return float(row["change"].removeprefix("x "))
-
-
-EXPERIMENT = Experiment(
-    "constants",
-    "The constants behind the defaults",
-    "none; defaults of our own, on data of different density",
-    cells,
-    render,
-    then=then,
-    data=(SEVERAL,),
-)
+EXPERIMENT = declared("constants", cases, tables, draw, then)

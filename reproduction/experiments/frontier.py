@@ -5,17 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from reproduction import presets, ratios
-from reproduction.aggregate import collect, gain, heading, over_splits, rows, without_users
-from reproduction.base import Cell, Experiment, Options, Results
+from reproduction import presets, scores
 from reproduction.data import SEED
-from reproduction.page import Page, table
-from reproduction.spaces import searches
-from reproduction.tasks.statistics import users
+from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
+from reproduction.experiments import declared
+from reproduction.experiments.tuning import searches
+from reproduction.page import heading
+from reproduction.tasks import statistics
 from safecf.models.presets import Preset
 
-COLUMNS = sorted(ratios.COLUMNS, key=lambda column: column[0])  # a metric, then its tail
-PAPER = ("iALS", "SAFER2")
+COLUMNS = sorted(scores.RATIOS, key=lambda column: column[0])  # a metric, then its tail
 CLASSES = {"iALS": "IALS", "ERM-MF": "ERMMF", "SAFER2": "SAFER2"}
 # The names of presets, and what this page calls them.
 TUNED = {
@@ -28,45 +27,42 @@ TUNED = {
     "SAFER2": "SAFER2, tuned, ridge outside",
     "SAFER2, rho = 1": "SAFER2, tuned, ridge outside, rho = 1",
 }
-IALS, ERM_MF, INSIDE, OUTSIDE, RHO_1 = (
-    TUNED[name]
-    for name in ("iALS", "ERM-MF", "SAFER2, ridge in the risk", "SAFER2", "SAFER2, rho = 1")
-)
-COMES, THEIRS = ", defaults", ", the paper's settings"
-DEFAULTS = f"SAFER2{COMES}"
-OURS = (DEFAULTS, INSIDE, OUTSIDE)  # whose gains over the other models are shown
+IALS, INSIDE, OUTSIDE = "iALS, tuned", "SAFER2, tuned", "SAFER2, tuned, ridge outside"
+DEFAULTS, PAPER_SETTINGS = ", defaults", ", the paper's settings"
+OURS = ("SAFER2, defaults", INSIDE, OUTSIDE)  # whose gains over the other models are shown
 # Further pairs of a model and what it is compared with.
 FURTHER = (
-    (INSIDE, DEFAULTS),
-    (OUTSIDE, DEFAULTS),
+    (INSIDE, OURS[0]),
+    (OUTSIDE, OURS[0]),
     (OUTSIDE, INSIDE),
-    (OUTSIDE, RHO_1),
-    (DEFAULTS, f"SAFER2{THEIRS}"),
-    (IALS, f"iALS{COMES}"),
-    (ERM_MF, f"ERM-MF{COMES}"),
+    (OUTSIDE, f"{OUTSIDE}, rho = 1"),
+    (OURS[0], f"SAFER2{PAPER_SETTINGS}"),
+    (IALS, "iALS, defaults"),
+    ("ERM-MF, tuned", "ERM-MF, defaults"),
 )
-# The marker of each variant; the colour is that of the model.
+# The marker of each variant; the colour is that of the model. "P" is an iALS as large as SAFER2.
 MARKERS = {
-    COMES: "o",
-    THEIRS: "X",
+    DEFAULTS: "o",
+    PAPER_SETTINGS: "X",
     ", tuned": "s",
     ", tuned, weighted": "D",
     ", tuned, ridge outside": "^",
     ", tuned, ridge outside, rho = 1": "v",
 }
-LARGE = "P"  # of an iALS with as many factors as SAFER2
 
 
 def models(options: Options) -> dict[str, Preset]:
     """Return all models by their names here, with an iALS as large as the largest SAFER2."""
-    come = presets.defaults(options.data, CLASSES)
-    theirs = presets.require(options.data, "paper", PAPER, options.presets)
-    ours = presets.require(options.data, "tuned", TUNED, options.presets)
-    found = {each.name + COMES: each for each in come}
-    found |= {each.name + THEIRS: each for each in theirs}
-    found |= {TUNED[each.name]: each for each in ours}
+    data, file = options.data, options.presets
+    come = [Preset(name, kind, {}, "as it comes") for name, kind in CLASSES.items()]
+    found = {
+        f"{each.name}{DEFAULTS}": presets.small(each) if data == TINY else each for each in come
+    }
+    for each in presets.require(data, "paper", ("iALS", "SAFER2"), file):
+        found[each.name + PAPER_SETTINGS] = each
+    found |= {TUNED[each.name]: each for each in presets.require(data, "tuned", TUNED, file)}
     size = max(found[name].options["factors"] for name in (INSIDE, OUTSIDE))
-    large = presets.load(options.data, "sized", options.presets).get(f"iALS, d = {size}")
+    large = presets.load(data, "sized", file).get(f"iALS, d = {size}")
     if large is None or large.options == found[IALS].options:
         return found
     return {**found, f"{IALS}, d = {size}": large}
@@ -78,111 +74,62 @@ def pairs(names: Iterable[str]) -> list[tuple[str, str]]:
     return [(ours, other) for ours in OURS for other in others] + list(FURTHER)
 
 
-def plan(options: Options) -> list[tuple[str, Cell]]:
-    """Return the cells of every model on every split, with its name."""
-    return presets.on_all_splits(models(options), options)
+def cases(options: Options) -> list[Case]:
+    """Return all cases; the first has the users on whom the settings were chosen."""
+    facts = Case(statistics, {"data": options.data, "split": SEED}, "facts")
+    return [facts, *presets.on_splits(models(options), options)]
 
 
-def cells(options: Options) -> list[Cell]:
-    """Return all cells; the first has the users on whom the settings were chosen."""
-    settings = {"data": options.data, "split": SEED, "on": "validation"}
-    return [Cell(users, settings), *(cell for _, cell in plan(options))]
-
-
-def render(results: Results, options: Options) -> Page:
+def tables(results: list[Result], options: Options) -> Tables:
     """Return means over the splits, and the gains of SAFER2 over each of the others."""
-    (chosen_on, *rest) = results
-    others = Results(tuple(rest))
-    left_out = chosen_on.record["users"]
-    found = collect(plan(options), others)
-    fresh = collect(plan(options), without_users(others, left_out))
-    known = ratios.sampled(found)
-    lines = []
-    for name in found:
-        numbers = [over_splits(known[column][name]) for column in COLUMNS]
-        lines.append([name, *(f"{n.value:.4f} [{n.low:.4f}, {n.high:.4f}]" for n in numbers)])
-    settings = [
-        [name, presets.options_text(each.options) or "none", each.found]
-        for name, each in models(options).items()
-    ]
-    return Page(
-        [
-            f"Means over the test users of {options.splits} splits. `defaults` are the models as "
-            "they come, `SAFER2()` and so on; the constants behind their automatic options were "
-            "chosen on validation users of several data sets, this one among them. The tuned "
-            "settings were chosen by `tuning`, on the validation users of the paper's split; a "
-            "table below says how many settings of each were tried. SAFER2, tuned, has the form "
-            "of `SAFER2()`; with the ridge outside the risk it has the paper's, and so does "
-            "ERM-MF, tuned. But for rho = 1, with which the loss is the paper's, they also had "
-            "their `normalisation` rho chosen. EASE, weighted, has weights of users and a "
-            "denoising ridge. Mult-VAE, which `table-1` has, is left out, since it would take as "
-            "long as all the others.",
-            "What came before these numbers: some 400 trainings of SAFER2 with the ridge outside, "
-            "against some 20 of iALS, from which its ranges follow. An iALS with as many factors "
-            "as SAFER2 was added after a look at 33 splits, and ERM-MF was tuned again, over "
-            "wider ranges, after a look at all. So were iALS and SAFER2 with the ridge inside, "
-            "since the settings of their first searches did worse there than their own defaults: "
-            "these second searches are on `tuning-chosen` and start at the defaults, the others "
-            "are on `tuning` and do not. Tuning takes the fewest factors within 0.0005 of the "
-            "best, so that forms of a model differ in size as well.",
-            "The 95 % intervals draw users, each with all their appearances in test sets. They "
-            "are wide since users differ; models are better compared by the gains below, on the "
-            "same users.",
-            table(["", *map(heading, COLUMNS)], lines),
-            "What one model gains over another on the same splits, in percent of the means, with "
-            "95 % intervals that draw users, and on how many splits it is better for the "
-            "worst-off at R@20:",
-            _gains(known),
-            f"The {len(left_out):,} users on whom the settings were chosen are test users of other "
-            "splits. Without them, nobody who is tested was scored when settings were chosen, save "
-            "for what was done later, to iALS, ERM-MF and SAFER2 with the ridge inside:",
-            _gains(ratios.sampled(fresh)),
-            "The settings; options that are not named are the defaults:",
-            table(["", "options", "found"], settings),
-            "How they were sought, in the last search:",
-            table(["", "settings tried", "factors up to", "epochs up to"], _searched(options)),
-        ],
-        [row for name, each in found.items() for row in rows(name, each, COLUMNS)],
-        lambda: draw(known),
-        "Change of mean and tail over the tuned iALS, with 95 % intervals that draw users",
-    )
-
-
-def _gains(known: ratios.Samples) -> str:
-    """Return a table with a row for each of `pairs`."""
-    lines = []
-    for model, other in pairs(known[COLUMNS[0]]):
-        found = [gain(known[column][other], known[column][model]) for column in COLUMNS]
-        numbers = [ratios.finite("{:+.1f} % [{:+.1f}, {:+.1f}]", g.value, *g.users) for g in found]
-        count = known[COLUMNS[1]][model].values.size
-        won = f"{round(found[1].won * count)} of {count}"
-        lines.append([f"{model} / {other}", *numbers, won])
-    return table(["", *map(heading, COLUMNS), "better on"], lines)
-
-
-def _searched(options: Options) -> list[list[str]]:
-    """Return a row per model: the number of settings that `tuning` tries, and the largest sizes."""
-    return [
-        [TUNED[each.name], str(each.budget), str(each.largest or ""), str(max(each.final))]
+    (facts, *_), found = results, grouped(results)
+    del found["facts"]
+    users = facts.record["validation users"]
+    known, fresh = scores.evaluations(found), scores.evaluations(found, users)
+    numbers = scores.numbers(found, COLUMNS)
+    searched = [
+        {"model": TUNED[each.name], "tried": each.budget, "epochs": max(each.final)}
+        | {"factors": each.largest}
         for each in searches(options.data)
         if each.which == "tuned" and each.name in TUNED
     ]
+    return {
+        "numbers": numbers,
+        "means": scores.means(numbers, known),
+        "gains": _gains(known, numbers),
+        "fresh": _gains(fresh, scores.numbers(found, COLUMNS, users)),
+        "over": scores.gains(known, [(name, IALS) for name in known if name != IALS], COLUMNS),
+        "settings": presets.rows(models(options)),
+        "searched": searched,
+        "facts": [{"left out": len(users)}],
+    }
 
 
-def draw(known: ratios.Samples) -> Any:
+def _gains(known: scores.Known, numbers: list[Row]) -> list[Row]:
+    """Return the gains, and on how many splits the worst-off gain at R@20."""
+    gains = scores.gains(known, pairs(known), COLUMNS)
+    names = ("model", "baseline", "won", "splits")
+    won = [row for row in scores.over(numbers, gains) if (row["metric"], row["tail"]) == COLUMNS[1]]
+    better = [{**{name: row[name] for name in names}, "heading": "better on"} for row in won]
+    return [*gains, *better]
+
+
+def draw(tables: Tables) -> Any:
     """Draw every model as a point: its gain over iALS for all users and for the worst-off."""
     from reproduction.figures import error_bars, line_styles, panels  # noqa: PLC0415
 
+    of = {(row["model"], row["metric"], row["tail"]): row for row in tables["over"]}
+    names = list(dict.fromkeys(row["model"] for row in tables["means"]))
     figure, axes = panels(2, height=4.4)
-    styles = line_styles(dict.fromkeys(map(_model, known[COLUMNS[0]])))
+    styles = line_styles(dict.fromkeys(map(_model, names)))
+    none = {"gain": 0.0, "low": 0.0, "high": 0.0}
     for panel, (mean, tail) in zip(axes, (COLUMNS[:2], COLUMNS[2:]), strict=True):
-        for name in known[mean]:
-            x, y = (gain(known[column][IALS], known[column][name]) for column in (mean, tail))
+        for name in names:
+            x, y = (of.get((name, *column), none) for column in (mean, tail))
             panel.errorbar(
-                x.value,
-                y.value,
-                xerr=error_bars([x.value], *np.reshape(x.users, (2, 1))),
-                yerr=error_bars([y.value], *np.reshape(y.users, (2, 1))),
+                *(np.nan if row["gain"] is None else row["gain"] for row in (x, y)),
+                xerr=error_bars(*([x[key] or 0.0] for key in none)),
+                yerr=error_bars(*([y[key] or 0.0] for key in none)),
                 label=name,
                 color=styles[_model(name)].color,
                 marker=marker(name),
@@ -191,12 +138,12 @@ def draw(known: ratios.Samples) -> Any:
                 markeredgewidth=0.6,
                 linestyle="none",
                 linewidth=0.8,
-                zorder=4 if name.endswith(COMES) else 3,  # else the tuned ones may hide them
+                zorder=4 if name.endswith(DEFAULTS) else 3,  # else the tuned ones may hide them
             )
         for line in (panel.axhline, panel.axvline):
             line(0, color="#7F7F7F", linestyle=":", linewidth=0.8)
-        panel.set_xlabel(f"{heading(mean)} over {IALS}, %")
-        panel.set_ylabel(f"{heading(tail)} over {IALS}, %")
+        panel.set_xlabel(f"{heading(*mean)} over {IALS}, %")
+        panel.set_ylabel(f"{heading(*tail)} over {IALS}, %")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
@@ -212,14 +159,7 @@ def marker(name: str) -> str:
     >>> marker("SAFER2, tuned"), marker("iALS, tuned, d = 512")
     ('s', 'P')
     """
-    return MARKERS.get(name.removeprefix(_model(name)), LARGE)
+    return MARKERS.get(name.removeprefix(_model(name)), "P")
 
 
-EXPERIMENT = Experiment(
-    "frontier",
-    "All models, as they come and tuned, over the splits",
-    "none; the models of Table 1 with more factors, settings by `tuning`",
-    cells,
-    render,
-    splits=50,
-)
+EXPERIMENT = declared("frontier", cases, tables, draw)

@@ -1,19 +1,18 @@
 """`sensitivity`: the effect of each option of the tuned SAFER2 on the mean and on the tail."""
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from reproduction import presets, ratios
-from reproduction.aggregate import Gain, collect, gain, heading, samples
-from reproduction.base import Cell, Experiment, Options, Results, cells_of
+from reproduction import presets, scores
 from reproduction.data import repeated_seeds
-from reproduction.page import Page, table
-from reproduction.tasks.quality import quality
+from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
+from reproduction.experiments import declared
+from reproduction.page import heading
+from reproduction.tasks import quality
 from safecf.als.kernels import KERNELS
-from safecf.models.presets import Preset
 
-NAME = "SAFER2"
-COLUMNS = [column for column in ratios.COLUMNS if column[0] == "recall@20"]
-
+COLUMNS = [("recall@20", 1.0), ("recall@20", 0.3)]
+BASE = ("", None)  # the label of the preset itself
 # Values that replace that of the preset.
 VALUES: dict[str, tuple[Any, ...]] = {
     "tail": (0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
@@ -25,165 +24,93 @@ MULTIPLES = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0)
 MULTIPLIED = ("bandwidth", "unobserved_weight", "regularization")
 
 
-class Change(NamedTuple):
-    """One option with another value; option None is the preset itself."""
-
-    option: str | None
-    value: Any
-
-    def applied(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options with the change, and a bandwidth that fits another kernel."""
-        if self.option is None:
-            return options
-        changed = {**options, self.option: self.value}
-        if self.option == "kernel":
-            width = options["bandwidth"] * _deviation(options["kernel"]) / _deviation(self.value)
-            changed["bandwidth"] = float(f"{width:.3g}")
-        return changed
-
-
-def changes(preset: Preset, options: Options) -> list[Change]:
-    """Return the preset itself, and all changes of one option."""
-    found = [Change(None, None)]
-    for option, values in VALUES.items():
-        small = options.data == "tiny" and option != "tail"
-        found += [Change(option, value) for value in ((2, 3) if small else values)]
-    for option in MULTIPLIED:
-        base = preset.options[option]
-        found += [Change(option, float(f"{base * each:.3g}")) for each in MULTIPLES]
-    found += [Change("kernel", kernel) for kernel in KERNELS]
-    return [each for each in found if each.option is None or not _same(preset, each)]
-
-
-def _deviation(kernel: str) -> float:
-    return KERNELS[kernel].deviation
-
-
-def _same(preset: Preset, change: Change) -> bool:
-    return bool(preset.options[str(change.option)] == change.value)
-
-
-def _preset(options: Options) -> Preset:
-    return presets.require(options.data, "tuned", (NAME,), options.presets)[0]
-
-
-def plan(options: Options) -> list[tuple[Change, Cell]]:
-    """Return the cells of every change on every split, with validation users scored."""
-    preset = _preset(options)
-    planned = []
-    for split in repeated_seeds(options.splits):
-        for change in changes(preset, options):
-            settings = presets.settings(preset, options.data, split, 0, on="validation")
-            settings["options"] = change.applied(preset.options)
-            planned.append((change, Cell(quality, settings)))
-    return planned
-
-
-def render(results: Results, options: Options) -> Page:
-    """Return a table per option, and the curves."""
-    preset = _preset(options)
-    found = collect(plan(options), results)
-    base = Change(None, None)
-    known = [samples(found, column) for column in COLUMNS]
-    means = {change: [float(each[change].values.mean()) for each in known] for change in found}
-    gains = {
-        change: [gain(each[base], each[change]) for each in known]
-        for change in found
-        if change.option is not None
+def changes(base: Mapping[str, Any], data: str) -> dict[tuple[str, Any], dict[str, Any]]:
+    """Return the options of the preset itself and of all changes, by option and value."""
+    values = dict(VALUES)
+    if data == TINY:
+        values |= {"factors": (2, 3), "iterations": (2, 3)}
+    values |= {
+        name: tuple(float(f"{base[name] * m:.3g}") for m in MULTIPLES) for name in MULTIPLIED
     }
-    blocks = [
-        f"The tuned SAFER2 ({presets.options_text(preset.options)}) with one "
-        f"option changed, on {options.splits} splits, for their validation users. Most of them are "
-        "test users of other splits: this is for understanding, not for choosing. Changes are "
-        "those of the means, in percent. The other options are not tuned again, though some make "
-        "up for each other: another tail level has other weights, and wants another "
-        "regularization. The 95 % intervals draw users, each with all their "
-        "appearances. Another kernel has the bandwidth with which its spread is the same. "
-        "`normalisation` is left out, since it changes the scale of other options; `frontier` has "
-        "SAFER2 tuned with and without it."
+    found: dict[tuple[str, Any], dict[str, Any]] = {BASE: dict(base)}
+    for option, chosen in {**values, "kernel": tuple(KERNELS)}.items():
+        for value in chosen:
+            if value != base[option]:
+                found[option, value] = {**base, option: value}
+                if option == "kernel":  # the same standard deviation
+                    ratio = KERNELS[base["kernel"]].deviation / KERNELS[value].deviation
+                    found[option, value]["bandwidth"] = float(f"{base['bandwidth'] * ratio:.3g}")
+    return found
+
+
+def cases(options: Options) -> list[Case]:
+    """Return every change on every split, with validation users scored."""
+    (preset,) = presets.require(options.data, "tuned", ("SAFER2",), options.presets)
+    return [
+        Case(
+            quality,
+            {**presets.settings(preset, options.data, split, 0, "validation"), "options": changed},
+            label,
+        )
+        for split in repeated_seeds(options.splits)
+        for label, changed in changes(preset.options, options.data).items()
     ]
-    for option in dict.fromkeys(change.option for change in gains):
-        chosen = {change: each for change, each in gains.items() if change.option == option}
-        lines = [_line(preset.options[str(option)], means[base], None)]
-        lines += [_line(c.value, means[c], each) for c, each in chosen.items()]
-        header = [
-            str(option),
-            *map(heading, COLUMNS),
-            *(f"change of {heading(c)}" for c in COLUMNS),
-        ]
-        lines.sort(key=_order)
-        blocks.append(table(header, lines))
-    return Page(
-        blocks,
-        [
-            {"option": str(c.option), "value": c.value, "metric": metric, "tail": level}
-            | {"mean": mean}
-            | {"change in percent": each.value, "low": each.users[0], "high": each.users[1]}
-            for c, pair in gains.items()
-            for (metric, level), mean, each in zip(COLUMNS, means[c], pair, strict=True)
-        ],
-        lambda: draw(preset, gains),
-        "Change of recall@20, of all users and of the worst-off 30 %, by option",
-    )
 
 
-def _line(value: Any, numbers: list[float], gains: list[Gain] | None) -> list[str]:
-    means = [f"{each:.4f}" for each in numbers]
-    if gains is None:
-        return [f"**{_text(value)}**", *means, *("" for _ in COLUMNS)]
-    changes = [f"{g.value:+.1f} % [{g.users[0]:+.1f}, {g.users[1]:+.1f}]" for g in gains]
-    return [_text(value), *means, *changes]
+def tables(results: list[Result], options: Options) -> Tables:
+    """Return the gain by each change."""
+    found = grouped(results)
+    known = scores.evaluations(found)
+    base = results[0].settings["options"]
+    gains = scores.gains(known, [(each, BASE) for each in found if each != BASE], COLUMNS)
+    labels = [each for each in found if each != BASE for _ in COLUMNS]
+    numbers = [
+        {"option": option, "value": value, "metric": row["metric"], "tail": row["tail"]}
+        | {"mean": known[option, value].tail(row["metric"], row["tail"])}
+        | {"change in percent": row["gain"], "low": row["low"], "high": row["high"]}
+        for (option, value), row in zip(labels, gains, strict=True)
+    ]
+    means = [known[BASE].tail(*column) for column in COLUMNS]
+    return {"numbers": numbers, "preset": [base], "lines": lines(numbers, base, means)}
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+def lines(numbers: Sequence[Row], base: Mapping[str, Any], means: Sequence[float]) -> list[Row]:
+    """Return a row per value of an option, in order; that of the preset has a mark."""
+    found = []
+    for option in dict.fromkeys(row["option"] for row in numbers):
+        own = {"option": option, "value": base[option], "mark": "**"}
+        rows = [own | {"mean": means[0], "tail_mean": means[1]}]
+        chosen = [row for row in numbers if row["option"] == option]
+        for mean, tail in zip(chosen[::2], chosen[1::2], strict=True):
+            row = {"option": option, "value": mean["value"], "mark": "", "mean": mean["mean"]}
+            row |= {name: mean[of] for name, of in _NAMES.items()}
+            row |= {f"tail_{name}": tail[of] for name, of in {**_NAMES, "mean": "mean"}.items()}
+            rows.append(row)
+        texts = ({"text": v if isinstance(v := row["value"], str) else f"{v:g}"} for row in rows)
+        texted = [row | text for row, text in zip(rows, texts, strict=True)]
+        found += sorted(texted, key=lambda row: row["value"])
+    return found
 
 
-def _order(line: list[str]) -> tuple[float, str]:
-    value = line[0].strip("*")
-    return (0.0, value) if value in KERNELS else (float(value), "")
+_NAMES = {"change": "change in percent", "low": "low", "high": "high"}
 
 
-def draw(preset: Preset, gains: dict[Change, list[Gain]]) -> Any:
+def draw(tables: Tables) -> Any:
     """Draw the change of the mean and that of the tail, a panel per option."""
-    from reproduction.figures import error_bars, line_style, log_ticks, panels  # noqa: PLC0415
+    from reproduction.figures import Panel, curves  # noqa: PLC0415
 
-    names = [*VALUES, *MULTIPLIED]
-    figure, axes = panels(len(names), columns=3, height=2.0)
-    for option, panel in zip(names, axes, strict=True):
-        for place, column in enumerate(COLUMNS):
-            points = {c.value: each[place] for c, each in gains.items() if c.option == option}
-            points[preset.options[option]] = Gain(0.0, (0.0, 0.0), (0.0, 0.0), 0.0)
-            values = sorted(points)
-            line = line_style(place)
-            heights = [points[v].value for v in values]
-            ends = error_bars(heights, *zip(*(points[v].users for v in values), strict=True))
-            panel.errorbar(
-                values,
-                heights,
-                yerr=ends,
-                label=heading(column),
-                linewidth=0.8,
-                **line._asdict(),
-            )
-        panel.axvline(preset.options[option], color="#7F7F7F", linestyle=":", linewidth=0.8)
-        if option == "factors":
-            panel.set_xscale("log", base=2)
-            panel.set_xticks(values, [str(value) for value in values])
-            panel.minorticks_off()
-        elif option != "tail":
-            log_ticks(panel.xaxis)
-        panel.set_xlabel(option)
-        panel.set_ylabel("change, %")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return figure
+    drawn = []
+    for option in (*VALUES, *MULTIPLIED):
+        rows = [row for row in tables["lines"] if row["option"] == option]
+        values = [row["value"] for row in rows]
+        lines: Row = {}
+        bars: Row = {}
+        for column, prefix in zip(COLUMNS, ("", "tail_"), strict=True):
+            change, *ends = ([row.get(prefix + n, 0.0) for row in rows] for n in _NAMES)
+            lines[heading(*column)], bars[heading(*column)] = (values, change), tuple(ends)
+        scale = {"log": "" if option == "tail" else "x", "at": tables["preset"][0][option]}
+        drawn.append(Panel(option, "change, %", lines, bars=bars, **scale))
+    return curves(drawn, legend=2, columns=3, height=2.0)[0]
 
 
-EXPERIMENT = Experiment(
-    "sensitivity",
-    "What each option of SAFER2 does for the tail",
-    "none; the options of SAFER2, one at a time",
-    cells_of(plan),
-    render,
-    splits=5,
-)
+EXPERIMENT = declared("sensitivity", cases, tables, draw)

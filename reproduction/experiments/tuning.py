@@ -1,183 +1,262 @@
-"""`tuning`: find the settings of every model on the validation users.
+"""`tuning`: find the settings of every model on the validation users; tuning.toml has the ranges.
 
-First trials: every setting once, for a few epochs; the paper's grid, or random settings and then
-some that TPE proposes. Then repetitions: the best of each model for more epochs, with other seeds
-and numbers of factors, which also choose the number of epochs. The best mean over these seeds
-becomes the preset.
+A grid over the paper's ranges, or `safecf.tune` over wider ones. Then the best of each model are
+repeated for more epochs, with other seeds and numbers of factors, which also choose the number of
+epochs; the best mean over these seeds becomes the preset.
 """
 
-from dataclasses import replace
+import json
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from reproduction import presets
-from reproduction.aggregate import heading
-from reproduction.base import Cell, Experiment, Options, Results, canonical
-from reproduction.page import Page, table
-from reproduction.search import (
-    KEPT,
-    LEVELS,
-    MEAN,
-    ROUNDS,
-    SAME,
-    STARTS,
-    TAIL,
-    TRIALS,
-    Candidate,
-    Progress,
-    Search,
-    half,
-    has_option,
-    values,
-)
-from reproduction.spaces import SEARCHES, searches
-from safecf.defaults import METRIC
+from reproduction.data import SEED
+from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, canonical
+from reproduction.experiments import declared
+from reproduction.tasks import range_of, trial, tuned
 from safecf.errors import choose
 from safecf.models.presets import Preset, Presets
 
-EDGE, NEAR = "†", 0.1  # the mark of values near an end, and how near, as a share of the range
+TRIALS = 160  # of a whole run, for models with row solvers
+KEPT, STARTS = 3, 3  # how many settings are repeated, and with how many seeds
+SAME = 5e-4  # smaller differences of the objective count as none: about the noise of three seeds
+NEAR = 0.1  # values so near an end of their range, as a share of it, are marked
+SEARCHES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8"))
+SMALL = {"factors": ("one of", 4), "block_size": ("one of", 2), "batch_size": ("one of", 50)}
+AIMS = {"mean": "mean of recall@20", "both": "mean and tail 0.3 of recall@20"}
 
 
-def cells(options: Options) -> list[Cell]:
-    """Return the first rounds."""
-    return then(Results(()), options)
+@dataclass(frozen=True)
+class Search:
+    """A model, the ranges of its options, and the objective for the validation users."""
 
+    which: str
+    name: str
+    model: str
+    space: Mapping[str, Sequence[Any]]  # arguments of `range_of`
+    fixed: dict[str, Any] = field(default_factory=dict)
+    epochs: Sequence[int] = (20,)
+    final: Sequence[int] = (50,)
+    objective: str = "mean"
+    trials: int | None = None
+    sizes: Sequence[int] = ()
 
-def then(results: Results, options: Options) -> list[Cell]:
-    """Return all cells so far: the next rounds, and repetitions where the last round is done."""
-    return [cell for each in progress(results, options) for _, cell in each.cells()]
+    @property
+    def grid(self) -> list[dict[str, Any]]:
+        """All options of a grid."""
+        values = [range_of(*each).grid() for each in self.space.values()]
+        return [{**self.fixed, **dict(zip(self.space, of, strict=True))} for of in product(*values)]
 
+    @property
+    def budget(self) -> int:
+        """The number of settings that a whole search tries."""
+        return len(self.grid) if self.trials is None else self.trials
 
-def progress(results: Results, options: Options) -> list[Progress]:
-    """Return every search with the results so far."""
-    known = results.by_settings()
-    return [Progress(each, options.data, options.trials, known) for each in wanted(options)]
+    @property
+    def largest(self) -> int | None:
+        """The largest number of factors; None for models that have none."""
+        drawn = range_of(*self.space["factors"]).grid() if "factors" in self.space else []
+        return max([*self.sizes, *drawn, self.fixed.get("factors", 0)]) or None
 
+    def _settings(self, data: str, options: dict[str, Any], last: int, seed: int = 0) -> Row:
+        if presets.has_option(self.model, "iterations"):
+            options = {**options, "iterations": last}
+        return {"data": data, "split": SEED, "model": self.model, "options": options, "seed": seed}
 
-def wanted(options: Options) -> list[Search]:
-    """Return all searches, or those of the set `tuned` that `options.searches` names."""
-    found = searches(options.data)
-    if not options.searches:
+    def _trial(self, data: str, options: dict[str, Any], seed: int = 0) -> Case:
+        """Return a trial of a grid, whose seed is 0, or a repetition."""
+        epochs = list(self.final if seed else self.epochs)
+        settings = self._settings(data, options, max(epochs), seed) | {"epochs": epochs}
+        return Case(trial, settings, (self.which, self.name, bool(seed)))
+
+    def first(self, options: Options) -> list[Case]:
+        """Return the trials of the grid, or a part of it in a smaller run, or the search."""
+        if self.trials is None:
+            found = [self._trial(options.data, each) for each in self.grid]
+            order = np.random.default_rng(0).permutation(len(found))
+            return (
+                found if options.trials >= TRIALS else [found[n] for n in order[: options.trials]]
+            )
+        settings = self._settings(options.data, self.fixed, max(self.epochs))
+        settings |= {
+            "objective": self.objective,
+            "space": {k: list(v) for k, v in self.space.items()},
+        }
+        settings["trials"] = min(self.trials, options.trials)
+        return [Case(tuned, settings, (self.which, self.name, False))]
+
+    def value(self, mean: float, tail: float) -> float:
+        """Return what is maximised."""
+        return mean if self.objective == "mean" else (mean + tail) / 2
+
+    def rows(self, results: Sequence[Result]) -> list[Row]:
+        """Return the scores of all trials and repetitions so far, with their options and epochs."""
+        found = []
+        for each in results:
+            if each.label[:2] != (self.which, self.name):
+                continue
+            trials = [
+                ({**self.fixed, **one["options"]}, one["epochs"], *one["scores"])
+                for one in each.record.get("trials", [])
+            ] + [(each.settings["options"], *of) for of in each.record.get("curve", [])]
+            for options, epochs, mean, tail in trials:
+                stage = "repetition" if each.label[2] else "search"
+                row: Row = {"set": self.which, "model": self.name, "stage": stage}
+                row |= {"seed": each.settings["seed"], "options": canonical(options)}
+                row |= {"epochs": int(epochs), "objective": self.value(mean, tail)}
+                found.append({**row, "R@20": mean, "tail 0.3": tail})
         return found
-    tuned = {each.name: each for each in found if each.which == "tuned"}
-    return [choose("search", name, tuned) for name in dict.fromkeys(options.searches)]
 
-
-def chosen(
-    search: Search, candidates: list[Candidate], options: Options
-) -> list[tuple[str, Preset]]:
-    """Return the preset of a search and the best of each size, with the sets they belong to."""
-    found = [(search.which, _preset(search, search.name, candidates[0], options))]
-    for size in search.sizes:
-        of_size = (each for each in candidates if each.options["factors"] == size)
-        best = max(of_size, key=lambda each: each.value)
-        found.append(("sized", _preset(search, f"{search.name}, d = {size}", best, options)))
-    return found
-
-
-def _preset(search: Search, name: str, candidate: Candidate, options: Options) -> Preset:
-    settings = dict(candidate.options)
-    if has_option(search.model, "iterations"):
-        settings["iterations"] = candidate.epochs
-    command = EXPERIMENT.command(replace(options, presets=None))
-    return Preset(name, search.model, settings, command)
-
-
-def render(results: Results, options: Options) -> Page:
-    """Return the best settings of every search, and write them to `options.presets`, if given."""
-    done = progress(results, options)
-    blocks, found = [_explained()], list[tuple[str, Preset]]()
-    for each in done:
-        candidates = each.compare()
-        found += chosen(each.search, candidates, options)
-        lines = [
-            [_text(each.search, one), str(one.epochs), one.value, one.mean, one.tail]
-            for one in candidates
+    def repetitions(self, results: Sequence[Result], options: Options) -> list[Case]:
+        """Return the repetitions of the best trials, and of the first of `tune`: the defaults."""
+        best: dict[str, float] = {}
+        for row in self.rows(results):
+            if row["stage"] == "search":
+                text = canonical(
+                    {k: v for k, v in json.loads(row["options"]).items() if k != "iterations"}
+                )
+                best[text] = max(best.get(text, -math.inf), row["objective"])
+        chosen = sorted(best, key=lambda text: -best[text])[:KEPT]
+        if self.trials is not None:
+            chosen = list(dict.fromkeys([*chosen, next(iter(best))]))
+        sizes = [{"factors": size} for size in self.sizes] or [{}]
+        random = presets.has_option(self.model, "random_state")
+        return [
+            self._trial(options.data, {**json.loads(each), **size}, seed)
+            for each in chosen
+            for size in sizes
+            for seed in range(1, 1 + (STARTS if random else 1))
         ]
-        scores = [heading((METRIC, level)) for level in LEVELS]
-        header = ["options", "epochs", "objective", *scores]
-        blocks += [_summary(each.search, options), table(header, lines)]
-    everything: Presets = {}
-    for which, preset in found:
-        presets.put(everything, which, options.data, preset)
+
+    def candidates(self, results: Sequence[Result]) -> list[Row]:
+        """Return the repeated settings, best first, each with its number of epochs.
+
+        Differences up to `SAME` count as none: then the fewest epochs, and the fewest factors, win.
+        """
+        runs: dict[str, list[Any]] = {}
+        for each in results:
+            if each.label == (self.which, self.name, True):
+                options = {k: v for k, v in each.settings["options"].items() if k != "iterations"}
+                runs.setdefault(canonical(options), []).append(each.record["curve"])
+        found = []
+        for text, curves in runs.items():
+            size = min(map(len, curves))  # less if training diverged
+            means = np.mean([curve[:size] for curve in curves], axis=0)
+            values = [self.value(mean, tail) for _, mean, tail in means]
+            place = int(np.argmax(np.array(values) >= max(values) - SAME)) if size else 0
+            if size:
+                epochs, mean, tail = map(float, means[place])
+                row = {"options": json.loads(text), "epochs": int(epochs), "value": values[place]}
+                found.append({**row, "mean": mean, "tail": tail})
+        enough = max(row["value"] for row in found) - SAME
+
+        def order(row: Row) -> tuple[bool, float, float]:
+            good = row["value"] >= enough
+            return not good, float(row["options"].get("factors", 0)) if good else 0, -row["value"]
+
+        return sorted(found, key=order)
+
+    def chosen(self, candidates: Sequence[Row], command: str) -> list[tuple[str, Preset]]:
+        """Return the preset and the best of each size, with the sets they belong to."""
+        rows = [(self.which, self.name, candidates[0])]
+        for size in self.sizes:
+            of_size = [row for row in candidates if row["options"]["factors"] == size]
+            best = max(of_size, key=lambda row: float(row["value"]))
+            rows.append(("sized", f"{self.name}, d = {size}", best))
+        found = []
+        for which, name, row in rows:
+            some = (
+                {"iterations": row["epochs"]}
+                if presets.has_option(self.model, "iterations")
+                else {}
+            )
+            found.append((which, Preset(name, self.model, {**row["options"], **some}, command)))
+        return found
+
+    def marked(self, options: Mapping[str, Any]) -> str:
+        """Write options; those near an end of their range, which may be too narrow, have a mark."""
+        texts = []
+        for name, value in options.items():
+            place = range_of(*self.space[name]).place(value) if name in self.space else None
+            near = place is not None and not NEAR <= place <= 1 - NEAR
+            texts.append(f"{name} {value}{'†' if near else ''}")
+        return ", ".join(texts)
+
+    @property
+    def about(self) -> str:
+        """How the search is made, for a page."""
+        ranges = "; ".join(f"{name} {range_of(*each)}" for name, each in self.space.items())
+        kind = "on a grid" if self.trials is None else "by `safecf.tune`, the defaults first"
+        epochs, final = (", ".join(map(str, each)) for each in (self.epochs, self.final))
+        sizes = f", d = {', '.join(map(str, self.sizes))}" if self.sizes else ""
+        return (
+            f"by the {AIMS[self.objective]}: {ranges}; {self.budget} {kind}, after {epochs} "
+            f"epochs; then the {KEPT} best, after {final}{sizes}."
+        )
+
+
+def searches(data: str, names: Sequence[str] = ()) -> list[Search]:
+    """Return the searches on a data set, or those of the set `tuned` with these names.
+
+    On "tiny" they are those of ml-1m with few factors and epochs.
+    """
+    found = [Search(**each) for each in SEARCHES["ml-1m" if data == TINY else data]]
+    if names:
+        known = {each.name: each for each in found if each.which == "tuned"}
+        found = [choose("search", name, known) for name in dict.fromkeys(names)]
+    if data != TINY:
+        return found
+    return [
+        replace(
+            each,
+            space={name: SMALL.get(name, kept) for name, kept in each.space.items()},
+            fixed={**each.fixed, **({"factors": 4} if "factors" in each.fixed else {})},
+            epochs=(1,),
+            final=(1,) if each.model in ("EASE", "MultVAE") else (1, 2),
+            sizes=(4, 6) if each.sizes else (),
+        )
+        for each in found
+    ]
+
+
+def cases(options: Options) -> list[Case]:
+    """Return the trials."""
+    found = searches(options.data, options.searches)
+    return [case for each in found for case in each.first(options)]
+
+
+def then(results: list[Result], options: Options) -> list[Case]:
+    """Return the repetitions."""
+    found = searches(options.data, options.searches)
+    return [case for each in found for case in each.repetitions(results, options)]
+
+
+def tables(results: list[Result], options: Options) -> Tables:
+    """Return trials, repetitions and presets; write the latter to `options.presets`, if given."""
+    found: list[tuple[str, Preset]] = []
+    stored: Tables = {"numbers": [], "searches": [], "candidates": []}
+    command = EXPERIMENT.command(replace(options, presets=None))
+    for search in searches(options.data, options.searches):
+        names = {"set": search.which, "model": search.name}
+        candidates = search.candidates(results)
+        found += search.chosen(candidates, command)
+        stored["numbers"] += search.rows(results)
+        stored["searches"].append({**names, "about": search.about})
+        for row in candidates:
+            stored["candidates"].append({**names, **row, "options": search.marked(row["options"])})
     if options.presets is not None:
         presets.update(options.presets, options.data, found)
-    blocks += ["The presets:", f"```toml\n{presets.dump(everything)}```"]
-    return Page(blocks, [row for each in done for row in _rows(each)])
+    everything: Presets = {}
+    for which, preset in found:
+        everything.setdefault(which, {}).setdefault(options.data, {})[preset.name] = preset
+    return {**stored, "presets": [{"toml": presets.dump(everything)}]}
 
 
-def _rows(done: Progress) -> list[dict[str, object]]:
-    """Return all trials and repetitions of a search, with the scores after each of the epochs."""
-    rows = []
-    search = done.search
-    for stage, cell in done.cells():
-        found = done.result(cell)
-        row = {"set": search.which, "model": search.name, "stage": stage}
-        row |= {"seed": cell.settings["seed"], "options": canonical(cell.settings["options"])}
-        kinds = (search.objective, MEAN, TAIL)
-        scores = zip(*(values(found, kind) for kind in kinds), strict=True)
-        for epochs, (value, mean, tail) in zip(cell.settings["epochs"], scores, strict=True):
-            rows.append(
-                {**row, "epochs": epochs, "objective": value, "R@20": mean, "tail 0.3": tail}
-            )
-    return rows
-
-
-def _explained() -> str:
-    return (
-        "Everything is scored for the validation users of one split, on ml-1m the paper's; its "
-        "test users were not looked at. The set `grid` is the paper's way: its ranges, d = 32, by "
-        "the mean; of its batch sizes for Mult-VAE, three, and for the kernels the authors' "
-        "settings but for the bandwidth, in a wider range. The set `tuned` has ranges of its own, "
-        "not all as wide as the paper's, and more factors, and goes by the average of mean and "
-        f"tail. First come short trainings from one start. The best of them are run from {STARTS} "
-        "other starts, most of them for longer, and the best mean over these decides: of each "
-        f"setting the fewest epochs within {SAME:g} of its best, and then of all settings the "
-        f"fewest factors within {SAME:g} of the best. Models with rows to solve were sought with "
-        "one number of factors, and only repeated with others. The differences between the best "
-        "are smaller than what other validation users would make of them. On ml-1m, the ranges of "
-        "SAFER2 and its fixed tail level follow some 400 earlier trainings of SAFER2 for the same "
-        "validation users, against some 20 of iALS; a first search of SAFER2, over tail levels as "
-        "well, was given up for worse results, and so was a later one, over rho from 0 to 1 with "
-        "bandwidths up to 30. The ranges of ERM-MF there were made wider when the best lay near "
-        f"their ends. {EDGE} marks a value in the first or the last tenth of its range. The CSV "
-        "file has all of the searches below."
-    )
-
-
-def _summary(search: Search, options: Options) -> str:
-    """Describe how a search was made."""
-    count = len(search.first(options.trials))
-    kind = f"{count} on a grid"
-    if search.trials is not None:
-        start = "the defaults, " if search.start else ""
-        drawn = count - bool(search.start)
-        kind = f"{start}{drawn} at random, {ROUNDS} times {half(count)} by TPE"
-    epochs, final = (", ".join(map(str, each)) for each in (search.epochs, search.final))
-    sizes = f", d = {', '.join(map(str, search.sizes))}" if search.sizes else ""
-    again = " and the defaults" if search.start else ""
-    ranges = "; ".join(f"{name} {each}" for name, each in search.space.items())
-    return (
-        f"**{search.name}**, set `{search.which}`, by the {search.objective}: {ranges}; {kind}, "
-        f"after {epochs} epochs; then the {KEPT} best{again}, after {final}{sizes}."
-    )
-
-
-def _text(search: Search, found: Candidate) -> str:
-    """Write the options; those near an end of their range, which may be too narrow, are marked."""
-    texts = []
-    for name, value in found.options.items():
-        place = search.space[name].place(value) if name in search.space else None
-        is_near = place is not None and not NEAR <= place <= 1 - NEAR
-        texts.append(f"{name} {value}{EDGE if is_near else ''}")
-    return ", ".join(texts)
-
-
-EXPERIMENT = Experiment(
-    "tuning",
-    "Settings of all models",
-    "the table of hyperparameter ranges, and beyond it",
-    cells,
-    render,
-    then=then,
-    data=tuple(SEARCHES),
-    trials=TRIALS,
-)
+EXPERIMENT = declared("tuning", cases, tables, then=then)

@@ -41,7 +41,9 @@ def test_whole_numbers_are_found_and_ranked_alike(native, problem, k):
     for _ in range(2):  # the second search of few queries has a bfloat16 copy
         for ours, theirs in zip(index.search(queries, k, seen, banned), expected, strict=True):
             np.testing.assert_array_equal(ours, theirs)
+    assert [each.dtype for each in expected] == [np.int32, np.float32]
     ranks = twin.ranks(queries, targets, seen, banned)
+    assert ranks.dtype == np.int32
     np.testing.assert_array_equal(index.ranks(queries, targets, seen, banned), ranks)
     np.testing.assert_array_equal(places(twin, queries, targets, seen, banned), ranks)
 
@@ -109,59 +111,38 @@ def test_one_query_and_a_batch_give_the_same_bits(native, d, size):
         assert_bits(index.search(queries[rows], 12), batch, rows)
 
 
-def near_ties(count, d, rng):
-    return rng.normal(size=d) * (1 + rng.integers(-40, 41, (count, d)) * 2.0**-16)
-
-
-def rounded_apart(count, d, rng):
-    """The better ones down, the others up, nearly by the bound of bfloat16."""
-    small = 2.0**-12 * rng.integers(1, 41, (count, 1))
-    steps = np.where(np.arange(d) % 2, 3, -1.5) + small
-    steps[::2] = 1 - small[::2]
-    return 1 + 2.0**-8 * steps
-
-
-def plain(count, d, rng):
-    return rng.normal(size=(count, d)) * rng.lognormal(size=(count, 1))
-
-
-def few_of_them(count, d, rng):
-    return np.repeat(plain(7, d, rng), max(count // 25, 20), axis=0)
-
-
-def with_zeros(count, d, rng):
-    items = plain(count, d, rng) * (rng.random((count, d)) > 0.7)
-    items[::3] = 0
-    return items
-
-
-def no_numbers(count, d, rng):
-    items = plain(count, d, rng)
-    items[5], items[70, 0], items[90:100, -1] = np.nan, -np.inf, np.inf
-    return items
-
-
-def of_any_size(count, d, rng):
-    return plain(count, d, rng) * 2.0 ** rng.integers(-140, 20, (count, d))
-
-
-def one_far_longer(count, d, rng):
-    return plain(count, d, rng) * np.where(np.arange(count) == 123, -1e6, 1)[:, None]
-
-
 # Items whose order in bfloat16 might be wrong.
-DIFFICULT = {
-    "plain": plain,
-    "near ties": near_ties,
-    "rounded apart": rounded_apart,
-    "few": few_of_them,
-    "whole numbers": lambda count, d, rng: rng.integers(-1, 2, (count, d)),
-    "zeros": with_zeros,
-    "all zero": lambda count, d, rng: np.zeros((count, d)),
-    "any size": of_any_size,
-    "no numbers": no_numbers,
-    "one far longer": one_far_longer,
-}
+DIFFICULT = (
+    *("plain", "near ties", "rounded apart", "few", "whole numbers", "zeros", "all zero"),
+    *("any size", "no numbers", "one far longer"),
+)
+
+
+def difficult_items(kind, count, d, rng):
+    items = rng.normal(size=(count, d)) * rng.lognormal(size=(count, 1))
+    match kind:
+        case "near ties":
+            items = rng.normal(size=d) * (1 + rng.integers(-40, 41, (count, d)) * 2.0**-16)
+        case "rounded apart":  # the better ones down, the others up, nearly by the bound
+            small = 2.0**-12 * rng.integers(1, 41, (count, 1))
+            steps = np.where(np.arange(d) % 2, 3, -1.5) + small
+            steps[::2] = 1 - small[::2]
+            items = 1 + 2.0**-8 * steps
+        case "few":
+            items = np.repeat(items[:7], max(count // 25, 20), axis=0)
+        case "whole numbers":
+            items = rng.integers(-1, 2, (count, d))
+        case "zeros":
+            items *= (rng.random((count, d)) < 0.3) & (np.arange(count) % 3 > 0)[:, None]
+        case "all zero":
+            items[:] = 0
+        case "any size":
+            items *= 2.0 ** rng.integers(-140, 20, (count, d))
+        case "no numbers":
+            items[5], items[70, 0], items[90:100, -1] = np.nan, -np.inf, np.inf
+        case "one far longer":
+            items[123] *= -1e6
+    return items
 
 
 @pytest.mark.parametrize("kind", DIFFICULT)
@@ -171,13 +152,13 @@ DIFFICULT = {
 def test_difficult_items_give_the_same_bits_too(native, widths, kind):
     """Queries alone, without and with the bfloat16 copy, and among many; ranks are places."""
     for d in widths:
-        check_difficult_items(native, d, DIFFICULT[kind])
+        check_difficult_items(native, d, kind)
 
 
-def check_difficult_items(native, d, make):
+def check_difficult_items(native, d, kind):
     rng = np.random.default_rng(d)
     on_cpu = native.name == "cpu"  # whose C++ has several tiles and blocks, and MANY
-    base = make(2500 if on_cpu else 150, d, rng)
+    base = difficult_items(kind, 2500 if on_cpu else 150, d, rng)
     queries = floats(rng.normal(size=(5, d)) * [[1], [1e-40], [1e-15], [1e9], [1e30]])
     queries[0] = 1
     many = np.concatenate([queries] * (MANY // 5 if on_cpu else 3))

@@ -40,7 +40,7 @@ class Calls(Counter):
     def during(self, work):
         self.clear()
         work()
-        return {name: n for name, n in self.items() if name not in ("guarded", "host_bytes")}
+        return {name: n for name, n in self.items() if n and name not in ("guarded", "host_bytes")}
 
 
 @pytest.fixture

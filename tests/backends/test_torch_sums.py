@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from safecf.als.kernels import KERNELS
 from safecf.als.population import NUMPY, Smoothing
@@ -42,9 +44,11 @@ def placed(losses, counts):
     return PASSES.vector(losses), None if counts is None else PASSES.vector(counts)
 
 
-@pytest.mark.parametrize("counted", [False, True])
-@pytest.mark.parametrize("users", [1, 2, 3, 100, 1001])
-@pytest.mark.parametrize("tail", [1e-4, 0.1, 0.29, 0.3, 0.5, 1 - 1e-12, 1.0])
+@given(
+    st.sampled_from([1, 2, 3, 100, 1001]),
+    st.sampled_from([1e-4, 0.1, 0.29, 0.3, 0.5, 1 - 1e-12, 1.0]),
+    st.booleans(),
+)
 def test_the_tail_is_that_of_numpy(users, tail, counted):
     losses, counts = population(users, counted=counted)
     found = PASSES.tail(*placed(losses, counts), tail)
@@ -75,10 +79,10 @@ def test_a_pass_is_few_operations_and_one_transfer(monkeypatch, kernel, counted)
     monkeypatch.setattr(
         torch.Tensor, "tolist", lambda self: transfers.append(self.shape) or tolist(self)
     )
-    for name, given in (("totals", ()), ("sums", (smoothing, 0.4)), ("tail", (0.3,))):
+    for name, more in (("totals", ()), ("sums", (smoothing, 0.4)), ("tail", (0.3,))):
         transfers.clear()
         with Operations() as watched:
-            getattr(PASSES, name)(*own, *given)
+            getattr(PASSES, name)(*own, *more)
         # `tolist` on the CPU is no operation; an `item` would be
         assert "_local_scalar_dense" not in watched.names
         assert len(transfers) == 1

@@ -1,6 +1,7 @@
 """The Triton kernels, on a GPU or by Triton's interpreter, against plain PyTorch."""
 
 import importlib
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("triton", reason="triton is not installed")
 
 LONG, TASK = 12, 5  # so that small rows are long ones
+slow = partial(pytest.param, marks=pytest.mark.slow)
 
 
 @pytest.fixture
@@ -46,11 +48,11 @@ def problem(lengths, columns, factors, weighted, dtype):
 @pytest.mark.parametrize(
     ("solver", "factors", "weighted", "dtype", "scale"),
     [
-        (SpectralCG(1e-6), 5, False, torch.float32, 1),
-        (SpectralCG(1e-6), 5, False, torch.float32, 1e-20),
-        (SpectralCG(1e-6), 8, True, torch.bfloat16, -1),
-        (CG(60, 1e-6), 3, True, torch.float32, 1),
-        (SpectralCG(1e-6, 2), 5, False, torch.bfloat16, 1),
+        slow(SpectralCG(1e-6), 5, False, torch.float32, 1),
+        slow(SpectralCG(1e-6), 5, False, torch.float32, 1e-20),
+        slow(SpectralCG(1e-6), 8, True, torch.bfloat16, -1),
+        slow(CG(60, 1e-6), 3, True, torch.float32, 1),
+        (SpectralCG(1e-6, 2), 5, True, torch.bfloat16, 1),
     ],
 )
 def test_kernels_are_plain_pytorch(fused, solver, factors, weighted, dtype, scale):

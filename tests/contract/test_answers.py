@@ -17,6 +17,7 @@ from tests.contract.subjects import (
     fitted,
     only,
 )
+from tests.reference import cosines, ranking
 
 LOWEST = -np.finfo(np.float32).max
 NOTHING = sp.csr_matrix((1, 15), dtype=np.float32)
@@ -89,8 +90,7 @@ def test_recommends_what_the_neighbours_like(players, name):
 def test_ranks_by_dot_product(model, name, data):
     for user in np.flatnonzero(model.user_factors.any(axis=1)):
         scores = model.item_factors @ model.user_factors[user]
-        order = np.argsort(-scores, kind="stable")
-        expected = [item for item in order if item not in data[user].indices][:5]
+        expected = ranking(scores, data[user].indices.tolist())[:5]
         ids, found = model.recommend(user, data[user], N=5)
         np.testing.assert_allclose(found, scores[expected], rtol=1e-4, atol=1e-6)
         if len(set(np.round(scores, 5))) == len(scores):
@@ -220,8 +220,7 @@ def shares(data):
 
 
 def by_popularity(data, left_out=()):
-    order = np.argsort(-shares(data), kind="stable")
-    return [item for item in order if item not in left_out]
+    return ranking(shares(data), left_out)
 
 
 def test_fit_counts_the_users_of_every_item(model, name, data):
@@ -309,11 +308,6 @@ def test_a_model_without_popularity_says_so(model, family):
 
 
 # Similar ones
-
-
-def cosines(factors, query):
-    lengths = np.linalg.norm(factors, axis=1)
-    return factors @ query / np.where(lengths > 0, lengths, 1) / np.linalg.norm(query)
 
 
 def test_neighbours_have_the_same_parity(players, name):

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from safecf import Interactions, ParameterWarning
 from tests.contract.subjects import (
     ALS,
-    BOARD,
     EMPTY_ITEM,
     EMPTY_USER,
     FACTORS,
@@ -80,12 +79,6 @@ def test_the_form_of_the_data_does_not_matter(make, name, form):
     with pytest.warns(ParameterWarning, match=warning) if warning else nullcontext():
         fitted(model, change(SOME))
     assert found_by(model) == found_by(fitted(make(), SOME))
-
-
-def test_any_number_type_holds_weights(make, family):
-    expected = found_by(fitted(make(), BOARD))
-    for dtype in (np.int8, np.int64, np.uint16, bool):
-        assert found_by(fitted(make(), BOARD.astype(dtype))) == expected
 
 
 def test_weights_count(make, name):

@@ -1,5 +1,4 @@
-// The parallel loop and its thread pool.
-#include <dirent.h>
+// The parallel loop, its thread pool, phases of tasks, and views that check their indices.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "check.hpp"
+#include "phases.hpp"
 
 namespace {
 
@@ -26,13 +26,6 @@ int64_t sum_of_tasks(int64_t tasks, int threads) {
   return total;
 }
 
-// ThreadSanitizer knows nothing of the threads that a forked child lacks.
-#ifdef SAFECF_THREAD_SANITIZER
-constexpr bool kForks = false;
-#else
-constexpr bool kForks = true;
-#endif
-
 // Runs `child` in a forked process and returns its exit code.
 template <class Child>
 int exit_code_of(const Child& child) {
@@ -45,16 +38,6 @@ int exit_code_of(const Child& child) {
   CHECK(waitpid(pid, &status, 0) == pid);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
-
-#ifdef __linux__
-int threads_of_process() {
-  int count = 0;
-  DIR* const tasks = opendir("/proc/self/task");
-  while (const dirent* entry = readdir(tasks)) count += entry->d_name[0] != '.';
-  closedir(tasks);
-  return count;
-}
-#endif
 
 void test_every_task_runs_once_with_an_arena() {
   for (const int threads : {0, 1, 2, 9}) {
@@ -72,30 +55,29 @@ void test_every_task_runs_once_with_an_arena() {
     for (const auto& count : seen) CHECK(count == 1);
   }
   parallel_for(0, on(4), [](int64_t) { CHECK(false); });
+  for (int loop = 0; loop < 20'000; ++loop) CHECK(sum_of_tasks(5, 4) == 15);
 }
 
-void test_the_pool_serves_many_loops_with_the_threads_it_has() {
-  for (int loop = 0; loop < 20'000; ++loop) CHECK(sum_of_tasks(5, 4) == 15);
-#ifdef __linux__
-  const int before = threads_of_process();
-  for (int loop = 0; loop < 100; ++loop) CHECK(sum_of_tasks(50, 4) == 1275);
-  CHECK(threads_of_process() == before);
-#endif
+// The message of what a loop throws, if it throws.
+template <class Loop>
+std::string error_of(const Loop& loop) {
+  try {
+    loop();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
 }
 
 void test_the_first_exception_ends_the_loop() {
   for (int repeat = 0; repeat < 100; ++repeat) {
     std::atomic<int> done{0};
-    std::string caught;
-    try {
-      parallel_for(1'000'000, on(3), [&](int64_t task) {
-        if (task == 10) throw std::runtime_error("ten");
-        ++done;
-      });
-    } catch (const std::runtime_error& error) {
-      caught = error.what();
-    }
-    CHECK(caught == "ten");
+    CHECK(error_of([&] {
+            parallel_for(1'000'000, on(3), [&](int64_t task) {
+              if (task == 10) throw std::runtime_error("ten");
+              ++done;
+            });
+          }) == "ten");
     CHECK(done < 1'000'000);
   }
 }
@@ -105,28 +87,22 @@ void test_loops_inside_loops_and_their_exceptions() {
   parallel_for(8, scratch<int>(4), on(4), [&](int64_t outer, Arena arena) {
     const auto kept = arena.take<int>(4);
     for (int& value : kept) value = static_cast<int>(outer);
-    try {
-      parallel_for(50, scratch<int>(8), on(3), [&](int64_t inner, Arena inner_arena) {
-        for (int& value : inner_arena.take<int>(8)) value = -1;
-        if (outer % 2 == 1 && inner == 20) throw std::runtime_error("inner");
-        total += inner;
-      });
-    } catch (const std::runtime_error&) {
-      ++failed;
-    }
+    failed += error_of([&] {
+                parallel_for(50, scratch<int>(8), on(3), [&](int64_t inner, Arena inner_arena) {
+                  for (int& value : inner_arena.take<int>(8)) value = -1;
+                  if (outer % 2 == 1 && inner == 20) throw std::runtime_error("inner");
+                  total += inner;
+                });
+              }) == "inner";
     for (const int value : kept) CHECK(value == outer);
   });
   CHECK(failed == 4);
   CHECK(total >= 4 * 1225);
-  bool caught = false;
-  try {
-    parallel_for(8, on(4), [&](int64_t) {
-      parallel_for(8, on(4), [](int64_t) { throw std::logic_error("inner"); });
-    });
-  } catch (const std::logic_error&) {
-    caught = true;
-  }
-  CHECK(caught);
+  CHECK(error_of([] {
+          parallel_for(8, on(4), [](int64_t) {
+            parallel_for(8, on(4), [](int64_t) { throw std::logic_error("inside"); });
+          });
+        }) == "inside");
 }
 
 void test_callers_at_the_same_time() {
@@ -134,38 +110,56 @@ void test_callers_at_the_same_time() {
   for (int caller = 0; caller < 8; ++caller)
     callers.emplace_back([caller] {
       for (int loop = 0; loop < 500; ++loop) {
-        bool caught = false;
-        try {
-          CHECK(sum_of_tasks(100, 1 + caller % 4) == 5050);
-          parallel_for(100, on(4), [&](int64_t task) {
-            if (task == loop % 100) throw caller;
-          });
-        } catch (const int whose) {
-          CHECK(whose == caller);
-          caught = true;
-        }
-        CHECK(caught);
+        CHECK(sum_of_tasks(100, 1 + caller % 4) == 5050);
+        CHECK(error_of([&] {
+                parallel_for(100, on(4), [&](int64_t task) {
+                  if (task == loop % 100) throw std::runtime_error(std::to_string(caller));
+                });
+              }) == std::to_string(caller));
       }
     });
   for (std::thread& caller : callers) caller.join();
 }
 
-void test_only_the_caller_is_asked_for_an_interrupt() {
-  static std::atomic<std::thread::id> caller;
-  caller = std::this_thread::get_id();
-  bool caught = false;
-  try {
-    parallel_for(int64_t{1} << 60,
-                 on(2,
-                    [] {
-                      CHECK(std::this_thread::get_id() == caller);
-                      return true;
-                    }),
-                 [](int64_t) {});
-  } catch (const Interrupted&) {
-    caught = true;
+// Every task of a phase adds to the sums of the phase before.
+void test_phases_wait_for_each_other() {
+  constexpr int64_t kTasks = 13, kPhases = 500;
+  for (const int threads : {1, 2, 5}) {
+    Phases phases(kTasks, on(threads));
+    for (int again = 0; again < 3; ++again) {
+      std::atomic<int64_t> calls{0};
+      int64_t total = 0, phase = 0, sums[kTasks] = {}, expected_calls = 0, expected = 0;
+      const auto tasks_of = [](int64_t p) { return p == 0 ? kTasks : 1 + p % kTasks; };
+      phases.run(
+          kTasks, on(threads),
+          [&](int64_t task) {
+            CHECK(task < tasks_of(phase));
+            sums[task] = total + task;
+            ++calls;
+          },
+          [&]() -> int64_t {
+            for (int64_t& sum : sums) total = (total + sum) % 1000003, sum = 0;
+            return ++phase < kPhases ? tasks_of(phase) : 0;
+          });
+      for (int64_t i = 0; i < kPhases; expected_calls += tasks_of(i++))
+        for (int64_t task = 0, before = expected; task < tasks_of(i); ++task)
+          expected = (expected + before + task) % 1000003;
+      CHECK(calls == expected_calls && total == expected);
+    }
   }
-  CHECK(caught);
+}
+
+void test_only_the_caller_is_asked_for_an_interrupt() {
+  static const std::thread::id caller = std::this_thread::get_id();
+  const auto interrupted = [] {
+    CHECK(std::this_thread::get_id() == caller);
+    return true;
+  };
+  try {
+    parallel_for(int64_t{1} << 60, on(2, interrupted), [](int64_t) {});
+    CHECK(false);
+  } catch (const Interrupted&) {
+  }
 }
 
 void test_helpers_round_like_their_caller() {
@@ -203,25 +197,20 @@ void test_a_fork_while_others_are_in_loops() {
 void test_a_fork_inside_a_loop_is_an_error_in_the_child() {
   static pid_t child;
   child = -1;
-  std::string caught;
-  try {
-    parallel_for(300,
-                 on(2,
-                    [] {
-                      if (child == -1) child = fork();
-                      return false;
-                    }),
+  const auto forks_once = [] {
+    if (child == -1) child = fork();
+    return false;
+  };
+  const std::string caught = error_of([&] {
+    parallel_for(300, on(2, forks_once),
                  [](int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
-  } catch (const std::runtime_error& error) {
-    caught = error.what();
-  }
+  });
   if (child == 0) std::_Exit(caught.find("forked") != std::string::npos ? 0 : 1);
   CHECK(child > 0 && caught.empty());
   int status = 0;
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-#ifdef SAFECF_DEBUG
 void test_debug_builds_stop_at_a_wrong_index() {
   constexpr int kAborted = 128 + SIGABRT;
   static int numbers[6] = {};
@@ -242,25 +231,22 @@ void test_debug_builds_stop_at_a_wrong_index() {
           return 0;
         }) == kAborted);
 }
-#endif
 
 }  // namespace
 
 int main() {
   test_every_task_runs_once_with_an_arena();
-  test_the_pool_serves_many_loops_with_the_threads_it_has();
   test_the_first_exception_ends_the_loop();
   test_loops_inside_loops_and_their_exceptions();
   test_callers_at_the_same_time();
+  test_phases_wait_for_each_other();
   test_only_the_caller_is_asked_for_an_interrupt();
   test_helpers_round_like_their_caller();
-  if (kForks) {
+  // ThreadSanitizer knows nothing of the threads that a forked child lacks.
+  if (SAFECF_FORKS) {
     test_a_forked_child_has_a_pool_of_its_own();
     test_a_fork_while_others_are_in_loops();
     test_a_fork_inside_a_loop_is_an_error_in_the_child();
-#ifdef SAFECF_DEBUG
     test_debug_builds_stop_at_a_wrong_index();
-#endif
   }
-  std::puts("all tests of the parallel loop passed");
 }

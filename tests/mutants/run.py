@@ -103,7 +103,7 @@ class Kill:
         for nodeid, seconds, reached in self.cover:
             for number in reached if nodeid in items else ():
                 reaching[number].append((seconds, nodeid))
-        done = {each[0] for each in lines(self.out)}
+        done = {each[0] for path in self.out.parent.glob("killed-*.jsonl") for each in lines(path)}
         gc.freeze()
         for number, package, *_ in self.all[self.part :: self.parts]:
             if number in done:
@@ -125,7 +125,7 @@ class Kill:
             os.setpgid(0, 0)
             self.attempt(number, items, tell, allowed)
         os.close(tell)
-        until = time.monotonic() + 20 + 4 * allowed
+        until = time.monotonic() + 15 + 2 * allowed
         while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < until:
             time.sleep(0.005)
         with suppress(ProcessLookupError):

@@ -18,5 +18,5 @@ if [ -z "$compiler" ]; then
   exit 0
 fi
 
-cmake -S tests/cpp/fuzz -B $build -DCMAKE_CXX_COMPILER="$compiler" > /dev/null
+cmake -S tests/cpp -B $build -DSAFECF_SANITIZE=fuzzer -DCMAKE_CXX_COMPILER="$compiler" > /dev/null
 cmake --build $build -j"$jobs" > $build/build.log 2>&1 || { cat $build/build.log && exit 1; }

@@ -3,25 +3,14 @@
 
 #include <algorithm>
 #include <cfloat>
-#include <cstdint>
+#include <cmath>
 #include <limits>
-#include <vector>
 
+#include "../check.hpp"
 #include "checks.hpp"
-#include "core.hpp"
-#include "dispatch.hpp"
 #include "scribbler.hpp"
 
 namespace safecf::fuzz {
-
-template <class T>
-View<const T> in(const std::vector<T>& values) {
-  return {values.data(), static_cast<int64_t>(values.size())};
-}
-template <class T>
-View<T> out(std::vector<T>& values) {
-  return {values.data(), static_cast<int64_t>(values.size())};
-}
 
 // A dense matrix in memory of its own.
 template <class T>
@@ -43,13 +32,15 @@ struct Sparse {
   int64_t rows() const { return static_cast<int64_t>(offsets.size()) - 1; }
   int64_t entries() const { return static_cast<int64_t>(columns.size()); }
   Csr csr() const {
-    return {fuzz::in(offsets), fuzz::in(columns),
-            weighted ? fuzz::in(weights) : View<const float>()};
+    return {safecf::in(offsets), safecf::in(columns),
+            weighted ? safecf::in(weights) : View<const float>()};
   }
 };
 
 class Input {
  public:
+  static constexpr int kHostile = 232;  // bytes from here on ask for something hostile
+
   Input(const uint8_t* data, size_t size) : next_(data), end_(data + size) {}
 
   // The next byte; behind the last one, harmless numbers that look random.
@@ -62,6 +53,9 @@ class Input {
   // 0 to most
   int64_t size(int64_t most) { return byte() % (most + 1); }
 
+  // The same, and now and then far more: beyond the tiles of products.
+  int64_t width(int64_t most) { return byte() % 32 ? size(most) : 8 * size(most); }
+
   // One in four bytes above kHostile makes it a little longer or shorter.
   int64_t about(int64_t size) {
     const uint8_t code = byte();
@@ -70,14 +64,7 @@ class Input {
   }
 
   float number() {
-    constexpr float kSpecial[] = {std::numeric_limits<float>::quiet_NaN(),
-                                  std::numeric_limits<float>::infinity(),
-                                  -std::numeric_limits<float>::infinity(),
-                                  FLT_MAX,
-                                  -FLT_MAX,
-                                  FLT_MIN,
-                                  1e-42f,
-                                  -0.0f};
+    constexpr float kSpecial[] = {NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, FLT_MIN, 1e-42f, 0};
     const uint8_t code = byte();
     if (code >= kHostile) return kSpecial[code % 8];
     return static_cast<float>(code - 100) / 64.0f;
@@ -143,8 +130,6 @@ class Input {
   }
 
  private:
-  static constexpr int kHostile = 232;  // bytes from here on ask for something hostile
-
   const uint8_t* next_;
   const uint8_t* end_;
   uint32_t state_ = 1;

@@ -4,74 +4,44 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <initializer_list>
-#include <limits>
 #include <thread>
 #include <vector>
-
-#include "view.hpp"
 
 namespace safecf::fuzz {
 
 // Runs only with SAFECF_SCRIBBLE in the environment. It puts hostile indices and harmless ones into
-// the arrays that it is given.
+// the arrays that it is given, until it is destroyed.
 class Scribbler {
  public:
-  struct Target {
-    char* begin;
-    int64_t count;
-    int width;  // bytes per index
-  };
-
-  // Overwrites the arrays until it is destroyed.
   template <class... Arrays>
   explicit Scribbler(Arrays&... arrays) {
-    if (!wanted()) return;
-    targets_ = {{reinterpret_cast<char*>(arrays.data()), static_cast<int64_t>(arrays.size()),
-                 static_cast<int>(sizeof(arrays[0]))}...};
-    thread().work.store(&targets_);
+    static const bool wanted = std::getenv("SAFECF_SCRIBBLE") != nullptr;
+    if (!wanted) return;
+    const std::vector<Target> targets{
+        {reinterpret_cast<char*>(arrays.data()), arrays.size(), sizeof(arrays[0])}...};
+    thread_ = std::thread([this, targets] {
+      for (; !stop_; begun_ = true) scribble(targets);
+    });
+    while (!begun_) std::this_thread::yield();
   }
   ~Scribbler() {
-    if (targets_.empty()) return;
-    thread().work.store(nullptr);
-    while (thread().busy.load()) std::this_thread::yield();
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
   }
   Scribbler(const Scribbler&) = delete;
 
-  static bool wanted() {
-    static const bool found = std::getenv("SAFECF_SCRIBBLE") != nullptr;
-    return found;
-  }
-
  private:
-  struct Thread {
-    std::atomic<const std::vector<Target>*> work{nullptr};
-    std::atomic<bool> busy{false};
-
-    Thread() {
-      std::thread([this] {
-        for (uint32_t random = 1;;) {
-          busy.store(true);
-          const auto* const targets = work.load();
-          if (targets) scribble(*targets, random);
-          busy.store(false);
-          if (!targets) std::this_thread::yield();
-        }
-      }).detach();
-    }
+  struct Target {
+    char* begin;
+    size_t count, width;  // bytes per index
   };
-  static Thread& thread() {
-    static Thread* const only = new Thread;  // it outlives the process's end
-    return *only;
-  }
 
-  static void scribble(const std::vector<Target>& targets, uint32_t& random) {
+  static void scribble(const std::vector<Target>& targets) {
+    static uint32_t random = 1;  // one thread at a time
     const auto next = [&] { return random = random * 1664525u + 1013904223u, random >> 8; };
     const Target& target = targets[next() % targets.size()];
     if (target.count == 0) return;
-    constexpr int64_t kHostile[] = {std::numeric_limits<int64_t>::max(),
-                                    std::numeric_limits<int64_t>::min(),
-                                    std::numeric_limits<int32_t>::max(), -1, 1 << 20};
+    constexpr int64_t kHostile[] = {INT64_MAX, INT64_MIN, INT32_MAX, -1, 1 << 20};
     const uint32_t code = next();
     const int64_t value = code % 8 < 5 ? kHostile[code % 8] : static_cast<int64_t>(next() % 60);
     char* const at = target.begin + next() % target.count * target.width;
@@ -82,7 +52,8 @@ class Scribbler {
                        __ATOMIC_RELAXED);
   }
 
-  std::vector<Target> targets_;
+  std::atomic<bool> begun_{false}, stop_{false};
+  std::thread thread_;
 };
 
 }  // namespace safecf::fuzz

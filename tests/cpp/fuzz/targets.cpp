@@ -10,67 +10,6 @@
 namespace safecf::fuzz {
 namespace {
 
-// The fixed side of a half-step, in float32 or in bfloat16.
-struct FixedSide {
-  Dense<float> rotated, basis;
-  Dense<uint32_t> words;
-  std::vector<float> values;
-  bool bfloat16, with_basis;
-
-  FixedSide(Input& input, int64_t rows, int64_t d, bool allow_words)
-      : rotated(input.dense(rows, padded_width(d))), basis(input.dense(d, d)), words{} {
-    values = input.numbers(d);
-    bfloat16 = allow_words && input.byte() % 2;
-    with_basis = input.byte() % 4 != 0;
-    if (!bfloat16) return;
-    words = {rotated.rows, input.about(bfloat16_width(d) / 2), {}};
-    words.values.resize(static_cast<size_t>(words.rows * words.columns));
-    for (uint32_t& word : words.values) word = input.index<uint32_t>(1 << 30) * 65537u;
-  }
-  Fixed fixed() const {
-    Fixed found;
-    found.values = in(values);
-    if (with_basis) found.basis = basis.in();
-    if (bfloat16)
-      found.rotated.bfloat16 = words.in();
-    else
-      found.rotated.float32 = rotated.in();
-    return found;
-  }
-};
-
-// A half-step: systems, fixed side and factors.
-struct HalfStep {
-  int64_t rows, others, d, width;  // `width` of the factors, of which d are solved for
-  Sparse matrix;
-  std::vector<float> row_weight, col_weight, gram_weight, ridge, change, norm;
-  FixedSide side;
-  Dense<float> factors;
-
-  explicit HalfStep(Input& input, bool allow_words = true, bool block = false)
-      : rows(input.size(6)),
-        others(input.size(24)),
-        d(input.size(40)),
-        width(d + (block ? input.size(5) : 0)),
-        matrix(input.sparse(rows, others)),
-        row_weight(input.numbers(rows)),
-        col_weight(input.numbers(others)),
-        gram_weight(input.numbers(rows)),
-        ridge(input.numbers(rows)),
-        change(input.numbers(rows)),
-        norm(change.size() == static_cast<size_t>(rows) ? input.numbers(rows) : change),
-        side(input, others, d, allow_words),
-        factors(input.dense(rows, width)) {}
-
-  Rows systems() const {
-    return {matrix.csr(), in(row_weight), in(col_weight), in(gram_weight), in(ridge)};
-  }
-  Report report() { return {out(change), out(norm)}; }
-};
-
-// The fuzzed part of an output that overlaps an input.
-bool overlap(Input& input) { return input.byte() == 255; }
-
 bool all_within(const std::vector<int32_t>& values, int64_t low, int64_t high) {
   return std::all_of(values.begin(), values.end(),
                      [&](int32_t value) { return low <= value && value <= high; });
@@ -78,8 +17,7 @@ bool all_within(const std::vector<int32_t>& values, int64_t low, int64_t high) {
 
 }  // namespace
 
-void solve_rows(Input& input) {
-  const Execution run = input.execution();
+void solve_rows(Input& input, const Execution& run) {
   HalfStep step(input);
   const auto solvers = run.kernels->row_solvers;
   const RowSolver& solver = solvers[input.byte() % solvers.size];
@@ -93,8 +31,7 @@ void solve_rows(Input& input) {
   for (size_t i = 0; failed < 0 && i < step.norm.size(); ++i) promise(!(step.norm[i] < 0));
 }
 
-void gradients(Input& input) {
-  const Execution run = input.execution();
+void gradients(Input& input, const Execution& run) {
   HalfStep step(input);
   Dense<float> found = input.dense(step.rows, step.d);
   const auto to = overlap(input) ? step.factors.out() : found.out();
@@ -102,18 +39,16 @@ void gradients(Input& input) {
   safecf::gradients(step.systems(), step.side.fixed(), step.factors.in(), to, run);
 }
 
-void losses(Input& input) {
-  const Execution run = input.execution();
+void losses(Input& input, const Execution& run) {
   HalfStep step(input);
   std::vector<float> found = input.numbers(step.rows);
-  const auto ridge = input.byte() % 2 ? in(step.ridge) : View<const float>();
+  const auto ridge = maybe(input, step.ridge);
   const Scribbler scribbler(step.matrix.offsets, step.matrix.columns);
   safecf::losses(step.matrix.csr(), in(step.row_weight), ridge, step.side.fixed(),
                  step.factors.in(), overlap(input) ? out(step.row_weight) : out(found), run);
 }
 
-void update_block(Input& input) {
-  const Execution run = input.execution();
+void update_block(Input& input, const Execution& run) {
   HalfStep step(input, overlap(input), true);
   const Dense<float> gram = input.dense(step.width, step.d);
   std::vector<float> scores = input.numbers(step.matrix.entries());
@@ -129,8 +64,7 @@ void update_block(Input& input) {
   promise(-1 <= failed && failed < step.factors.rows);
 }
 
-void scores(Input& input) {
-  const Execution run = input.execution();
+void scores(Input& input, const Execution& run) {
   const int64_t rows = input.size(6), others = input.size(24), width = 16 * input.size(3);
   Sparse matrix = input.sparse(rows, others);
   const Dense<float> factors = input.dense(rows, width), fixed = input.dense(others, width);
@@ -139,51 +73,39 @@ void scores(Input& input) {
   safecf::scores(matrix.csr(), factors.in(), fixed.in(), out(found), run);
 }
 
-void scored_losses(Input& input) {
-  const Execution run = input.execution();
+void scored_losses(Input& input, const Execution& run) {
   const int64_t rows = input.size(6), d = input.size(40);
   Sparse matrix = input.sparse(rows, 24);
   std::vector<float> pair_weight = input.numbers(rows), ridge = input.numbers(rows);
   const std::vector<float> given = input.numbers(matrix.entries());
   const Dense<float> factors = input.dense(rows, padded_width(d)), gram = input.dense(d, d);
   std::vector<float> found = input.numbers(rows);
-  const auto optional = input.byte() % 2 ? in(ridge) : View<const float>();
+  const auto optional = maybe(input, ridge);
   const auto to = overlap(input) ? out(pair_weight) : out(found);
   const Scribbler scribbler(matrix.offsets, matrix.columns);
   safecf::scored_losses(matrix.csr(), in(pair_weight), optional, in(given), factors.in(), gram.in(),
                         to, run);
 }
 
-void gram(Input& input) {
-  const Execution run = input.execution();
-  const int64_t rows = input.size(40), d = input.size(70);
-  Dense<float> factors = input.dense(rows, d);
+// The whole Gramian, or a block of its columns.
+void gram(Input& input, const Execution& run) {
+  const bool whole = input.byte() % 2;
+  const int64_t rows = input.size(40), d = input.width(70), size = whole ? d : input.size(50);
+  Dense<float> factors = input.dense(rows, d), found = input.dense(d, size);
   const std::vector<float> weight = input.numbers(rows);
-  const auto optional = input.byte() % 2 ? in(weight) : View<const float>();
-  Dense<float> found = input.dense(d, d);
+  const auto optional = maybe(input, weight);
   const auto to = overlap(input) ? factors.out() : found.out();
+  const int64_t first = input.index<int64_t>(d - size + 1);
+  if (!whole) return safecf::gram_block(factors.in(), optional, first, to, run);
   safecf::gram(factors.in(), optional, to, run, input.byte() % 2 == 0);
   for (int64_t i = 0; i < found.rows; ++i)
     for (int64_t j = 0; j < i; ++j)
       promise(found.in()(i, j) == found.in()(j, i) || std::isnan(found.in()(i, j)));
 }
 
-void gram_block(Input& input) {
-  const Execution run = input.execution();
-  const int64_t rows = input.size(40), d = input.size(50), size = input.size(50);
-  Dense<float> factors = input.dense(rows, d);
-  const std::vector<float> weight = input.numbers(rows);
-  const auto optional = input.byte() % 2 ? in(weight) : View<const float>();
-  const int64_t first = input.index<int64_t>(d - size + 1);
-  Dense<float> found = input.dense(d, size);
-  safecf::gram_block(factors.in(), optional, first, overlap(input) ? factors.out() : found.out(),
-                     run);
-}
-
-void rotate(Input& input) {
-  const Execution run = input.execution();
+void rotate(Input& input, const Execution& run) {
   const int64_t code = input.byte(), rows = code == 0 ? 200 : code % 30;
-  const int64_t width = input.size(40), d = input.size(40);
+  const int64_t d = input.width(40), width = d + input.size(9);
   Dense<float> factors = input.dense(rows, width);
   const Dense<float> basis = input.dense(d, d);
   const int64_t first = input.index<int64_t>(width - d + 1);
@@ -196,28 +118,23 @@ void rotate(Input& input) {
     for (int64_t i = basis.rows; i < found.columns; ++i) promise(found.in()(row, i) == 0.0f);
 }
 
-void eigen(Input& input) {
-  const Execution run = input.execution();
+void eigen(Input& input, const Execution& run) {
   const int64_t d = input.size(100);
-  Dense<double> gram{d, input.about(d), {}}, basis{input.about(d), d, {}};
-  gram.values = input.doubles(gram.rows * gram.columns);
-  gram.values.resize(static_cast<size_t>(gram.rows * gram.columns));
-  basis.values.resize(static_cast<size_t>(basis.rows * basis.columns));
+  auto gram = zeros<double>(d, input.about(d)), basis = zeros<double>(input.about(d), d);
+  for (double& g : gram.values) g = input.number();
   std::vector<double> values = input.doubles(d);
   safecf::eigen(gram.in(), out(values), overlap(input) ? gram.out() : basis.out(), run);
   promise(std::is_sorted(values.begin(), values.end()));
 }
 
-void to_bfloat16(Input& input) {
-  const Execution run = input.execution();
-  const int64_t code = input.byte(), rows = code == 0 ? 200 : code % 30, d = input.size(70);
+void to_bfloat16(Input& input, const Execution& run) {
+  const int64_t code = input.byte(), rows = code == 0 ? 200 : code % 30, d = input.width(70);
   const Dense<float> factors = input.dense(rows, d);
-  Dense<uint32_t> words{input.about(rows), input.about(bfloat16_width(d) / 2), {}};
-  words.values.resize(static_cast<size_t>(words.rows * words.columns));
+  auto words = zeros<uint32_t>(input.about(rows), input.about(bfloat16_width(d) / 2));
   safecf::to_bfloat16(factors.in(), words.out(), run);
 }
 
-void transpose(Input& input) {
+void transpose(Input& input, const Execution&) {
   const int64_t columns = input.size(24);
   Sparse matrix = input.sparse(input.size(20), columns);
   const auto entries = static_cast<size_t>(input.about(matrix.entries()));
@@ -234,7 +151,7 @@ void transpose(Input& input) {
   promise(all_within(indices, 0, matrix.rows() - 1));
 }
 
-void positions(Input& input) {
+void positions(Input& input, const Execution&) {
   const int64_t columns = overlap(input) ? input.index<int64_t>(100) : input.size(24);
   Sparse matrix = input.sparse(input.size(20), columns);
   std::vector<uint32_t> found(static_cast<size_t>(input.about(matrix.entries())));
@@ -255,7 +172,7 @@ struct Searched {
 
   explicit Searched(Input& input) {
     const uint8_t code = input.byte();
-    const int64_t count = code < 2 ? 1020 + 20 * code : code % 40, d = input.size(24);
+    const int64_t count = code < 2 ? 1020 + 20 * code : code % 40, d = input.width(24);
     // the fuzzer's bytes are for small problems
     items = count < 100 ? input.dense(count, d) : Dense<float>{count, d, {}};
     if (count >= 100) items.values.assign(static_cast<size_t>(count * d), 1.0f);
@@ -272,14 +189,12 @@ struct Searched {
 
 }  // namespace
 
-void search(Input& input) {
-  const Execution run = input.execution();
+void search(Input& input, const Execution& run) {
   Searched given(input);
   Catalogue catalogue(given.items.in(), *run.kernels);
   const int64_t k = input.size(given.items.rows < 100 ? 70 : 10);
   for (int repeat = input.byte() % 3; repeat >= 0; --repeat) {
-    Dense<int32_t> ids{input.about(given.queries.rows), input.about(k), {}};
-    ids.values.resize(static_cast<size_t>(ids.rows * ids.columns));
+    auto ids = zeros<int32_t>(input.about(given.queries.rows), input.about(k));
     Dense<float> found = input.dense(given.queries.rows, k);
     MatrixView<float> scores = found.out();
     if (overlap(input) && found.values.size() <= given.queries.values.size())
@@ -292,8 +207,7 @@ void search(Input& input) {
   }
 }
 
-void ranks(Input& input) {
-  const Execution run = input.execution();
+void ranks(Input& input, const Execution& run) {
   Searched given(input);
   Catalogue catalogue(given.items.in(), *run.kernels);
   Sparse targets = input.sparse(given.queries.rows, given.items.rows, true);
@@ -307,43 +221,21 @@ void ranks(Input& input) {
   promise(all_within(found, 0, given.items.rows));
 }
 
-namespace {
-
-struct Quantile {
-  std::vector<double> losses, counts;
-  QuantilePoint point;
-  bool counted;
-
-  explicit Quantile(Input& input) {
-    const int64_t count = input.size(40);
-    losses = input.doubles(count);
-    if (input.byte() == 0) losses.resize(4096 + losses.size(), 0.5);  // two blocks
-    counted = input.byte() % 2;
-    if (counted) counts = input.doubles(static_cast<int64_t>(losses.size()));
-    point = {static_cast<Smoothing>(input.byte() % 5), input.number(), input.number(),
-             input.number()};
-    if (input.byte() % 8 == 0) point.bandwidth = 5e-324;
-  }
-  Losses given() const { return {in(losses), counted ? in(counts) : View<const double>()}; }
-};
-
-}  // namespace
-
-void quantile_sums(Input& input) {
-  const Execution run = input.execution();
-  const Quantile quantile(input);
-  loss_summary(quantile.given(), run);
-  safecf::quantile_sums(quantile.given(), quantile.point, run);
-}
-
-void kernel_weights(Input& input) {
-  const Execution run = input.execution();
-  Quantile quantile(input);
-  std::vector<double> weights(
-      static_cast<size_t>(input.about(static_cast<int64_t>(quantile.losses.size()))));
-  safecf::kernel_weights(in(quantile.losses), quantile.point,
-                         overlap(input) ? out(quantile.losses) : out(weights), run);
+void quantile(Input& input, const Execution& run) {
+  std::vector<double> losses = input.doubles(input.size(40)), counts;
+  if (input.byte() == 0) losses.resize(4096 + losses.size(), 0.5);  // two blocks
+  const auto users = static_cast<int64_t>(losses.size());
+  const bool counted = input.byte() % 2;
+  if (counted) counts = input.doubles(users);
+  QuantilePoint point{static_cast<Smoothing>(input.byte() % 5), input.number(), input.number(),
+                      input.number()};
+  if (input.byte() % 8 == 0) point.bandwidth = 5e-324;
+  std::vector<double> weights(static_cast<size_t>(input.about(users)));
+  safecf::kernel_weights(in(losses), point, overlap(input) ? out(losses) : out(weights), run);
   for (const double weight : weights) promise(!(weight < 0) && !(weight > 1 + 1e-12));
+  const Losses given{in(losses), counted ? in(counts) : View<const double>()};
+  loss_summary(given, run);
+  quantile_sums(given, point, run);
 }
 
 }  // namespace safecf::fuzz

@@ -46,7 +46,7 @@ CASES = [
     *((who, {"seed": 2**32}, "seed=4294967296 has to be below 2**32; try") for who in SEEDS),
     *((who, {"seed": 1.5}, "seed=1.5 has to be a whole number; try seed=98765") for who in SEEDS),
     *((who, {"seed": None}, "seed=None has to be a whole number; try") for who in SEEDS),
-    *(("strong", {"heldout": value}, "heldout=", "it has to be a whole number of users")
+    *(("strong", {"heldout": value}, "heldout=", "give a whole number of users")
       for value in (2.5, "3", True)),
     *((who, {"heldout": 0}, "heldout=0; hold out at least 1") for who in ("strong", "repeated")),
     ("strong", {"heldout": 20, "min_interactions": 1}, "heldout=20 for validation", "lower"),

@@ -219,10 +219,10 @@ def _checked_times(timestamps: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 
 def _check_shares(share: float, validation_share: float) -> None:
     if not 0 < check_number("share", share, default=HIDDEN_SHARE) < 1:
-        raise ValueError(f"share={share}; it has to lie between 0 and 1")
+        raise ValueError(f"share={share}; it has to lie between 0 and 1: try 0.2")
     wanted = check_number("validation_share", validation_share, default=VALIDATION_SHARE)
     if not 0 <= wanted < 1 - share:
         raise ValueError(
             f"validation_share={validation_share}; it has to be at least 0, and with the share "
-            f"{share} of the test below 1"
+            f"{share} of the test below 1: try 0.1"
         )

@@ -171,11 +171,11 @@ def repeated_seeds(repeats: int = REPEATS, seed: int = SEED) -> list[int]:
 
 def _check_options(heldout: Any, holdout_share: float) -> None:
     if isinstance(heldout, bool) or not isinstance(heldout, numbers.Integral):
-        raise TypeError(f"heldout={shown(heldout)}; it has to be a whole number of users")
+        raise TypeError(f"heldout={shown(heldout)}; give a whole number of users")
     if heldout < 1:
         raise ValueError(f"heldout={heldout}; hold out at least 1 user per set")
     if not 0 < check_number("holdout_share", holdout_share, default=HIDDEN_SHARE) < 1:
-        raise ValueError(f"holdout_share={holdout_share}; it has to lie between 0 and 1")
+        raise ValueError(f"holdout_share={holdout_share}; it has to lie between 0 and 1: try 0.2")
 
 
 def _unique_pairs(

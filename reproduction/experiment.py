@@ -1,0 +1,200 @@
+"""An experiment: the cases to run, the tables to keep of them, and the figures to draw."""
+
+import json
+import shlex
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safecf.errors import choose
+
+Settings = dict[str, Any]  # JSON values
+Record = dict[str, Any]  # JSON values and NumPy arrays
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]  # rows in long form, by the name of the table
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+TINY = "tiny"  # synthetic data to try a command; every experiment accepts it
+COUNTS = ("splits", "seeds", "trials", "repeats")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The size of a run; made by `Experiment.options`."""
+
+    data: str = ""
+    splits: int = 1
+    seeds: int = 1
+    trials: int = 1
+    repeats: int = 1
+    scale: float = 1.0  # below 1, everything is smaller
+    threads: int = 0  # 0 means all cores
+    device: str = "cpu"
+    presets: Path | None = None
+    searches: tuple[str, ...] = ()  # of tuning; empty means all
+    parts: tuple[str, ...] = ()  # of a page; empty means all
+
+
+class Case(NamedTuple):
+    """A function of a module, its settings, and where its record belongs.
+
+    The record depends on the settings only; "data" in them names a data set. Results are `grouped`
+    by label. `part` is that of the page.
+    """
+
+    run: Callable[[Settings], Record]
+    settings: Settings
+    label: Hashable = ""
+    part: str = ""
+
+    @property
+    def key(self) -> str:
+        """Function and settings as a text; label and part do not count."""
+        return canonical([self.run.__name__, self.settings])
+
+    def __str__(self) -> str:
+        return f"{self.run.__name__} {canonical(self.settings)}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """The record of a case, with the code and machine that made it."""
+
+    case: Case
+    record: Record
+    made: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the case."""
+        return self.case.settings
+
+    @property
+    def label(self) -> Any:
+        """The label of the case."""
+        return self.case.label
+
+
+def rows_of(results: list[Result], options: Options) -> Tables:
+    """Return the "rows" of all records as one table."""
+    return {"rows": [row for each in results for row in each.record["rows"]]}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A page of results; its text is the template `pages/NAME.md.j2` of the package.
+
+    Parameters
+    ----------
+    name, title
+        Its name on the command line, and the heading of its page.
+    cases
+        All cases, given the options.
+    tables
+        The tables of a part, given the results of its cases. The table "numbers" is stored as
+        NAME.csv, the others in NAME.json.
+    figures
+        By suffix, such as "" for NAME.svg or "-memory" for NAME-memory.svg: a function from all
+        tables of the page, where those of a part are named "part.table", to a matplotlib figure, or
+        to None if they lack what it shows.
+    then
+        Further cases, given the results so far; called until none of them is new.
+    paper
+        The table or figure of the paper.
+    data
+        The data sets that it accepts, the default first. Empty: it needs none.
+    counts
+        The splits, seeds, trials or repeats of a whole run; the page of a smaller one says so.
+    parts
+        Titles of parts that can be measured by themselves, by name. Cases name their part.
+    alone
+        Whether it measures time: one case at a time, in this process, with all cores.
+    """
+
+    name: str
+    title: str
+    cases: Callable[[Options], Iterable[Case]]
+    tables: Callable[[list[Result], Options], Tables] = rows_of
+    figures: Mapping[str, Callable[[Tables], Any]] = field(default_factory=dict)
+    then: Callable[[list[Result], Options], Iterable[Case]] | None = None
+    paper: str = ""
+    data: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
+    alone: bool = False
+    package: str = "reproduction"
+
+    @property
+    def template(self) -> Path:
+        """The file with the page's text."""
+        return ROOT / self.package / "pages" / f"{self.name}.md.j2"
+
+    @property
+    def default(self) -> str:
+        """The name of its default data; empty if it needs none."""
+        return self.data[0] if self.data else ""
+
+    def accepts(self, data: str) -> bool:
+        """Whether it runs on these data."""
+        return not self.data or data in (*self.data, TINY)
+
+    def options(self, data: str | None = None, **given: Any) -> Options:
+        """Return the options of a run; whatever is None is that of the whole experiment."""
+        for name in COUNTS:
+            count, full = given.get(name), self.counts.get(name, 1)
+            if count is not None and count < 1:
+                raise ValueError(f"--{name} {count}: give 1 or more")
+            given[name] = min(full, count or full)
+        for part in given.get("parts") or ():
+            choose(f"part of {self.name}", part, self.parts)
+        chosen = (data or self.default) if self.data else ""
+        if self.data:
+            choose(f"data of {self.name}", chosen, dict.fromkeys((*self.data, TINY)))
+        return Options(chosen, **{name: each for name, each in given.items() if each is not None})
+
+    def reduced(self, options: Options) -> list[str]:
+        """Return how a run is smaller than the whole, such as "5 of 50 splits"."""
+        pairs = [(name, getattr(options, name), full) for name, full in self.counts.items()]
+        lines = [f"{few} of {full} {name}" for name, few, full in pairs if few < full]
+        return lines + ([f"scale {options.scale:g}"] if options.scale != 1 else [])
+
+    def command(self, options: Options) -> str:
+        """Return the command that repeats the run."""
+        plain = self.options()
+        given = [f"python -m {self.package} {self.name}"]
+        for name in ("data", *COUNTS, "scale", "threads", "device", "presets"):
+            value = getattr(options, name)
+            if value != getattr(plain, name):
+                given.append(f"--{name} {shlex.quote(str(value))}")
+        for name, values in (("search", options.searches), ("part", options.parts)):
+            given += [f"--{name} {shlex.quote(each)}" for each in values]
+        return " ".join(given)
+
+    def page(self, options: Options) -> str:
+        """Return the name of the page's files, without suffix.
+
+        It names the data unless they are the default. It ends in "-part" for a smaller run or with
+        other presets, so that the page of the whole experiment is not overwritten.
+        """
+        other = options.presets is not None and self.name != "tuning"
+        endings = {
+            options.data: options.data != self.default,
+            "chosen": bool(options.searches),
+            "part": bool(self.reduced(options)) or other,
+        }
+        return "-".join([self.name, *(ending for ending, given in endings.items() if given)])
+
+
+def grouped(results: Iterable[Result]) -> dict[Any, list[Result]]:
+    """Return the results by the labels of their cases, in order."""
+    found: dict[Any, list[Result]] = {}
+    for each in results:
+        found.setdefault(each.label, []).append(each)
+    return found
+
+
+def canonical(value: Any) -> str:
+    """Write JSON with sorted keys and no blanks, so that equal values have equal texts."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

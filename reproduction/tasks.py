@@ -1,0 +1,182 @@
+"""The functions of cases: train a model, and score held-out users.
+
+Settings are "data", "split", "on" ("test" or "validation"), "model" (the name of its class), its
+"options", and its "seed"; each function names further ones. "users" in a record are numbered alike
+in all splits.
+"""
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reproduction.data import load_split
+from reproduction.experiment import Record, Settings
+from reproduction.run import study, threads
+from safecf.data.splits.held_out import Split
+from safecf.defaults import LEVEL, METRIC
+from safecf.errors import choose
+from safecf.evaluation import evaluate, tail_mean
+from safecf.models import MODELS, Recommender
+from safecf.tuning import Choice, LogUniform, Range, Uniform, tune
+
+CUTOFFS = (20, 50, 100)
+
+
+def quality(settings: Settings) -> Record:
+    """Return recall@20, 50 and 100 of every user, or "metrics", and "resolved": options by auto."""
+    split = load_split(settings["data"], settings["split"])
+    model = make_model(settings)
+    start = time.perf_counter()
+    model.fit(split.train, show_progress=False)
+    seconds = time.perf_counter() - start
+    return {
+        **_scores(model, split, settings, CUTOFFS),
+        "fit_seconds": seconds,
+        "resolved": dict(model.resolved),
+    }
+
+
+def peer(settings: Settings) -> Record:
+    """Return the same for `AlternatingLeastSquares()` of implicit."""
+    from implicit.als import AlternatingLeastSquares  # noqa: PLC0415 - it is optional
+
+    split = load_split(settings["data"], settings["split"])
+    model = AlternatingLeastSquares(random_state=settings["seed"], num_threads=threads())
+    model.fit(split.train, show_progress=False)
+    return _scores(model, split, settings, (20,))
+
+
+def _scores(model: Any, split: Split, settings: Settings, cutoffs: tuple[int, ...]) -> Record:
+    known = [k for k in cutoffs if k < split.train.shape[1]]
+    metrics = settings.get("metrics", ["recall"])
+    found = evaluate(model, split, k=known, metrics=metrics, on=settings["on"])
+    return {**found.scores, "users": users_of(split, found.users.ids)}
+
+
+def users_of(split: Split, ids: Any) -> NDArray[np.int64]:
+    """Number users by their sorted ids, which are the same in all splits."""
+    return np.searchsorted(np.unique(split.user_ids), np.asarray(ids))
+
+
+def statistics(settings: Settings) -> Record:
+    """Return numbers of users, items and interactions after the filters, and validation users."""
+    split = load_split(settings["data"], settings["split"])
+    parts = (split.validation, split.test)
+    held_out = sum(part.nnz for each in parts for part in (each.history, each.target))
+    facts = {
+        "training users": split.train.shape[0],
+        "validation users": split.validation.target.shape[0],
+        "test users": split.test.target.shape[0],
+        "items": split.train.shape[1],
+        "training interactions": split.train.nnz,
+        "interactions": split.train.nnz + held_out,
+    }
+    first = split.train.shape[0]
+    ids = np.asarray(split.user_ids)[first : first + facts["validation users"]]
+    return {"facts": facts, "validation users": users_of(split, ids)}
+
+
+class _LastEpoch(Exception):  # noqa: N818 - not an error
+    """Raised by the callback to end `fit` before the final fold-in."""
+
+
+def course(settings: Settings) -> Record:
+    """Return "rows", an epoch each: seconds by step, the model's history, and recalls.
+
+    Users are scored after each epoch in settings["looks"]; scoring is not timed. Training ends with
+    the last epoch, without the final fold-in.
+    """
+    split = load_split(settings["data"], settings["split"])
+    model: Any = make_model(settings)
+    rows: list[dict[str, Any]] = []
+
+    def callback(epoch: int, seconds: float, objective: float) -> None:
+        rows.append(dict(vars(model.history[-1])))
+        if epoch + 1 in settings["looks"]:
+            scores = evaluate(model, split, k=(20, 50), metrics=("recall",), on=settings["on"])
+            rows[-1] |= {
+                f"recall@{k}, tail {tail:g}": scores.tail(f"recall@{k}", tail)
+                for tail in (1.0, LEVEL)
+                for k in (20, 50)
+            }
+        if epoch + 1 == model.iterations:
+            raise _LastEpoch
+
+    with suppress(_LastEpoch):
+        model.fit(split.train, show_progress=False, callback=callback)
+    return {"rows": rows}
+
+
+def trial(settings: Settings) -> Record:
+    """Return "curve": epoch, mean and tail of recall@20 of validation users, for each of "epochs".
+
+    Test users are never scored. It is shorter if training diverges.
+    """
+    split = load_split(settings["data"], settings["split"])
+    model = make_model(settings)
+    curve: list[list[float]] = []
+
+    def callback(epoch: int, seconds: float, objective: float) -> None:
+        if epoch + 1 in settings["epochs"]:
+            look(epoch + 1)
+
+    def look(epoch: int) -> None:
+        found = evaluate(model, split, k=(20,), metrics=("recall",), on="validation")
+        scores = found.scores[METRIC]
+        curve.append([epoch, tail_mean(scores, 1.0), tail_mean(scores, LEVEL)])
+
+    model.fit(split.train, show_progress=False, callback=callback)
+    if not hasattr(model, "iterations"):
+        look(1)
+    return {"curve": curve}
+
+
+def tuned(settings: Settings) -> Record:
+    """Return "trials" of `safecf.tune`: options, epochs, mean and tail of the validation users.
+
+    "space" has the arguments of `range_of`, or None for what is not searched. Test users are never
+    scored: the final evaluation, too, is on the validation users. A search that was ended goes on
+    from its study.
+    """
+    split = load_split(settings["data"], settings["split"])
+    found = tune(
+        make_model(settings),
+        replace(split, test=split.validation),
+        metric=settings.get("metric", METRIC),
+        objective=settings["objective"],
+        trials=settings["trials"],
+        space={name: each and range_of(*each) for name, each in settings["space"].items()},
+        study=study(settings),
+        show_progress=False,
+    )
+    trials = [
+        {"options": each.options, "epochs": each.epochs, "scores": each.scores}
+        for each in found.searches[0].trials
+        if each.scores is not None
+    ]
+    return {"trials": trials}
+
+
+def range_of(kind: str, *values: Any) -> Range:
+    """Return a range: "log" or "linear" with its ends and points of a grid, or "one of" values."""
+    if kind == "one of":
+        return Choice(values)
+    kinds: dict[str, type[Any]] = {
+        "log": LogUniform,
+        "linear": Uniform,
+    }
+    found: Range = choose("kind of range", kind, kinds)(*values)
+    return found
+
+
+def make_model(settings: Settings) -> Recommender:
+    """Return the model of a case, with the worker's number of threads."""
+    kind = choose("model", settings["model"], MODELS)
+    known = kind().get_params()
+    here: dict[str, Any] = {"random_state": settings["seed"], "num_threads": threads()}
+    chosen = {name: value for name, value in here.items() if name in known}
+    return kind(**settings["options"], **chosen)

@@ -1,1 +1,0 @@
-"""The functions of cells, apart from experiments: a change in their modules makes new cells."""
