@@ -73,8 +73,9 @@ BAD = [
 def test_bad_files_are_named_with_the_place(tmp_path, case):
     content, *words = BAD[case]
     (tmp_path / "bad.toml").write_bytes(content)
-    with refused(ValueError, "bad.toml", *words):
+    with pytest.raises(ValueError, match=r"bad\.toml") as wrong:
         read(tmp_path / "bad.toml")
+    assert all(word in str(wrong.value) for word in words)
     with refused(FileNotFoundError, "nowhere"):
         read(tmp_path / "nowhere.toml")
 

@@ -116,17 +116,6 @@ def _as_read(rows, row):
     return (*ids, *row[2:])
 
 
-CONTENT = b"user,item\na,1\nb,2\na,3\n"
-COMPRESSIONS = {
-    ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".xz": lzma.compress,
-    ".zst": lambda content: _arrow_compressed(content, "zstd"),
-    ".lz4": lambda content: _arrow_compressed(content, "lz4"),
-    ".zip": _zipped,
-}
-
-
 def _arrow_compressed(content, codec):
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, codec) as stream:
@@ -139,6 +128,17 @@ def _zipped(content):
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("folder/log.csv", content)
     return file.getvalue()
+
+
+CONTENT = b"user,item\na,1\nb,2\na,3\n"
+COMPRESSIONS = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda content: _arrow_compressed(content, "zstd"),
+    ".lz4": lambda content: _arrow_compressed(content, "lz4"),
+    ".zip": _zipped,
+}
 
 
 @pytest.mark.parametrize("suffix", COMPRESSIONS)
