@@ -50,6 +50,22 @@ TEXTS = [
     (gzip.compress(b"u,i,r\n1,2,3\n"), "it is compressed by gzip; give it the suffix .gz"),
     ("u,i,r\n1,2,3\n".encode("utf-16"), "it is written in UTF-16; try encoding='utf-16'"),
 ]
+NO_HEADER = {"user": 0, "item": 1, "header": False}
+TEXTS += [
+    ("1::2::3\n1::2\n", NO_HEADER | {"separator": "::"}, "line 2: it has 2 fields, not 3"),
+    ("1,2\n", NO_HEADER | {"item": 2}, "no column 2 for the item; it has '0', '1'"),
+    ("1,2,1\n\n1,3,x\n", NO_HEADER | {"weight": 2}, "line 3: column"),
+    ("1,2,1\n\n1,3,-4\n", NO_HEADER | {"weight": 2}, "line 3: the weight is negative"),
+    ("a;1\n", NO_HEADER, "is not separated by ','; try separator=';'"),
+]
+# The line that is in another encoding is named.
+for content, encoding, line in (
+    ("user,item\n1,2\n".encode("utf-16")[:-1], "utf-16", 2),
+    (b"user,item\n1,2\n\xff,3\n", "utf-8-sig", 3),
+    (b"user,item\n1,2\n2,5\n\x9d,3\n", "cp1252", 4),
+):
+    told = f"line {line}: it is not written in ", "; try enc"
+    TEXTS.append((content, {"encoding": encoding}, *told))
 # Lines are those of the file, whatever stands before them.
 for before, line in (
     ("u,i,r\n1,2,1\n\n\n", 5),
@@ -67,11 +83,12 @@ for before, line in (
 @pytest.mark.parametrize("case", range(len(TEXTS)))
 def test_texts(tmp_path, case):
     content, *words = TEXTS[case]
+    options = words.pop(0) if isinstance(words[0], dict) else READ
     path = tmp_path / "log.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     for read in (Interactions.from_csv, datasets.read):
         with refused(ValueError, "log.csv: ", *words) as caught:
-            read(path, **READ)
+            read(path, **options)
         assert len(str(caught.value)) < 350 + len(str(tmp_path))
 
 
@@ -82,36 +99,6 @@ def test_a_quote_that_is_not_closed(tmp_path, count):
     (tmp_path / "log.csv").write_text("user,item\n" + "".join(rows))
     with refused(ValueError, f"log.csv: line {count // 2 + 2}: a quote is opened and"):
         Interactions.from_csv(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "words"),
-    [
-        ("1::2::3\n1::2\n", {"separator": "::"}, "line 2: it has 2 fields, not 3"),
-        ("1,2\n", {"item": 2}, "no column 2 for the item; it has '0', '1'"),
-        ("1,2,1\n\n1,3,x\n", {"weight": 2}, "line 3: column"),
-        ("1,2,1\n\n1,3,-4\n", {"weight": 2}, "line 3: the weight is negative"),
-        ("a;1\n", {}, "is not separated by ','; try separator=';'"),
-    ],
-)
-def test_texts_without_a_header(tmp_path, text, options, words):
-    (tmp_path / "log.csv").write_text(text)
-    with refused(ValueError, "log.csv: ", words):
-        Interactions.from_csv(tmp_path, **{"user": 0, "item": 1, "header": False} | options)
-
-
-@pytest.mark.parametrize(
-    ("content", "encoding", "line"),
-    [
-        ("user,item\n1,2\n".encode("utf-16")[:-1], "utf-16", 2),
-        (b"user,item\n1,2\n\xff,3\n", "utf-8-sig", 3),
-        (b"user,item\n1,2\n2,5\n\x9d,3\n", "cp1252", 4),
-    ],
-)
-def test_the_line_that_is_in_another_encoding_is_named(tmp_path, content, encoding, line):
-    (tmp_path / "log.csv").write_bytes(content)
-    with refused(ValueError, f"log.csv: line {line}: it is not written in ", "; try enc"):
-        datasets.read(tmp_path / "log.csv", encoding=encoding)
 
 
 BEYOND = pa.DictionaryArray.from_arrays(pa.array([7]), pa.array(["a"]), safe=False)

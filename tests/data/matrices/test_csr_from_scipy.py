@@ -82,14 +82,6 @@ def test_a_csr_can_only_be_read_however_it_was_made():
         np.testing.assert_array_equal(dense(found), EXAMPLE)
 
 
-@pytest.mark.parametrize("write", ["sort_indices", "sum_duplicates", "eliminate_zeros"])
-def test_scipy_does_not_write_to_a_csr(write):
-    shared = check_matrix(sp.csr_matrix(EXAMPLE)).to_scipy()
-    shared.has_sorted_indices = shared.has_canonical_format = False
-    with pytest.raises(ValueError, match="read-only"):
-        getattr(shared, write)()
-
-
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint16, np.int64, np.float32, np.float64])
 def test_weights_of_any_type_unless_all_are_one(dtype):
     assert check_matrix(sp.csr_matrix(EXAMPLE > 0, dtype=dtype)).weights is None

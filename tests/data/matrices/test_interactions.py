@@ -83,13 +83,10 @@ def test_the_constructor_is_internal():
         Interactions(matrix, matrix.T)
 
 
-@given(dense_matrices, st.sampled_from(["user", "item", "weight"]))
-def test_a_frame_may_be_changed_afterwards(values, role):
-    users, items = np.nonzero(values)
-    columns = {"user": users, "item": items, "weight": values[users, items].astype(np.float64)}
+@pytest.mark.parametrize("role", ["user", "item", "weight"])
+def test_a_frame_may_be_changed_afterwards(role):
+    columns = {"user": np.array([3, 5]), "item": np.array([7, 9]), "weight": np.array([2.0, 4])}
     found = Interactions.from_frame(columns, weight="weight")
-    before = found.to_csr().toarray(), found.user_ids.tolist(), found.item_ids.tolist()
     columns[role][:] = 10**6
-    after = found.to_csr().toarray(), found.user_ids.tolist(), found.item_ids.tolist()
-    np.testing.assert_array_equal(before[0], after[0])
-    assert before[1:] == after[1:]
+    assert found.to_csr().toarray().tolist() == [[2, 0], [0, 4]]
+    assert (found.user_ids.tolist(), found.item_ids.tolist()) == ([3, 5], [7, 9])

@@ -31,9 +31,6 @@ def test_summary(interactions):
     assert summary.per_user["median"] == 2
     assert summary.per_item["max"] == 2
     assert str(summary) == TABLE
-
-
-def test_repr(interactions):
     assert repr(interactions) == "Interactions(3 users, 4 items, 6 interactions)"
 
 

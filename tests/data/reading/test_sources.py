@@ -181,13 +181,6 @@ def test_columns_by_position_and_two_roles_for_one_column(tmp_path):
     assert entries(again) == entries(found)
 
 
-def test_integers_in_one_file_and_strings_in_another_are_all_strings(tmp_path):
-    (tmp_path / "1.csv").write_text("user,item\n1,7\n")
-    (tmp_path / "2.csv").write_text("user,item\nann,8\n")
-    found = Interactions.from_csv(tmp_path)
-    assert entries(found) == {("1", 7): 1, ("ann", 8): 1}
-
-
 def test_quoted_lines_across_blocks(tmp_path):
     rows = [(f"{number}\nof many", number) for number in range(50)]
     lines = "".join(f'"{user}",{item}\n' for user, item in rows)

@@ -47,15 +47,9 @@ def random_interactions(seed, num_users=40, num_items=25, density=0.3):
 )
 def test_every_interaction_is_in_one_part(seed, split_seed, heldout, min_interactions, share):
     users, items = random_interactions(seed)
-    split = strong_generalization(
-        users,
-        items,
-        heldout=heldout,
-        seed=split_seed,
-        min_interactions=min_interactions,
-        holdout_share=share,
-        groups=np.unique(users) * 10,
-    )
+    options = {"min_interactions": min_interactions, "holdout_share": share, "seed": split_seed}
+    groups = np.unique(users) * 10
+    split = strong_generalization(users, items, heldout=heldout, groups=groups, **options)
     histories = {}
     for user, item in zip(users.tolist(), items.tolist(), strict=True):
         histories.setdefault(user, []).append(item)
