@@ -23,9 +23,7 @@ OPEN = 'u,i,r\n1,"2,3\n' + ROWS * 75
 TEXTS = [
     ("", "the file is empty"),
     ("u,i,r\n", "there are no rows"),
-    ("u,i,r", "there are no rows"),
     ("user,i,r\n1,2,3\n", "no column 'u' for the user; it has 'user', 'i', 'r'; try user='user'"),
-    ("a u,the i\n1,2\n", "there is no column 'u' for the user"),
     ("x" * 1000 + ",item\n1,2\n", "no column 'u'"),
     ("u,i,r\n1,2,3\n,2,3\n", "column 'u', line 3: there is no id; drop"),
     ("u,i,r\n1,2,\n", "column 'r', line 2: there is no number; drop"),
@@ -110,10 +108,8 @@ ZONED = ["2024-05-01T11:00", "2024-05-01T11:00Z"]
 # A column of a table, its values, and words of the message.
 COLUMNS = [
     ("user", [1.5], "column 'user' holds double, not ids; cast it"),
-    ("user", [[1]], "column 'user' holds list"),
     ("item", [True], "column 'item' holds bool"),
     ("item", [7, 8, None], "column 'item', row 2 (counted from 0)", "there is no id; drop such"),
-    ("item", [None], "column 'item', row 0 (counted from 0)", "there is no id"),
     ("user", pa.array([2**63], pa.uint64()), "above 2^63 - 1; cast"),
     ("rating", ["5"], "'rating' holds string, not numbers; cast"),
     ("rating", [5, 5, None], "'rating', row 2", "there is no number"),
@@ -165,12 +161,7 @@ FRAMES = [
     (pd.DataFrame({"user": [1, "a"], "item": [1, 2]}), {}, "column 'user': Could not convert"),
     (pd.DataFrame({"user": ["a", None], "item": [1, 2]}), {}, "'user', row 1 (counted from 0)"),
     (pd.DataFrame({"user": [1, np.nan], "item": [1, 2]}), {}, "'user' holds double, not ids; cast"),
-    (pl.DataFrame({"user": [1, 2], "item": ["a", None]}), {}, "'item', row 1", "there is no id"),
-    (
-        pd.DataFrame({"user": pd.period_range("2020-01", periods=1, freq="M"), "item": 1}),
-        {},
-        "column 'user' holds extension<pandas.period",
-    ),
+    (pd.DataFrame({"user": [pd.Period("2020-01")], "item": 1}), {}, "extension<pandas.period"),
     *((BAD | {"user": column}, {}, "'user' is a") for column in ("ab", b"ab", {1, 2}, {1: 2})),
     (BAD | {"user": [2**70]}, {}, "column 'user': ", "cast it to numbers or to str"),
     (BAD | {"item": [1, 2]}, {}, "frame: its columns have 1 and 2 rows; give all of them"),
@@ -268,7 +259,6 @@ def holding(value, form="csr"):
 ONE = np.int32([0, 0]), np.int32([0, 2]), (1, 1)
 MATRICES = [
     (EXAMPLE, "user_items is of type ndarray", "try scipy.sparse.csr_matrix(user_items)"),
-    (EXAMPLE.tolist(), "user_items is of type list"),
     (None, "user_items is of type NoneType"),
     *((kind({"user": [1], "item": [3]}), "try Interactions.from_frame(user_items, user=")
       for kind in (pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, dict)),
@@ -284,13 +274,10 @@ MATRICES = [
     (sp.coo_matrix(([3.0, -1.0], ([0, 0], [0, 0]))), "holds -1.0 at row 0, column 0"),
     (structure([0, 2, 1, 3]), "indptr falls from 2 to 1 at row 1", "; build it anew"),
     (structure([0, 1, 3]), "indptr has shape (3,), where 3 rows need (4,)"),
-    (structure([[0, 1, 2, 3]]), "indptr has shape (1, 4)"),
     (structure([1, 1, 2, 3]), "indptr starts at 1, not at 0"),
-    (structure([-1, 1, 2, 3]), "indptr starts at -1, not at 0"),
     (structure([0, 1, 2, 4]), "indptr ends at 4, but indices have shape (3,)"),
     (structure(data=[1, 1]), "indices have shape (3,) and data (2,)"),
     (structure(indices=[0, 1]), "indices have shape (2,) and data (3,)"),
-    (structure(indices=[[0, 1, 2]], data=[[1, 1, 1]]), "indices have shape (1, 3)"),
     (structure(indices=[0.0, 1.0, 2.0]), "have to hold integers"),
     *((structure(indices=[0, 1, column]), f"row 2 holds column {column}, outside of 0 to 2; check")
       for column in (3, -1, 2**40)),
@@ -328,5 +315,3 @@ def test_ids_of_a_matrix():
     matrix = sp.csr_matrix([[1.0], [1.0]])
     with refused(ValueError, r"user_ids holds 'a\ud800' at 1, which is no valid text"):
         Interactions.from_csr(matrix, user_ids=["b", "a\ud800"])
-    with refused(ValueError, "item_ids has shape (2,); give one id"):
-        Interactions.from_csr(matrix, item_ids=[1, 2])

@@ -163,10 +163,8 @@ def test_any_file_by_its_columns(tmp_path):
     path = tmp_path / "clicks.csv"
     path.write_text("when,page,visitor\n3,b,x\n1,a,x\n2,b,y\n1,b,x\n")
     log = datasets.read(path, user="visitor", item="page", timestamp="when")
-    assert log.user_ids.tolist() == ["x", "y"]
-    assert log.item_ids.tolist() == ["a", "b"]
-    assert log.users.tolist() == [0, 0, 1, 0]
-    assert log.items.tolist() == [1, 0, 1, 1]
+    assert (log.user_ids.tolist(), log.users.tolist()) == (["x", "y"], [0, 0, 1, 0])
+    assert (log.item_ids.tolist(), log.items.tolist()) == (["a", "b"], [1, 0, 1, 1])
     np.testing.assert_array_equal(log.timestamps, np.array([3, 1, 2, 1], "datetime64[s]"))
     assert log.timestamps.dtype == "datetime64[us]"
     assert log.ratings is None

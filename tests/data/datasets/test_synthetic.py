@@ -106,13 +106,10 @@ def test_tastes_have_their_shares_and_their_own_items(demo):
     assert likeness.mean() < 0.5
 
 
-def test_with_hits_only_all_tastes_are_alike():
+def test_hits_are_for_all_tastes_and_users_who_exhaust_theirs_get_other_items():
     found = synthetic(4_000, 300, 100_000, tastes=2, hits=1.0, roaming=0.0)
     small, large = (found.matrix[found.group == g].mean(axis=0).A1 for g in (1, 0))
     assert np.corrcoef(small, large)[0, 1] > 0.98
-
-
-def test_users_who_exhaust_their_taste_get_other_items():
     found = synthetic(40, 40, 800, tastes=4, facets=5, hits=0.0, roaming=0.0, overlap=0.0)
     np.testing.assert_array_equal(counts(found.matrix)[0], 20)
 

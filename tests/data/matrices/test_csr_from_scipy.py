@@ -30,29 +30,20 @@ def dense(matrix: Csr) -> np.ndarray:
     return result
 
 
-def duplicate_entries() -> sp.csr_matrix:
-    return raw_csr(np.full(3, 2.0), np.int32([1, 1, 0]), np.int32([0, 3]), (1, 2))
+MATRICES = [getattr(sp, f"{name}_matrix")(EXAMPLE) for name in ("csr", "csc", "bsr", "coo")]
+MATRICES += [sp.csr_matrix(EXAMPLE > 0)]
+MATRICES += [raw_csr(np.full(3, 2.0), np.int32([1, 1, 0]), np.int32([0, 3]), (1, 2))]  # twice
 
 
 @pytest.mark.filterwarnings("ignore::safecf.ParameterWarning")
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: sp.csr_matrix(EXAMPLE),
-        lambda: sp.csr_matrix(EXAMPLE > 0),
-        duplicate_entries,
-        lambda: sp.csc_matrix(EXAMPLE),
-        lambda: sp.bsr_matrix(EXAMPLE),
-        lambda: sp.coo_matrix(EXAMPLE),
-    ],
-)
-def test_what_another_thread_writes_meanwhile_is_not_used_unchecked(monkeypatch, make):
+@pytest.mark.parametrize("number", range(len(MATRICES)))
+def test_what_another_thread_writes_meanwhile_is_not_used_unchecked(monkeypatch, number):
     """Every check has such a write after it; an unchecked index would be found in the result."""
     first_outside = csr_from_scipy._first_outside
     for call in range(8):
-        matrix, calls = make(), []
-        arrays = [each for each in vars(matrix).values() if isinstance(each, np.ndarray)]
-        arrays += [each for each in vars(matrix).get("coords", ()) if isinstance(each, np.ndarray)]
+        matrix, calls = MATRICES[number].copy(), []
+        parts = [*vars(matrix).values(), *vars(matrix).get("coords", ())]
+        arrays = [each for each in parts if isinstance(each, np.ndarray)]
 
         def check_and_write(*arguments, arrays=arrays, calls=calls, call=call):
             found = first_outside(*arguments)

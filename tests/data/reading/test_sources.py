@@ -181,17 +181,13 @@ def test_columns_by_position_and_two_roles_for_one_column(tmp_path):
     assert entries(again) == entries(found)
 
 
-def test_quoted_lines_across_blocks(tmp_path):
-    rows = [(f"{number}\nof many", number) for number in range(50)]
-    lines = "".join(f'"{user}",{item}\n' for user, item in rows)
+@pytest.mark.parametrize("block", [64, delimited.BYTES_PER_BATCH])
+def test_quoted_lines_across_blocks_and_at_the_end(tmp_path, block):
+    rows = [(number, f"{number}\nof many") for number in range(50)]
+    lines = "".join(f'{user},"{item}"\n' for user, item in rows)
     (tmp_path / "log.csv").write_text("user,item\n" + lines)
-    with patch.object(delimited, "BYTES_PER_BATCH", 64):
+    with patch.object(delimited, "BYTES_PER_BATCH", block):
         assert entries(Interactions.from_csv(tmp_path)) == dict.fromkeys(rows, 1)
-
-
-def test_an_id_of_several_lines_at_the_end_is_read(tmp_path):
-    (tmp_path / "log.csv").write_text('user,item\nu1,i1\nu2,"two\nlines"\n')
-    assert entries(Interactions.from_csv(tmp_path)) == {("u1", "i1"): 1, ("u2", "two\nlines"): 1}
 
 
 def test_lines_are_counted_over_blocks(tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from safecf import ParameterWarning, datasets
 from safecf.data.splits.split_files import write_split
-from safecf.split import repeated_strong_generalization, strong_generalization
+from safecf.split import repeated_seeds, repeated_strong_generalization, strong_generalization
 
 # Of the files that the code of Liang et al. writes.
 ML1M_SUMS = {
@@ -161,16 +161,12 @@ def test_repeated_interactions_cannot_leak():
     assert (split.test.target != expected.test.target).nnz == 0
 
 
-# RandomState(98765).randint(0, 100000000, size=50)[:3]
-SEEDS = (59575795, 42706284, 49672109)
-
-
 def test_repeated_splits_have_the_paper_s_seeds():
     users, items = random_interactions(10)
     labels = np.unique(users) % 3
     splits = list(repeated_strong_generalization(users, items, heldout=5, groups=labels))
     assert len(splits) == 50
-    for seed, split in zip(SEEDS, splits, strict=False):
+    for seed, split in zip(repeated_seeds(3), splits, strict=False):
         expected = strong_generalization(users, items, heldout=5, seed=seed, groups=labels)
         np.testing.assert_array_equal(split.user_ids, expected.user_ids)
         assert (split.test.target != expected.test.target).nnz == 0
