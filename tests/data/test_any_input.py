@@ -52,6 +52,7 @@ def check_whole(found):
 ENCODINGS = sorted({*encodings.aliases.aliases.values(), "idna", "utf-8-sig"})
 NO_TEXT = {"base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec",
            "zlib_codec"}  # fmt: skip
+READ = ("latin_1", "utf_8", "utf-8-sig", "utf_16", "utf_7", "cp037")
 
 
 def test_every_encoding_reads_or_is_refused(tmp_path):
@@ -64,21 +65,16 @@ def test_every_encoding_reads_or_is_refused(tmp_path):
             assert not told or any(word in told for word in ("encoding", "column", "separator"))
         if encoding in NO_TEXT:
             assert "is no known text encoding" in told
-        try:
-            path.write_bytes("user,item\nann,7\nbob,8\n".encode(encoding))
-        except (LookupError, UnicodeError):
-            continue
-        if not read_or_refuse(lambda name=encoding: Interactions.from_csv(path, encoding=name)):
-            found = Interactions.from_csv(path, encoding=encoding)
-            assert found.user_ids.tolist() == ["ann", "bob"], encoding
-
-
-@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-8-sig", "utf-7", "cp037"])
-def test_text_in_other_encodings(tmp_path, encoding):
-    path = tmp_path / "log.csv"
-    path.write_bytes("user,item\né,1\n".encode(encoding))
-    chosen = "utf8" if encoding == "utf-8-sig" else encoding
-    assert Interactions.from_csv(path, encoding=chosen).user_ids.tolist() == ["é"]
+        for user in ("bob", "é"):
+            try:
+                path.write_bytes(f"user,item\nann,7\n{user},8\n".encode(encoding))
+            except (LookupError, UnicodeError):
+                continue
+            told = read_or_refuse(lambda name=encoding: Interactions.from_csv(path, encoding=name))
+            assert not told or encoding not in READ
+            if not told:
+                found = Interactions.from_csv(path, encoding=encoding)
+                assert found.user_ids.tolist() == ["ann", user], encoding
 
 
 TEXTS = st.text(st.sampled_from("user,item\n\r\"'1 \t;:\0\x0b\x0c\x1c\x85\u2028é"), max_size=60)
@@ -134,18 +130,9 @@ def test_no_byte_of_a_zip_archive_is_trusted(tmp_path):
         assert "log.csv.zip" in told or Interactions.from_csv(path).user_ids.tolist() == [1]
 
 
-VALUES = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(st.characters()),  # lone surrogates, too
-    st.binary(),
-    st.dates(),
-    st.datetimes(),
-    st.decimals(),
-    st.lists(st.integers()),
-)
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.binary() | st.dates()
+VALUES |= st.datetimes() | st.decimals() | st.lists(st.integers())
+VALUES |= st.text(st.characters())  # lone surrogates, too
 
 
 @given(

@@ -23,9 +23,7 @@ OPEN = 'u,i,r\n1,"2,3\n' + ROWS * 75
 TEXTS = [
     ("", "the file is empty"),
     ("u,i,r\n", "there are no rows"),
-    ("u,i,r", "there are no rows"),
     ("user,i,r\n1,2,3\n", "no column 'u' for the user; it has 'user', 'i', 'r'; try user='user'"),
-    ("a u,the i\n1,2\n", "there is no column 'u' for the user"),
     ("x" * 1000 + ",item\n1,2\n", "no column 'u'"),
     ("u,i,r\n1,2,3\n,2,3\n", "column 'u', line 3: there is no id; drop"),
     ("u,i,r\n1,2,\n", "column 'r', line 2: there is no number; drop"),
@@ -50,6 +48,22 @@ TEXTS = [
     (gzip.compress(b"u,i,r\n1,2,3\n"), "it is compressed by gzip; give it the suffix .gz"),
     ("u,i,r\n1,2,3\n".encode("utf-16"), "it is written in UTF-16; try encoding='utf-16'"),
 ]
+NO_HEADER = {"user": 0, "item": 1, "header": False}
+TEXTS += [
+    ("1::2::3\n1::2\n", NO_HEADER | {"separator": "::"}, "line 2: it has 2 fields, not 3"),
+    ("1,2\n", NO_HEADER | {"item": 2}, "no column 2 for the item; it has '0', '1'"),
+    ("1,2,1\n\n1,3,x\n", NO_HEADER | {"weight": 2}, "line 3: column"),
+    ("1,2,1\n\n1,3,-4\n", NO_HEADER | {"weight": 2}, "line 3: the weight is negative"),
+    ("a;1\n", NO_HEADER, "is not separated by ','; try separator=';'"),
+]
+# The line that is in another encoding is named.
+for content, encoding, line in (
+    ("user,item\n1,2\n".encode("utf-16")[:-1], "utf-16", 2),
+    (b"user,item\n1,2\n\xff,3\n", "utf-8-sig", 3),
+    (b"user,item\n1,2\n2,5\n\x9d,3\n", "cp1252", 4),
+):
+    told = f"line {line}: it is not written in ", "; try enc"
+    TEXTS.append((content, {"encoding": encoding}, *told))
 # Lines are those of the file, whatever stands before them.
 for before, line in (
     ("u,i,r\n1,2,1\n\n\n", 5),
@@ -67,11 +81,12 @@ for before, line in (
 @pytest.mark.parametrize("case", range(len(TEXTS)))
 def test_texts(tmp_path, case):
     content, *words = TEXTS[case]
+    options = words.pop(0) if isinstance(words[0], dict) else READ
     path = tmp_path / "log.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     for read in (Interactions.from_csv, datasets.read):
         with refused(ValueError, "log.csv: ", *words) as caught:
-            read(path, **READ)
+            read(path, **options)
         assert len(str(caught.value)) < 350 + len(str(tmp_path))
 
 
@@ -84,36 +99,6 @@ def test_a_quote_that_is_not_closed(tmp_path, count):
         Interactions.from_csv(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "words"),
-    [
-        ("1::2::3\n1::2\n", {"separator": "::"}, "line 2: it has 2 fields, not 3"),
-        ("1,2\n", {"item": 2}, "no column 2 for the item; it has '0', '1'"),
-        ("1,2,1\n\n1,3,x\n", {"weight": 2}, "line 3: column"),
-        ("1,2,1\n\n1,3,-4\n", {"weight": 2}, "line 3: the weight is negative"),
-        ("a;1\n", {}, "is not separated by ','; try separator=';'"),
-    ],
-)
-def test_texts_without_a_header(tmp_path, text, options, words):
-    (tmp_path / "log.csv").write_text(text)
-    with refused(ValueError, "log.csv: ", words):
-        Interactions.from_csv(tmp_path, **{"user": 0, "item": 1, "header": False} | options)
-
-
-@pytest.mark.parametrize(
-    ("content", "encoding", "line"),
-    [
-        ("user,item\n1,2\n".encode("utf-16")[:-1], "utf-16", 2),
-        (b"user,item\n1,2\n\xff,3\n", "utf-8-sig", 3),
-        (b"user,item\n1,2\n2,5\n\x9d,3\n", "cp1252", 4),
-    ],
-)
-def test_the_line_that_is_in_another_encoding_is_named(tmp_path, content, encoding, line):
-    (tmp_path / "log.csv").write_bytes(content)
-    with refused(ValueError, f"log.csv: line {line}: it is not written in ", "; try enc"):
-        datasets.read(tmp_path / "log.csv", encoding=encoding)
-
-
 BEYOND = pa.DictionaryArray.from_arrays(pa.array([7]), pa.array(["a"]), safe=False)
 OFFSETS = pa.py_buffer(np.array([0, 1], dtype=np.int32))
 NO_UTF8 = pa.StringArray.from_buffers(1, OFFSETS, pa.py_buffer(b"\xff"))
@@ -123,10 +108,8 @@ ZONED = ["2024-05-01T11:00", "2024-05-01T11:00Z"]
 # A column of a table, its values, and words of the message.
 COLUMNS = [
     ("user", [1.5], "column 'user' holds double, not ids; cast it"),
-    ("user", [[1]], "column 'user' holds list"),
     ("item", [True], "column 'item' holds bool"),
     ("item", [7, 8, None], "column 'item', row 2 (counted from 0)", "there is no id; drop such"),
-    ("item", [None], "column 'item', row 0 (counted from 0)", "there is no id"),
     ("user", pa.array([2**63], pa.uint64()), "above 2^63 - 1; cast"),
     ("rating", ["5"], "'rating' holds string, not numbers; cast"),
     ("rating", [5, 5, None], "'rating', row 2", "there is no number"),
@@ -178,12 +161,7 @@ FRAMES = [
     (pd.DataFrame({"user": [1, "a"], "item": [1, 2]}), {}, "column 'user': Could not convert"),
     (pd.DataFrame({"user": ["a", None], "item": [1, 2]}), {}, "'user', row 1 (counted from 0)"),
     (pd.DataFrame({"user": [1, np.nan], "item": [1, 2]}), {}, "'user' holds double, not ids; cast"),
-    (pl.DataFrame({"user": [1, 2], "item": ["a", None]}), {}, "'item', row 1", "there is no id"),
-    (
-        pd.DataFrame({"user": pd.period_range("2020-01", periods=1, freq="M"), "item": 1}),
-        {},
-        "column 'user' holds extension<pandas.period",
-    ),
+    (pd.DataFrame({"user": [pd.Period("2020-01")], "item": 1}), {}, "extension<pandas.period"),
     *((BAD | {"user": column}, {}, "'user' is a") for column in ("ab", b"ab", {1, 2}, {1: 2})),
     (BAD | {"user": [2**70]}, {}, "column 'user': ", "cast it to numbers or to str"),
     (BAD | {"item": [1, 2]}, {}, "frame: its columns have 1 and 2 rows; give all of them"),
@@ -213,24 +191,21 @@ def test_frames(case):
         Interactions.from_frame(frame, **options)
 
 
-@pytest.mark.parametrize("separator", ["", "ab", ":::", '"', "\n", "\r", "\0", "é", None, 7])
-def test_separators(tmp_path, separator):
-    (tmp_path / "log.csv").write_text("u,i\n1,2\n")
-    with refused(ValueError, "has to be one ASCII character, but no quote or line br"):
-        Interactions.from_csv(tmp_path, separator=separator)
+SEPARATORS = ("", "ab", ":::", '"', "\n", "\r", "\0", "é", None, 7)
+ENCODINGS = ("rot13", "hex", "undefined", "nonsense", "utf8\0", 3)
 
 
-@pytest.mark.parametrize("encoding", ["rot13", "hex", "undefined", "nonsense", "utf8\0", 3])
-def test_encodings_of_no_text(tmp_path, encoding):
+def test_arguments(tmp_path):
     (tmp_path / "log.csv").write_text("user,item\n1,2\n")
-    with refused(ValueError, "is no known text encoding; try 'utf8', 'latin-1' or"):
-        Interactions.from_csv(tmp_path, encoding=encoding)
-
-
-@pytest.mark.parametrize("paths", [b"log.csv", 3, None, [3], [b"log.csv"]])
-def test_paths_of_other_types(paths):
-    with refused(TypeError, "is no path; give a path, a folder or a pattern as str"):
-        Interactions.from_csv(paths)
+    for separator in SEPARATORS:
+        with refused(ValueError, "has to be one ASCII character, but no quote or line br"):
+            Interactions.from_csv(tmp_path, separator=separator)
+    for encoding in ENCODINGS:
+        with refused(ValueError, "is no known text encoding; try 'utf8', 'latin-1' or"):
+            Interactions.from_csv(tmp_path, encoding=encoding)
+    for paths in (b"log.csv", 3, None, [3], [b"log.csv"]):
+        with refused(TypeError, "is no path; give a path, a folder or a pattern as str"):
+            Interactions.from_csv(paths)
 
 
 def test_missing_files(tmp_path, monkeypatch):
@@ -284,7 +259,6 @@ def holding(value, form="csr"):
 ONE = np.int32([0, 0]), np.int32([0, 2]), (1, 1)
 MATRICES = [
     (EXAMPLE, "user_items is of type ndarray", "try scipy.sparse.csr_matrix(user_items)"),
-    (EXAMPLE.tolist(), "user_items is of type list"),
     (None, "user_items is of type NoneType"),
     *((kind({"user": [1], "item": [3]}), "try Interactions.from_frame(user_items, user=")
       for kind in (pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, dict)),
@@ -300,13 +274,10 @@ MATRICES = [
     (sp.coo_matrix(([3.0, -1.0], ([0, 0], [0, 0]))), "holds -1.0 at row 0, column 0"),
     (structure([0, 2, 1, 3]), "indptr falls from 2 to 1 at row 1", "; build it anew"),
     (structure([0, 1, 3]), "indptr has shape (3,), where 3 rows need (4,)"),
-    (structure([[0, 1, 2, 3]]), "indptr has shape (1, 4)"),
     (structure([1, 1, 2, 3]), "indptr starts at 1, not at 0"),
-    (structure([-1, 1, 2, 3]), "indptr starts at -1, not at 0"),
     (structure([0, 1, 2, 4]), "indptr ends at 4, but indices have shape (3,)"),
     (structure(data=[1, 1]), "indices have shape (3,) and data (2,)"),
     (structure(indices=[0, 1]), "indices have shape (2,) and data (3,)"),
-    (structure(indices=[[0, 1, 2]], data=[[1, 1, 1]]), "indices have shape (1, 3)"),
     (structure(indices=[0.0, 1.0, 2.0]), "have to hold integers"),
     *((structure(indices=[0, 1, column]), f"row 2 holds column {column}, outside of 0 to 2; check")
       for column in (3, -1, 2**40)),
@@ -344,5 +315,3 @@ def test_ids_of_a_matrix():
     matrix = sp.csr_matrix([[1.0], [1.0]])
     with refused(ValueError, r"user_ids holds 'a\ud800' at 1, which is no valid text"):
         Interactions.from_csr(matrix, user_ids=["b", "a\ud800"])
-    with refused(ValueError, "item_ids has shape (2,); give one id"):
-        Interactions.from_csr(matrix, item_ids=[1, 2])

@@ -56,20 +56,10 @@ def test_every_option_reaches_its_part(case):
     assert model.compose() == parts
 
 
-def test_safer2_cg_is_the_papers():
-    assert SAFER2CG().make_solver() == CG(max_iterations=5, tolerance=1e-4)
-
-
 def test_blocks_and_normalisation_of_safer2pp():
     model = SAFER2PP(normalisation=0.8, block_size=3, **COMMON)
     assert model.compose().loss == NORMALISED
     assert model.compose().solver.block_size == 3
-
-
-@pytest.mark.parametrize("kind", [SAFER2CG, CVaRMF])
-def test_the_solver_of_these_is_theirs(kind):
-    with pytest.raises(TypeError, match="unexpected keyword argument 'solver'"):
-        kind(solver="exact")
 
 
 @pytest.mark.parametrize("solver", ["exact", "cg", "spectral-cg"])

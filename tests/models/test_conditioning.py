@@ -107,9 +107,10 @@ def test_errors_of_fold_ins_name_the_side():
     model.item_factors, model.user_factors = (
         np.full_like(side, 1e-30) for side in (model.item_factors, model.user_factors)
     )
-    with pytest.raises(SolveError, match=r"^user row 0: its system"):
-        model.fold_in(data)
-    with pytest.raises(SolveError, match=r"^user row 0: its system"):
-        model.partial_fit_users([0], data[:1])
-    with pytest.raises(SolveError, match=r"^item row 0: its system"):
-        model.partial_fit_items([0], data.T.tocsr()[:1])
+    for side, solve in (
+        ("user", lambda: model.fold_in(data)),
+        ("user", lambda: model.partial_fit_users([0], data[:1])),
+        ("item", lambda: model.partial_fit_items([0], data.T.tocsr()[:1])),
+    ):
+        with pytest.raises(SolveError, match=rf"^{side} row 0: its system"):
+            solve()

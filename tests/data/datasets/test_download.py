@@ -12,7 +12,7 @@ import pytest
 from safecf import datasets
 from safecf.data.datasets import download
 from safecf.data.datasets.download import cache_folder, fetch
-from tests.data.official import archive, ml_1m_text, random_rows
+from tests.data.official import LIKED, archive
 
 CONTENT = bytes(range(256)) * 3000
 SUM = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
@@ -72,7 +72,7 @@ def url_of(server, name="file.zip"):
     return f"http://127.0.0.1:{server.server_address[1]}/{name}"
 
 
-def test_a_download_with_a_progress_bar(server, tmp_path, capsys):
+def test_a_download_with_and_without_a_progress_bar(server, tmp_path, capsys):
     target = tmp_path / "new" / "folder" / "file.zip"
     assert fetch(url_of(server), target, md5=SUM) == target
     assert target.read_bytes() == CONTENT
@@ -80,9 +80,6 @@ def test_a_download_with_a_progress_bar(server, tmp_path, capsys):
     output = capsys.readouterr()
     assert output.out == ""
     assert "file.zip" in output.err
-
-
-def test_a_download_without_a_progress_bar(server, tmp_path, capsys):
     fetch(url_of(server), tmp_path / "file.zip", show_progress=False)
     assert capsys.readouterr() == ("", "")
 
@@ -99,41 +96,30 @@ def test_a_broken_connection_is_resumed(server, tmp_path):
     assert server.asked == [None, "bytes=100000-"]
 
 
-def test_a_server_without_ranges_restarts(server, tmp_path):
-    (tmp_path / "file.zip.part").write_bytes(b"something else")
-    server.ranges = False
+@pytest.mark.parametrize(
+    ("part", "ranges", "asked"),
+    [(b"something else", False, 1), (CONTENT, True, 1), (CONTENT + b"more", True, 2)],
+    ids=["restarted", "complete", "too long"],
+)
+def test_a_part_that_is_there(server, tmp_path, part, ranges, asked):
+    (tmp_path / "file.zip.part").write_bytes(part)
+    server.ranges = ranges
     fetch(url_of(server), tmp_path / "file.zip", md5=SUM, show_progress=False)
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
+    assert len(server.asked) == asked
 
 
-def test_a_complete_part_is_not_downloaded_again(server, tmp_path):
-    (tmp_path / "file.zip.part").write_bytes(CONTENT)
-    fetch(url_of(server), tmp_path / "file.zip", md5=SUM, show_progress=False)
-    assert len(server.asked) == 1
-
-
-def test_a_part_that_is_too_long_restarts(server, tmp_path):
-    (tmp_path / "file.zip.part").write_bytes(CONTENT + b"more")
-    fetch(url_of(server), tmp_path / "file.zip", md5=SUM, show_progress=False)
-    assert (tmp_path / "file.zip").read_bytes() == CONTENT
-
-
-def test_a_server_that_answers_with_another_range(server, tmp_path):
+def test_what_a_server_gets_wrong(server, tmp_path):
+    target = tmp_path / "file.zip"
+    with pytest.raises(ValueError, match=rf"is damaged: its md5 sum is {SUM}, not 0+; it was"):
+        fetch(url_of(server), target, md5="0" * 32, show_progress=False)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ConnectionError, match=r"Not Found\); try again .*pass path=.*put it at"):
+        fetch(url_of(server, "missing"), target, show_progress=False)
     (tmp_path / "file.zip.part").write_bytes(CONTENT[:10])
     server.shift = 1
     with pytest.raises(ConnectionError, match="does not continue at byte 10"):
-        fetch(url_of(server), tmp_path / "file.zip", show_progress=False)
-
-
-def test_a_wrong_checksum(server, tmp_path):
-    with pytest.raises(ValueError, match=rf"is damaged: its md5 sum is {SUM}, not 0+; it was"):
-        fetch(url_of(server), tmp_path / "file.zip", md5="0" * 32, show_progress=False)
-    assert not list(tmp_path.iterdir())
-
-
-def test_no_such_file(server, tmp_path):
-    with pytest.raises(ConnectionError, match=r"Not Found\); try again .*pass path=.*put it at"):
-        fetch(url_of(server, "missing"), tmp_path / "file.zip", show_progress=False)
+        fetch(url_of(server), target, show_progress=False)
 
 
 def test_no_network(tmp_path, monkeypatch):
@@ -159,11 +145,7 @@ def test_load_downloads_once(server, tmp_path, monkeypatch):
     monkeypatch.setitem(datasets.DATASETS, "ml-1m", dataset)
     logs = [datasets.load("ml-1m", show_progress=False) for _ in range(2)]
     assert server.asked == [None]
-    assert (
-        len(logs[0])
-        == len(logs[1])
-        == ml_1m_text([row for row in random_rows() if row[2] >= 4]).count("\n")
-    )
+    assert [len(log) for log in logs] == [len(LIKED)] * 2
 
 
 def _at(url):

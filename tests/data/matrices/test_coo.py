@@ -63,11 +63,3 @@ def test_a_table_is_in_proportion_to_the_rows():
         tracemalloc.stop()
         assert codes.tolist() == [0] * (rows - 1) + [1]
         assert peak < 4 * coo.SMALLEST_TABLE + 4 * (coo.TABLE_PER_ROW + 32) * rows
-
-
-def test_ids_that_leave_the_table_keep_their_codes():
-    encoder = IdEncoder()
-    assert encoder.codes(pa.array([5, 7, 5])).tolist() == [0, 1, 0]
-    assert encoder.codes(pa.array([2**40, 7, -(2**40), 5])).tolist() == [2, 1, 3, 0]
-    assert encoder.codes(pa.array([6, 2**40])).tolist() == [4, 2]
-    assert encoder.ids().to_pylist() == [5, 7, 2**40, -(2**40), 6]

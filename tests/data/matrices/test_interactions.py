@@ -20,45 +20,34 @@ dense_matrices = arrays(
 ).filter(np.any)
 
 
-def assert_is_transpose(interactions: Interactions, matrix: sp.csr_matrix) -> None:
-    expected = matrix.T.tocsr()
+def check_both_sides(values):
+    matrix = sp.csr_matrix(values)
+    found, expected = Interactions.from_csr(matrix), matrix.T.tocsr()
     expected.sort_indices()
-    items = interactions.items
-    assert items.shape == expected.shape
-    assert (items.indptr.dtype, items.indices.dtype) == (np.int64, np.int32)
-    np.testing.assert_array_equal(items.indptr, expected.indptr)
-    np.testing.assert_array_equal(items.indices, expected.indices)
-    if (matrix.data == 1).all():
-        assert items.weights is None
-    else:
-        assert items.weights.dtype == np.float32
-        np.testing.assert_array_equal(items.weights, expected.data)
+    assert (found.num_users, found.num_items, found.nnz) == (*matrix.shape, matrix.nnz)
+    for side, wanted in ((found.users, matrix), (found.items, expected)):
+        assert side.shape == wanted.shape
+        assert (side.indptr.dtype, side.indices.dtype) == (np.int64, np.int32)
+        np.testing.assert_array_equal(side.indptr, wanted.indptr)
+        np.testing.assert_array_equal(side.indices, wanted.indices)
+        if (matrix.data == 1).all():
+            assert side.weights is None
+        else:
+            assert side.weights.dtype == np.float32
+            np.testing.assert_array_equal(side.weights, wanted.data)
 
 
 @given(dense_matrices)
 def test_items_are_the_transpose_of_users(values):
-    matrix = sp.csr_matrix(values)
-    interactions = Interactions.from_csr(matrix)
-    assert_is_transpose(interactions, matrix)
-    np.testing.assert_array_equal(interactions.users.indices, matrix.indices)
-    assert (interactions.num_users, interactions.num_items) == matrix.shape
-    assert interactions.nnz == matrix.nnz
+    check_both_sides(values)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_larger_matrix_with_long_and_short_rows(weighted):
     rng = np.random.default_rng(0)
-    popularity = 1 / np.arange(1, 301)
-    values = (rng.random((500, 300)) < popularity) * (rng.random((500, 300)) + 0.5)
-    matrix = sp.csr_matrix(values.astype(np.float32))
-    if not weighted:
-        matrix.data[:] = 1
-    assert_is_transpose(Interactions.from_csr(matrix), matrix)
-
-
-def test_empty_matrices_are_refused():
-    with pytest.raises(ValueError, match="no interactions"):
-        Interactions.from_csr(sp.csr_matrix((3, 2)))
+    liked = rng.random((500, 300)) < 1 / np.arange(1, 301)
+    weights = rng.random((500, 300)) + 0.5 if weighted else 1
+    check_both_sides((liked * weights).astype(np.float32))
 
 
 def test_interactions_have_their_own_memory():
@@ -73,15 +62,6 @@ def test_interactions_have_their_own_memory():
     np.testing.assert_array_equal(interactions.to_csr().toarray(), before)
     assert interactions.user_ids.tolist() == [5, 6]
     assert interactions.item_ids.tolist() == ["a", "b", "c"]
-
-
-def test_a_copy_may_be_changed_freely():
-    interactions = Interactions.from_csr(sp.csr_matrix([[1, 2.0], [3, 1]]))
-    copied = interactions.to_csr()
-    copied.data[copied.data < 2] = 0
-    copied.eliminate_zeros()
-    copied[0, 1] = 7
-    assert interactions.to_csr().toarray().tolist() == [[1, 2], [3, 1]]
 
 
 @pytest.mark.parametrize(
@@ -103,13 +83,10 @@ def test_the_constructor_is_internal():
         Interactions(matrix, matrix.T)
 
 
-@given(dense_matrices, st.sampled_from(["user", "item", "weight"]))
-def test_a_frame_may_be_changed_afterwards(values, role):
-    users, items = np.nonzero(values)
-    columns = {"user": users, "item": items, "weight": values[users, items].astype(np.float64)}
+@pytest.mark.parametrize("role", ["user", "item", "weight"])
+def test_a_frame_may_be_changed_afterwards(role):
+    columns = {"user": np.array([3, 5]), "item": np.array([7, 9]), "weight": np.array([2.0, 4])}
     found = Interactions.from_frame(columns, weight="weight")
-    before = found.to_csr().toarray(), found.user_ids.tolist(), found.item_ids.tolist()
     columns[role][:] = 10**6
-    after = found.to_csr().toarray(), found.user_ids.tolist(), found.item_ids.tolist()
-    np.testing.assert_array_equal(before[0], after[0])
-    assert before[1:] == after[1:]
+    assert found.to_csr().toarray().tolist() == [[2, 0], [0, 4]]
+    assert (found.user_ids.tolist(), found.item_ids.tolist()) == ([3, 5], [7, 9])

@@ -31,9 +31,6 @@ def test_summary(interactions):
     assert summary.per_user["median"] == 2
     assert summary.per_item["max"] == 2
     assert str(summary) == TABLE
-
-
-def test_repr(interactions):
     assert repr(interactions) == "Interactions(3 users, 4 items, 6 interactions)"
 
 
@@ -52,16 +49,3 @@ def test_large_numbers_and_weights():
     assert lines[0] == "users                 12,345"
     assert lines[2].endswith("12,345 (weighted)")
     assert lines[-1].endswith("   12,345")
-
-
-def test_ids_of_a_matrix(interactions):
-    assert interactions.user_ids.tolist() == ["a", "b", "c"]
-    assert interactions.item_ids is None
-    with pytest.raises(ValueError, match=r"item_ids has shape \(2,\); give one id"):
-        Interactions.from_csr(sp.csr_matrix([[1, 1, 1]]), item_ids=[1, 2])
-
-
-def test_to_csr_round_trip(interactions):
-    again = Interactions.from_csr(interactions.to_csr())
-    np.testing.assert_array_equal(again.users.indices, interactions.users.indices)
-    np.testing.assert_array_equal(again.users.indptr, interactions.users.indptr)

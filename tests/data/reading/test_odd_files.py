@@ -1,6 +1,5 @@
 """Paths that are no plain files, and archives that zipfile refuses."""
 
-import io
 import os
 import socket
 import zipfile
@@ -30,39 +29,6 @@ def test_what_is_no_file_is_refused_before_it_is_opened(tmp_path, monkeypatch, s
         datasets.read(path)
     with pytest.raises(OSError, match=message):
         datasets.load("ml-1m", path)
-
-
-def zipped(text="user,item\n1,2\n"):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.csv", text)
-    return bytearray(file.getvalue())
-
-
-def read_zip(tmp_path, content):
-    path = tmp_path / "log.csv.zip"
-    path.write_bytes(content)
-    return Interactions.from_csv(path)
-
-
-def test_zip_archives_that_are_encrypted_or_compressed_in_another_way(tmp_path):
-    content = zipped()
-    directory = content.index(b"PK\x01\x02")
-    assert read_zip(tmp_path, content).nnz == 1
-    for local, central, value in ((6, 8, 1), (8, 10, 99)):  # flags, method of compression
-        changed = content.copy()
-        changed[local] = changed[directory + central] = value
-        with pytest.raises(
-            ValueError, match=r"log\.csv\.zip: it is encrypted, or compressed .*; extract it"
-        ):
-            read_zip(tmp_path, changed)
-
-
-def test_a_zip_archive_whose_directory_is_elsewhere(tmp_path):
-    content = zipped()
-    content[content.index(b"PK\x05\x06") + 16] += 30
-    with pytest.raises(ValueError, match=r"log\.csv\.zip: it is cut off or damaged \(.*\); copy"):
-        read_zip(tmp_path, content)
 
 
 def test_texts_of_files_are_shortened_in_messages(tmp_path):

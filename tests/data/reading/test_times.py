@@ -27,21 +27,17 @@ WRITTEN = {
     "nanoseconds": pa.array(["2024-05-01T11:00:00.000000000"]),
     "timestamp[s]": pa.array([MOMENT], pa.timestamp("s")),
     "timestamp[ms, UTC]": pa.array([MOMENT], pa.timestamp("ms", "UTC")),
+    "date32": pa.array([DAY.date()], pa.date32()),  # midnight
+    "date64": pa.array([DAY.date()], pa.date64()),
     "timestamp[ns, Berlin]": pa.array([MOMENT], pa.timestamp("ns", "Europe/Berlin")),
 }
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
 def test_every_format_of_a_time(kind):
-    found = to_timestamps(WRITTEN[kind])
+    found, moment = to_timestamps(WRITTEN[kind]), DAY if kind.startswith("date") else MOMENT
     assert found.type == pa.timestamp("us")
-    assert found.to_numpy().tolist() == [MOMENT.replace(tzinfo=None)]
-
-
-@pytest.mark.parametrize("kind", [pa.date32(), pa.date64()])
-def test_a_date_is_midnight_utc(kind):
-    found = to_timestamps(pa.array([DAY.date()], kind))
-    assert found.to_numpy().tolist() == [DAY.replace(tzinfo=None)]
+    assert found.to_numpy().tolist() == [moment.replace(tzinfo=None)]
 
 
 def test_files_with_different_time_units(tmp_path):

@@ -20,7 +20,9 @@ TIMES = RNG.integers(1000, size=USERS.size)
 NONE = USERS[:0]
 
 SPLITTERS = {
-    "strong": lambda **options: strong_generalization(USERS, ITEMS, **{"heldout": 5} | options),
+    "strong": lambda users=USERS, items=ITEMS, **options: strong_generalization(
+        users, items, **{"heldout": 5} | options
+    ),
     "repeated": lambda **options: repeated_strong_generalization(
         USERS, ITEMS, **{"heldout": 5} | options
     ),
@@ -50,7 +52,13 @@ CASES = [
       for value in (2.5, "3", True)),
     *((who, {"heldout": 0}, "heldout=0; hold out at least 1") for who in ("strong", "repeated")),
     ("strong", {"heldout": 20, "min_interactions": 1}, "heldout=20 for validation", "lower"),
+    ("strong", {"users": USERS[:3], "items": ITEMS[:2]}, "shapes (3,) and (2,); give two 1-D arr"),
+    ("strong", {"items": ITEMS.astype(str)}, "items holds values of type <U"),
+    ("strong", {"users": np.zeros(6, int), "items": np.arange(6), "heldout": 1},
+     "3 are needed, give more data, or lower min"),
     ("repeated", {"repeats": 0}, "repeats=0 has to be at least 1; try repeats=50"),
+    ("repeated", {"repeats": 10**11}, "repeats=100000000000 has to be at most 1,000,000; try"),
+    ("repeated", {"seed": -1}, "seed=-1 has to be at least 0; try seed=98765"),
     ("holdout", {"min_interactions": 26}, "no user has min_interactions = 26, the most", "lower"),
     ("holdout", {"matrix": [[1, 0]]}, "matrix"),
     ("temporal", {"times": TIMES[:3]}, "timestamps has shape (3,), users "),
@@ -78,24 +86,7 @@ def test_arguments(case):
         SPLITTERS[who](**options)
 
 
-def test_arrays():
-    for users, items, words in (
-        (USERS[:3], ITEMS[:2], "shapes (3,) and (2,); give two 1-D arrays"),
-        (USERS, ITEMS.astype(str), "items holds values of type <U"),
-        (np.zeros(6, int), np.arange(6), "3 are needed, give more data, or lower min"),
-    ):
-        with refused((TypeError, ValueError), words):
-            strong_generalization(users, items, heldout=1)
-
-
 def test_seeds_of_repeated_splits():
     drawn = np.random.RandomState(98765).randint(0, 100000000, size=50)
     for repeats in (1, 10, 50):
         assert repeated_seeds(repeats) == drawn[:repeats].tolist()
-    for arguments, words in (
-        ((10**11,), "repeats=100000000000 has to be at most 1,000,000; try"),
-        ((0,), "repeats=0 has to be at least 1; try repeats=50"),
-        ((2, -1), "seed=-1 has to be at least 0; try seed=98765"),
-    ):
-        with refused(ValueError, words):
-            repeated_seeds(*arguments)
