@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from safecf.evaluation import tail_mean, value_at_risk
 from safecf.measures.tails import in_tail, level_name, whom
+from tests.helpers import refused
 
 scores_of_users = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 levels = st.floats(0.01, 1)
@@ -44,9 +45,10 @@ def test_users_without_a_score_do_not_count(scores, level, missing):
 
 
 @pytest.mark.parametrize("level", [0, -0.1, 1.1, math.nan])
-def test_bad_levels_are_refused(level):
-    with pytest.raises(ValueError, match=f"level={level:g} has to be a share of users"):
-        tail_mean([0.5], level)
+@pytest.mark.parametrize("measure", [tail_mean, value_at_risk])
+def test_bad_levels_are_refused(measure, level):
+    with refused(ValueError, f"level={level:g} has to be a share of users"):
+        measure([0.5], level)
 
 
 @pytest.mark.parametrize("measure", [tail_mean, value_at_risk])

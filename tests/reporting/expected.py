@@ -1,20 +1,34 @@
 """The numbers that the page should show, computed from the evaluations."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from safecf.evaluation import Comparison, Evaluation, tail_profile
-from safecf.measures.tails import in_tail
-from safecf.reporting.markup import FORMATS
-from safecf.reporting.sections.elements import STATS
 
 LEVEL = 0.3  # of the page
 
 
+COUNTS = ("wins", "ties", "losses", "splits_won")
+SHARES = ("risk", "coverage")
+STATS = {"value", "relative", "group", "worst group", "catalogue", *COUNTS, *SHARES}
+STATS |= {"loss mean", "loss var", "loss cvar"}
+
+
 def written(stat: str, value: float) -> str:
-    """Return how the page writes a number."""
-    return FORMATS[STATS[stat]](value)
+    """How the page writes a number: a count, a share, a lift in percent, a loss, or a score."""
+    form = ".4f"
+    if stat == "relative":
+        form = "+.1f"
+    elif stat in COUNTS:
+        form = ",.0f"
+    elif stat in SHARES:
+        value, form = 100 * value, ".3g"
+    elif stat.startswith("loss "):
+        form = f".{max(0, 2 - math.floor(math.log10(abs(value))))}f"
+    unit = "\u00a0%" if stat in ("relative", *SHARES) else ""
+    return f"{value:{form}}{unit}".replace("-", "\u2212")
 
 
 def expected(
@@ -50,7 +64,9 @@ def _group(evaluation: Evaluation, stat: str, metric: str, group: str, resamples
             evaluation.users.group, [each.label for each in groups.scores if not each.enough]
         )
         means[groups.smaller.label] = evaluation.scores[metric][few].mean()
-        risks[groups.smaller.label] = in_tail(evaluation.scores[metric], LEVEL)[few].mean()
+        risks[groups.smaller.label] = (
+            evaluation.scores[metric] <= evaluation.value_at_risk(metric, LEVEL)
+        )[few].mean()
     if stat == "worst group":
         assert groups.worst is not None
         return groups.worst.mean

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from safecf.reporting import report
-from safecf.reporting.markup import MINUS, SPACE
+from safecf import report
 
+MINUS, SPACE = "\u2212", "\u00a0"
 VOID = {"meta", "br", "img", "input", "link"}
 Attributes = dict[str, str | None]
 

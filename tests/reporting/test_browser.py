@@ -6,13 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from safecf.evaluation import compare
-from safecf.reporting import report
-from safecf.reporting.markup import FORMATS
-from safecf.reporting.sections.elements import STATS
+from safecf import compare, report
 from tests.reporting.browser import Browser, needs_chromium
 from tests.reporting.evaluations import GROUPS, HOSTILE, TAILS, make, pair
-from tests.reporting.expected import expected, written
+from tests.reporting.expected import STATS, expected, written
 from tests.reporting.reader import plain
 
 pytestmark = needs_chromium
@@ -77,7 +74,7 @@ def test_numbers_shown_are_those_of_the_data(browser: Browser, page: Path) -> No
             assert text == written(stat, wanted)
             counted[stat] = counted.get(stat, 0) + 1
         # Every kind of number is there: lifts, wins, groups, catalogue, losses.
-        assert counted.keys() == STATS.keys() - {"absolute", "splits_won"}
+        assert counted.keys() == STATS - {"splits_won"}
         assert counted["value"] >= 2 * len(TAILS)
         assert counted["relative"] >= len(TAILS)
         assert counted["group"] == 2 * (7 + 2)
@@ -125,7 +122,7 @@ def test_arrow_keys_move_the_readout(browser: Browser, page: Path) -> None:
     browser.press("End")
     assert browser.evaluate(f"{chart}.querySelector('.at').textContent") == "All users"
     (change,) = pair().differences("SAFER2", "recall@20", [1.0])
-    assert FORMATS["lift"](change.relative[0]) in browser.evaluate(read)
+    assert written("relative", change.relative[0]) in browser.evaluate(read)
     assert browser.evaluate(f"{chart}.querySelectorAll('.cursor').length") == 1
     browser.press("Escape")
     assert browser.evaluate(f"{chart}.querySelectorAll('.cursor').length") == 0
@@ -138,7 +135,7 @@ def test_pointer_moves_the_readout(browser: Browser, page: Path) -> None:
     browser.evaluate(f"{chart}.scrollIntoView({{behavior: 'instant'}})")
     box = browser.evaluate(f"{chart}.querySelector('svg.wide').getBoundingClientRect().toJSON()")
     x, y = box["right"] - 16, box["top"] + box["height"] / 2
-    browser.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    browser.page.mouse.move(x, y)
     assert browser.evaluate(f"{chart}.querySelector('.at').textContent") == "All users"
 
 

@@ -71,7 +71,7 @@ def test_zero_beside_zero_has_no_lift_but_a_difference(tmp_path: Path) -> None:
     page = read(compare(models, resamples=30), tmp_path)
     row = section(page, "recall@20 at every level", "Worst-off 30 %").partition("Worst-off 10 %")[2]
     assert "0.0 %" not in row
-    assert "–+0.0000 [+0.0000, +0.0000]" in row
+    assert "\u2013+0.0000 [+0.0000, +0.0000]" in row
 
 
 def test_several_splits_are_shown_one_by_one(tmp_path: Path) -> None:

@@ -1,90 +1,84 @@
-"""The section on tuning: trials, front, defaults, and what lies outside of the chart."""
+"""The section on tuning: every trial in the chart, the front and the defaults in the table."""
 
-import math
 import re
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from safecf.evaluation import compare
-from safecf.reporting import report
-from safecf.reporting.content import TrialPoint, Tuned, TunedModel
-from safecf.reporting.drawing.front_chart import bounds, front_chart, inside
-from safecf.reporting.sections.tuning_trials import tuning as section
+from safecf import compare, report
 from safecf.tuning import LogUniform, Objective, Scores, Trial, pareto_front
+from tests.reporting.drawn import plots
 from tests.reporting.evaluations import HOSTILE, make
 
-POINTS = [(0.30, 0.10), (0.32, 0.09), (0.31, 0.12), (0.29, 0.13), (0.28, 0.08), (0.05, 0.01)]
+POINTS = [(0.30, 0.10), (0.32, 0.09), (0.31, 0.12), (0.29, 0.13), (0.28, 0.08), (0.05, 0.01), None]
+STATES = ["complete", "complete", "complete", "pruned", "complete", "complete", "failed"]
+RESULTS = compare(
+    [make("SAFER2 (defaults)"), make("SAFER2 (tuned)", seed=2, gain=0.1)], resamples=60
+)
 
 
-def a_model(name="SAFER2", best=2, points=POINTS):
-    states = ["complete", "complete", "complete", "pruned", "complete", "failed"]
+def tuned(points: Any = POINTS, name: str = "SAFER2", seconds: float = 13, **options: Any) -> Any:
+    """What `tune` returns, as far as the page needs it."""
     trials = [
-        TrialPoint(n, states[n], 6, *(point if n != 5 else (math.nan, math.nan)), {"h": 0.1 * n})
-        for n, point in enumerate(points)
+        Trial(n, {"h": 0.1 * n}, STATES[n], 6, None if p is None else Scores(*p), seconds)
+        for n, p in enumerate(points)
     ]
-    return TunedModel(name, 1, trials, best, [3, 2, 1], {"h": "0.1 to 1"}, ["h"], 1.5)
-
-
-def tuned(kind="both", **options):
-    return Tuned("recall@20", 0.3, kind, "objective", 200, [a_model(**options)])
-
-
-def written(found):
-    return section(SimpleNamespace(tuned=found))
-
-
-def test_there_is_no_section_without_tuning():
-    assert written(None) == ""
-
-
-def test_every_trial_is_a_dot_and_the_front_a_line():
-    drawn = front_chart(tuned(), label="trials", narrow=False)
-    assert drawn.count("<circle") == 4 + 1  # one is too low; a ring around the one picked
-    assert drawn.count('class="trial pruned"') == 1
-    assert drawn.count("<use") == 3
-    assert "SAFER2, trial 2" in drawn
-    assert drawn.count('class="default"') == 1
-
-
-def test_the_cross_marks_the_defaults_of_the_table():
-    """Both are trial 0 at its best epoch."""
-    moved = [(0.27, 0.085), *POINTS[1:]]
-    drawn = [
-        front_chart(tuned(points=points), label="", narrow=False) for points in (POINTS, moved)
-    ]
-    dots, crosses = (
-        [re.search(pattern, each).groups() for each in drawn]
-        for pattern in (
-            r'trial 0: .*?<circle cx="([\d.]+)" cy="([\d.]+)"',
-            r'd="M([\d.]+) ([\d.]+)L[^"]*" class="default"',
-        )
+    target = SimpleNamespace(shape=(77, 9))
+    search = SimpleNamespace(
+        name=name,
+        tuned_name="SAFER2 (tuned)",
+        trials=trials,
+        front=pareto_front(trials),
+        space={"h": LogUniform(0.1, 1.0)},
+        edges=lambda trial: ["h"],
+        task=SimpleNamespace(split=SimpleNamespace(validation=SimpleNamespace(target=target))),
     )
-    for dot, cross in zip(dots, crosses, strict=True):
-        assert [float(end) + 5 for end in cross] == pytest.approx(list(map(float, dot)), abs=0.11)
-    assert dots[0] != dots[1]
-    assert "0, the defaults</th><td>0.2700</td><td>0.0850</td>" in written(tuned(points=moved))
+    given = {"objective": Objective(), "pick": "objective"} | options
+    return SimpleNamespace(searches=[search], picked=[trials[2]], **given)
 
 
-def test_bad_trials_lie_outside_and_are_counted():
-    points = [*POINTS[:4], (0.01, 0.001), (0.2, 0.1)]
-    found = tuned(points=points)
-    low, high = bounds(found)
-    assert all(low[0] <= mean <= high[0] and low[1] <= tail <= high[1] for mean, tail in points[:4])
-    assert [each.number for each in inside(found.models[0], low)] == [0, 1, 2, 3]
-    assert "1 of 6 trials score less than the chart shows." in written(found)
-    assert "1 of 6 trainings failed." in written(found)
+def written(tmp_path: Path, tuning: Any) -> str:
+    """Return the section of a page."""
+    page = report(RESULTS, tmp_path / "page.html", tuning=tuning).read_text(encoding="utf-8")
+    return page.partition('id="tuning"')[2].partition("<section")[0].replace("\xa0", " ")
 
 
-def test_the_table_has_the_front_and_the_defaults():
-    page = written(tuned())
-    table = page.partition("the front")[2]
-    numbers = re.findall(r'<th scope="row" class="wrap">(\d+)', table)
-    assert numbers == ["3", "2", "1", "0"]
-    assert "0.2†" in table
-    assert "is near an end of its range" in table
-    assert "SAFER2</bdi>: the best trials" in written(tuned("tail"))
+def test_every_trial_is_a_dot_and_the_front_a_line(tmp_path: Path) -> None:
+    for plot in plots(RESULTS, tmp_path, "Trials on the validation users", tuning=tuned()):
+        dots = {float(x): float(y) for x, y in map(plot.points, plot.of("trial"))}
+        across, up = plot.pixel
+        drawn = sorted(POINTS[:4])  # two are too low, and one has failed
+        assert len(dots) == len(drawn)
+        for found, (mean, tail) in zip(sorted(dots.items()), drawn, strict=True):
+            assert found == (pytest.approx(mean, abs=across), pytest.approx(tail, abs=up))
+        assert len(plot.of("pruned")) == 1
+        x, y = plot.points(plot.of("line")[0])
+        front = sorted([POINTS[1], POINTS[2], POINTS[3]])
+        assert list(x) == pytest.approx([mean for mean, _ in front], abs=across)
+        assert list(y) == pytest.approx([tail for _, tail in front], abs=up)
+        (ring,), (cross,) = map(plot.of, ("picked", "default"))
+        assert plot.points(ring)[0] == pytest.approx(POINTS[2][0], abs=across)
+        assert plot.points(ring)[1] == pytest.approx(POINTS[2][1], abs=up)
+        x, y = plot.points(cross)
+        assert (x.mean(), y.mean()) == (
+            pytest.approx(POINTS[0][0], abs=across),
+            pytest.approx(POINTS[0][1], abs=up),
+        )
+
+
+def test_the_table_has_the_front_the_defaults_and_what_failed(tmp_path: Path) -> None:
+    page = written(tmp_path, tuned())
+    numbers = re.findall(r'<th scope="row" class="wrap">(\d+)', page.partition("the front")[2])
+    assert numbers[:4] == ["3", "2", "1", "0"]
+    assert "0, the defaults</th><td>0.3000</td><td>0.1000</td>" in page
+    assert "0.2†" in page  # near an end of its range
+    assert "2 of 7 trials score less than the chart shows. 1 of 7 trainings failed." in page
+    assert "7 trials in 1.5 minutes." in page
+    assert "7 trials in 3 seconds." in written(tmp_path, tuned(seconds=0.43))
+    assert 'id="tuning"' not in report(RESULTS, tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -96,58 +90,12 @@ def test_the_table_has_the_front_and_the_defaults():
         ("both", "2", "trial 2, which was chosen"),
     ],
 )
-def test_the_section_says_how_a_trial_was_picked(kind, pick, said):
-    assert said in written(replace(tuned(kind), pick=pick))
-
-
-def test_tails_of_zero_are_told_of():
-    nothing = "in every trial, so that they told nothing"
-    zeros = tuned("tail", points=[(mean, 0.0) for mean, _ in POINTS])
-    assert nothing in written(zeros)
-    assert nothing not in written(replace(zeros, kind="mean"))
-    assert nothing not in written(tuned("tail"))
-
-
-@pytest.mark.parametrize(("minutes", "said"), [(0.05, "3 seconds"), (1.5, "1.5 minutes")])
-def test_short_searches_are_measured_in_seconds(minutes, said):
-    found = replace(tuned(), models=[replace(a_model(), minutes=minutes)])
-    assert f"6 trials in {said}." in written(found)
-
-
-def test_names_and_options_are_escaped():
-    page = written(tuned(name=HOSTILE))
+def test_the_section_says_how_a_trial_was_picked(
+    tmp_path: Path, kind: str, pick: str, said: str
+) -> None:
+    objective = replace(Objective(), kind=kind)
+    assert said in written(tmp_path, tuned(objective=objective, pick=pick))
+    zeros = [None if point is None else (point[0], 0.0) for point in POINTS]
+    page = written(tmp_path, tuned(zeros, name=HOSTILE, objective=objective, pick=pick))
+    assert "in every trial, so that they told nothing" in page
     assert "<img" not in page
-
-
-@pytest.fixture
-def tuning():
-    """What `tune` returns, as far as the page needs it."""
-    trials = [Trial(n, {"h": 0.5}, "complete", 6, Scores(*p)) for n, p in enumerate(POINTS)]
-    search = SimpleNamespace(
-        name="SAFER2",
-        tuned_name="SAFER2 (tuned)",
-        trials=trials,
-        front=pareto_front(trials),
-        space={"h": LogUniform(0.1, 1.0)},
-        edges=lambda trial: [],
-        task=SimpleNamespace(
-            split=SimpleNamespace(validation=SimpleNamespace(target=SimpleNamespace(shape=(77, 9))))
-        ),
-    )
-    evaluations = [make("SAFER2 (defaults)"), make("SAFER2 (tuned)", seed=2, gain=0.1)]
-    return SimpleNamespace(
-        objective=Objective(),
-        pick="objective",
-        searches=[search],
-        picked=[trials[2]],
-        evaluations=evaluations,
-    )
-
-
-def test_the_report_shows_a_tuning(tuning, tmp_path):
-    results = compare(tuning.evaluations, resamples=60)
-    path = report(results, tmp_path / "page.html", tuning=tuning)
-    page = path.read_text()
-    assert '<a href="#tuning">Tuning</a>' in page
-    assert "on 77 validation users" in page
-    assert "recall@20 of the validation users, by trial" in page

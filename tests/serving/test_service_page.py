@@ -8,12 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from safecf.data.matrices.interactions import Interactions
-from safecf.serving.engine import Engine
-from safecf.serving.requests import Recommend
+from safecf import Interactions
 from tests.reporting.browser import Browser, needs_chromium
 from tests.reporting.evaluations import pair
-from tests.serving.conftest import HOSTILE, ITEMS, fit_on, named
+from tests.serving.conftest import HOSTILE, ITEMS, best, fit_on, named
 from tests.serving.service import running
 
 pytestmark = needs_chromium
@@ -58,11 +56,8 @@ def page(browser, served):
 
 
 def visit(browser, served, picks=()):
-    browser.open("about:blank#")
-    browser.send("Page.navigate", url="about:blank")
-    browser.wait_for("location.href === 'about:blank'")
     fragment = f"#{json.dumps([f'item {each}' for each in picks])}" if picks else ""
-    browser.send("Page.navigate", url=f"http://127.0.0.1:{served.port}/{fragment}")
+    browser.open(f"http://127.0.0.1:{served.port}/{fragment}")
     browser.wait_for(READY)
     if picks:
         browser.wait_for("document.querySelectorAll('.reasons').length === 2")
@@ -79,13 +74,11 @@ def title(number):
 
 
 def right(model, picks):
-    history = tuple(f"item {each}" for each in picks)
-    (answer,) = Engine(model).answer([Recommend(history=history, k=10)])
-    return [title(int(each.split()[1])) if each != "item 59" else HOSTILE for each in answer.ids]
+    ids = [each for each, _ in best(model, *(f"item {pick}" for pick in picks))]
+    return [title(int(each.split()[1])) if each != "item 59" else HOSTILE for each in ids]
 
 
 def test_nothing_but_the_service_is_asked_and_nothing_complains(page, served):
-    page.evaluate("0")
     assert page.complaints() == []
     assert {each.split("/")[2] for each in page.requests() if each.startswith("http")} == {
         f"127.0.0.1:{served.port}"
@@ -166,9 +159,7 @@ def test_hostile_titles_are_shown_as_text(page):
 
 def test_hostile_addresses_are_left_alone(page, served):
     for fragment in ("#x", "#%5B%7B%7D%5D", "#%22a%22", "#%", "#[1e400,null,[]]"):
-        page.send("Page.navigate", url="about:blank")
-        page.wait_for("location.href === 'about:blank'")
-        page.send("Page.navigate", url=f"http://127.0.0.1:{served.port}/{fragment}")
+        page.open(f"http://127.0.0.1:{served.port}/{fragment}")
         page.wait_for(READY)
         assert page.evaluate(f"{PICKS}.length") == 0
 
@@ -333,7 +324,7 @@ def give_token(browser, text):
 def test_a_token_is_asked_for_until_it_is_right_and_then_used_everywhere(browser, folder):
     wrong = "!document.getElementById('token-wrong').hidden"
     with running(folder / "model.safetensors", token="s3cret") as service:
-        browser.send("Page.navigate", url=f"http://127.0.0.1:{service.port}/")
+        browser.open(f"http://127.0.0.1:{service.port}/")
         browser.wait_for("document.getElementById('ask-token')?.open ?? false")
         assert not browser.evaluate(wrong)
         give_token(browser, "guess")
@@ -373,7 +364,7 @@ def test_ids_beyond_what_numbers_of_the_browser_hold_are_exact(browser, tmp_path
     model = fit_on(Interactions.from_csr(known.to_csr(), item_ids=ids))
     model.save(tmp_path / "model.safetensors")
     picks = [ids[1], ids[21]]
-    (answer,) = Engine(model).answer([Recommend(history=tuple(map(int, picks)), k=10)])
+    wanted = ",".join(str(each) for each, _ in best(model, *picks))
     with running(tmp_path / "model.safetensors") as service:
         visit(browser, service)
         for number, each in enumerate(picks):
@@ -381,9 +372,9 @@ def test_ids_beyond_what_numbers_of_the_browser_hold_are_exact(browser, tmp_path
             browser.press("Enter")
             browser.wait_for(f"{PICKS}.length === {number + 1}")
         browser.wait_for("document.querySelectorAll('.list.model .name').length === 10")
-        browser.wait_for(f"{TITLES.format('model')}.join() === '{','.join(map(str, answer.ids))}'")
+        browser.wait_for(f"{TITLES.format('model')}.join() === '{wanted}'")
         address = browser.evaluate("decodeURIComponent(location.hash)")
         assert json.loads(address[1:]) == list(map(int, picks))
-        browser.send("Page.reload")
+        browser.page.reload()
         browser.wait_for(f"{PICKS}.join() === '{','.join(f'Remove {each}' for each in picks)}'")
         assert browser.complaints() == []
