@@ -94,5 +94,5 @@ def test_another_search_needs_another_study(run, done, visits):
     command = ("tune", visits, "-m", f"ials:{SMALL}", "--trials", 1, *COLUMNS)
     done(*command)
     code, _, err = run(*command, "--objective", "tail")
-    said = "objective both there, tail here. Give another file, as in --study 'another.sqlite', or"
+    said = "objective both there, tail here; give another file, as in --study 'another.sqlite', or"
     assert (code, said in err) == (2, True)
