@@ -71,6 +71,8 @@ def test_unknown_ids_of_all_lists_are_named(client):
     reply = client.post("/items", ids=["item 4", "nothing", 4, "nothing"])
     assert [each["year"] for each in reply.json["items"]] == [1954]
     assert reply.json["unknown"] == ["nothing", 4]
+    explained = client.post("/explain", item="item 9", history=["item 5", "zzz"]).json
+    assert explained["unknown"] == ["zzz"]
 
 
 def test_metrics_count_requests_batches_and_seconds(client):
