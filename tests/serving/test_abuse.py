@@ -73,12 +73,6 @@ def test_a_sender_of_100_mb_gets_its_answer_and_costs_no_memory(service):
     assert found["detail"] == "the body has more than 10,000 bytes; send less at a time"
 
 
-def test_a_body_in_chunks_without_end_is_refused(service):
-    chunk = b"400\r\n" + b"x" * 1024 + b"\r\n"
-    reply = exchange(service, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[chunk] * 12)
-    assert problem(reply)["status"] == 413
-
-
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 

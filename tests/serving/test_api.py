@@ -41,16 +41,6 @@ def test_recommendations_are_those_of_the_library(client, request, which):
     assert client.post("/recommend", history=[], model=which).json["popular"] is True
 
 
-def test_known_users_and_similar_items(client, model):
-    user = model.recommend(9, None, N=5, filter_already_liked_items=False)
-    ids, scores = model.similar_items(9, N=5)  # the item itself is the first one
-    for reply, places, right in (
-        (client.post("/recommend", user="user 9", k=5), *user),
-        (client.post("/similar", item="item 9", k=4), ids[1:], scores[1:]),
-    ):
-        assert listed(reply) == list(zip(model.item_ids[places], right.tolist(), strict=True))
-
-
 def test_search_finds_words_without_accents_and_popular_titles_first(client, model):
     found = client.get("/search?q=cafe%20the&k=30").json["items"]
     assert [each["id"] for each in found]
