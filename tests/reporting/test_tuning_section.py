@@ -23,7 +23,7 @@ RESULTS = compare(
 def tuned(points: Any = POINTS, name: str = "SAFER2", seconds: float = 13, **options: Any) -> Any:
     """What `tune` returns, as far as the page needs it."""
     trials = [
-        Trial(n, {"h": 0.1 * n}, STATES[n], 6, None if p is None else Scores(*p), seconds)
+        Trial(n, {"h": 0.1 * n}, STATES[n], 6, None if p is None else Scores(*p), seconds=seconds)
         for n, p in enumerate(points)
     ]
     target = SimpleNamespace(shape=(77, 9))
