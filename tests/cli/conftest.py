@@ -1,5 +1,6 @@
 """A command as it is typed, a file to run it on, and Ctrl-C at a chosen call."""
 
+import json
 import os
 import signal
 import sys
@@ -49,6 +50,12 @@ def done(run):
         return out
 
     return command
+
+
+@pytest.fixture
+def read(done):
+    """Return a function that runs a command with --json, and returns what it has printed."""
+    return lambda *arguments: json.loads(done(*arguments, "--json"))
 
 
 def interrupt(*_):

@@ -1,6 +1,5 @@
 """Ids that look like numbers: typed on the command line, and in files of every kind."""
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,42 +34,37 @@ def write(name, table):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_typed_ids_are_found(run, kind):
+def test_typed_ids_are_found(read, kind):
     name, make = KINDS[kind]
     pairs = datasets.synthetic(60, 50, 1200, tastes=2).matrix.tocoo()
     users, items = ([*map(make, codes.tolist())] for codes in (pairs.row, pairs.col))
     write(name, pa.table({"user": users, "item": items}))
 
-    def done(*arguments):
-        code, out, err = run(*arguments)
-        assert (code, err) == (0, ""), arguments
-        return json.loads(out)
-
-    done("fit", name, "-m", "ials:factors=4,iterations=3", "-o", "m", "-q", "--json")
+    read("fit", name, "-m", "ials:factors=4,iterations=3", "-o", "m", "-q")
     model, data = safecf.load("m"), datasets.read(name).interactions()
     assert {*model.user_ids.tolist()} == {*users}
     assert {*model.item_ids.tolist()} == {*items}
 
-    seven, answer = make(7), ("recommend", "m", name, "--json", "-n", "3")
+    seven, answer = make(7), ("recommend", "m", name, "-n", "3")
     expected = model.recommend_frame([seven], 3, user_items=data).to_pylist()
-    assert done(*answer, "--users", seven) == expected
+    assert read(*answer, "--users", seven) == expected
 
     Path("users.txt").write_text(f"{seven}\n")
     write("users.parquet", pa.table({"user": [seven]}))
     write("users.csv", pa.table({"user": [seven]}))
     for file in ("users.txt", "users.parquet", "users.csv"):
-        assert done(*answer, "--users", file) == expected
+        assert read(*answer, "--users", file) == expected
 
     best = expected[0]["item"]
     write("block.parquet", pa.table({"item": [best]}))
     for block in (best, "block.parquet"):
-        found = done(*answer, "--users", seven, "--filter-items", block)
+        found = read(*answer, "--users", seven, "--filter-items", block)
         assert [row["item"] for row in found[:2]] == [row["item"] for row in expected[1:]]
 
     similar = model.similar_items_frame(best, 3).to_pylist()
-    assert done("similar", "m", best, "-n", "3", "--json") == similar
+    assert read("similar", "m", best, "-n", "3") == similar
     reasons = model.explain_frame(seven, best, 3, user_items=data).to_pylist()
-    assert done("explain", "m", name, seven, best, "-n", "3", "--json") == reasons
+    assert read("explain", "m", name, seven, best, "-n", "3") == reasons
 
     history = [row["item"] for row in reasons]
     now = {"user": [make(3)] * 3, "item": history}
@@ -78,7 +72,7 @@ def test_typed_ids_are_found(run, kind):
     folded = model.recommend_frame(user_items=given, recalculate_user=True, N=3).to_pylist()
     for file in ("now.parquet", "now.csv"):
         write(file, pa.table(now))
-        assert done("recommend", "m", "--histories", file, "--json", "-n", "3") == folded
+        assert read("recommend", "m", "--histories", file, "-n", "3") == folded
 
 
 @pytest.fixture
@@ -90,29 +84,25 @@ def numbers():
     return model
 
 
-def test_a_known_id_is_no_file(run, numbers):
+def test_a_known_id_is_no_file(read, numbers):
     Path("7").write_text("3\n")
-    given = ("recommend", "m", "--seen", "-n", "1", "--json")
     for text, user in {"7": 7, "./7": 3}.items():
-        code, out, err = run(*given, "--users", text)
-        assert (code, err, json.loads(out)[0]["user"]) == (0, "", user)
-        assert json.loads(run("similar", "m", text, "--json")[1])[0]["item"] == user
+        assert read("recommend", "m", "--seen", "-n", "1", "--users", text)[0]["user"] == user
+        assert read("similar", "m", text)[0]["item"] == user
     bob = safecf.Interactions.from_frame({"user": ["bob", "eve"], "item": ["x", "y"]})
     safecf.IALS(2, iterations=2, random_state=0).fit(bob, show_progress=False).save("names")
     Path("bob").write_text("eve\n")
     for text, user in {"bob": "bob", "./bob": "eve"}.items():
-        code, out, err = run("recommend", "names", *given[2:], "--users", text)
-        assert (code, err, json.loads(out)[0]["user"]) == (0, "", user)
+        assert read("recommend", "names", "--seen", "--users", text)[0]["user"] == user
 
 
-def test_long_ids_are_no_files(run):
+def test_long_ids_are_no_files(run, read):
     long = "a" * 1000
     data = safecf.Interactions.from_frame({"user": [long, "b"], "item": [long, "c"]})
     safecf.IALS(2, iterations=2, random_state=0).fit(data, show_progress=False).save("m")
     for text in (long, "b" * 300):
-        code, out, err = run("recommend", "m", "--seen", "--users", text, "--json")
-        assert (code, err, json.loads(out)[0]["user"]) == (0, "", text)
-    assert run("similar", "m", long, "--json", "-n", "1")[0] == 0
+        assert read("recommend", "m", "--seen", "--users", text)[0]["user"] == text
+    assert read("similar", "m", long, "-n", "1")
     code, _, err = run("similar", "m", "b" * 300)
     assert code == 2
     assert "unknown item 'bbb" in err
@@ -128,10 +118,8 @@ def test_a_list_says_which_column_it_lacks(run, numbers):
     )
 
 
-def test_a_list_may_be_what_another_command_wrote(run, numbers):
+def test_a_list_may_be_what_another_command_wrote(done, read, numbers):
     """Its columns are user and item, whatever those of the data are."""
     given = ("recommend", "m", "--seen", "--user", "reader", "--item", "book")
-    assert run(*given, "--users", "7", "-o", "best.parquet")[0] == 0
-    code, out, err = run(*given, "--users", "best.parquet", "--json")
-    assert (code, err) == (0, "")
-    assert {row["user"] for row in json.loads(out)} == {7}
+    done(*given, "--users", "7", "-o", "best.parquet", "-q")
+    assert {row["user"] for row in read(*given, "--users", "best.parquet")} == {7}

@@ -41,6 +41,7 @@ MISTAKES = {
     "data split train.csv --out .": "--out train.csv is an input of this command",
     f"data split {CLICKS} --out train.csv": "is a file; give a folder",
     "data split lines.csv --out new": "holds a line break, while a line of unique_sid.txt is one",
+    f"fit {CLICKS} -o m2 --min-user-interactions 0": "at least 1; try --min-user-interactions 1",
     # splits
     "evaluate demo -m ials --heldout 0": "heldout 0; hold out at least 1",
     "evaluate absent.csv -m ials --split time": "known are 'strong', 'holdout', 'temporal'",
@@ -94,7 +95,7 @@ MISTAKES = {
     "tune absent.csv -m ials --range factors": "is no range; try bandwidth=0.05..0.5",
     "tune absent.csv -m ials --range factors=2..4 --range factors=5..6": "--range factors is given",
     f"tune {CLICKS} -m ials --pick best": "unknown --pick 'best'",
-    f"tune {CLICKS} -m ials --pick 9 --trials 9": "--pick 9 is no trial; they are numbered",
+    f"tune {CLICKS} -m ials --pick 9 --trials 9": "--pick 9 is no trial; give a number",
     "tune absent.csv -m ials --against safer": "did you mean 'safer2'",
     "tune absent.csv -m ials --study absent/s": "there is no folder absent",
     "tune absent.csv -m ials --study .": "is a folder; name the file of the study",

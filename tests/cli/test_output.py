@@ -23,8 +23,7 @@ def assert_written():
 def test_files_are_written_though_nobody_reads_the_output(clicks):
     reader, writer = os.pipe()
     os.close(reader)
-    given = ("evaluate", clicks, *GIVEN, *OPTIONS)
-    found = start(*given, stdout=writer, stderr=subprocess.PIPE)
+    found = start("evaluate", clicks, *GIVEN, *OPTIONS, stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
     assert (found.returncode, found.stderr) == (141, "")
     assert_written()

@@ -97,12 +97,9 @@ def test_all_users_of_a_small_model_are_shown_in_every_encoding(done):
     assert "│ é\\x9b" in done("recommend", "m", "--seen")
     out = done("recommend", "m", "--seen", "--json")
     assert '"user": "é\\u009b", "item": "\U0001f600"' in out
-    told = subprocess.run(
-        [sys.executable, "-m", "safecf", "recommend", "m", "--seen", "--json"],
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        check=True,
-    )
+    command = [sys.executable, "-m", "safecf", "recommend", "m", "--seen", "--json"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    told = subprocess.run(command, env=environment, capture_output=True, check=True)
     assert json.loads(told.stdout.decode("ascii")) == json.loads(out)
 
 
@@ -117,14 +114,6 @@ def test_blocked_and_allowed_items(run, done, clicks, model):
     Path("allowed.csv").write_text("page\n" + "".join(f"{item}\n" for item in first[:5]))
     rows = json.loads(done(*common, "--items", "allowed.csv"))
     assert [row["item"] for row in rows] == first[:5]
-
-
-def test_histories_are_folded_in(done, model):
-    Path("today.csv").write_text("visitor,page\nnew,page 1\nnew,page 2\nnew,page 3\n")
-    data = Interactions.from_csv("today.csv", user="visitor", item="page")
-    expected = model.recommend_frame(user_items=data, recalculate_user=True).to_pylist()
-    out = done("recommend", "m", "--histories", "today.csv", *COLUMNS, "--json")
-    assert json.loads(out) == expected
 
 
 def test_seen_items_may_be_wanted(done, model):

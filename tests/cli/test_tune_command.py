@@ -4,40 +4,23 @@ import json
 import shlex
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet
-import pytest
-
 import safecf
-from safecf import Comparison, datasets
+from safecf import Comparison
 from tests.cli import conftest
 
 SMALL = "factors=4,iterations=6"
 COLUMNS = (*conftest.COLUMNS, "--heldout", 50, "-q")
 
 
-@pytest.fixture
-def visits(tmp_path):
-    """Return a Parquet file whose users and items are texts."""
-    pairs = datasets.synthetic(300, 80, 6000, tastes=3).matrix.tocoo()
-    columns = {
-        "visitor": [f"visitor {user:03}" for user in pairs.row],
-        "page": [f"/page/{item}" for item in pairs.col],
-    }
-    pyarrow.parquet.write_table(pa.table(columns), tmp_path / "visits.parquet")
-    return tmp_path / "visits.parquet"
-
-
-def test_one_command_tunes_texts_and_writes_everything(done, visits, tmp_path):
+def test_one_command_tunes_texts_and_writes_everything(done, clicks, tmp_path):
     files = "--report", "new/page.html", "--out", "new/numbers.json", "--save", "best"
     models = "-m", f"ermmf:{SMALL}", "--against", f"ials:{SMALL}"
-    out = done("tune", visits, *models, "--trials", 4, *COLUMNS, *files)
+    out = done("tune", clicks, *models, "--trials", 4, *COLUMNS, *files)
     model = safecf.load("best.safetensors")
     assert isinstance(model, safecf.ERMMF)
     assert model.factors == 4
-    assert model.user_ids[0].startswith("visitor ")
-    assert model.item_ids[0].startswith("/page/")
-    assert model.provenance["study"] == "visits-ermmf.study.sqlite"
+    assert model.item_ids[0].startswith("page ")
+    assert model.provenance["study"] == "clicks-ermmf.study.sqlite"
     assert model.provenance["trials"] == 4
     numbers = json.loads((tmp_path / "new" / "numbers.json").read_text())
     results = Comparison.from_dict(numbers)
@@ -55,9 +38,9 @@ def test_one_command_tunes_texts_and_writes_everything(done, visits, tmp_path):
         assert f"written: {name}" in out
 
 
-def test_the_last_line_trains_with_the_best_options(done, visits):
+def test_the_last_line_trains_with_the_best_options(done, clicks):
     fixed = f"ials:{SMALL},unobserved_weight=0.30000000000000004"
-    command = ("tune", visits, "-m", fixed, "--trials", 4, "--seed", 3, "--save", "best", *COLUMNS)
+    command = ("tune", clicks, "-m", fixed, "--trials", 4, "--seed", 3, "--save", "best", *COLUMNS)
     out = done(*command)
     start, following = out.splitlines()[-1].split(maxsplit=1)
     program, *again = shlex.split(following)
@@ -70,18 +53,18 @@ def test_the_last_line_trains_with_the_best_options(done, visits):
         assert name in out
 
 
-def test_the_same_command_goes_on_and_prints_the_same(done, visits):
-    command = ("tune", visits, "-m", f"ials:{SMALL}", "--study", "mine", *COLUMNS)
+def test_the_same_command_goes_on_and_prints_the_same(done, clicks):
+    command = ("tune", clicks, "-m", f"ials:{SMALL}", "--study", "mine", *COLUMNS)
     assert done(*command, "--trials", 4) == done(*command, "--trials", 4)
     assert "5 trials" in done(*command, "--trials", 5)
 
 
-def test_ranges_are_honoured_and_fixed_options_stay(done, visits):
+def test_ranges_are_honoured_and_fixed_options_stay(done, clicks):
     """A range of whole numbers does not make an option an integer."""
     ranges = ("regularization=0.5..0.6", "ridge_exponent=0,1", "unobserved_weight=1..2")
     given = [word for each in ranges for word in ("--range", each)]
     fixed = ("-m", f"ials:{SMALL},unobserved_weight=1", "--trials", 4)
-    done("tune", visits, *fixed, *given, *COLUMNS, "--out", "n.json")
+    done("tune", clicks, *fixed, *given, *COLUMNS, "--out", "n.json")
     (search,) = json.loads(Path("n.json").read_text())["tuning"]["searches"]
     assert {*search["ranges"]} == {each.split("=")[0] for each in ranges}
     for trial in search["trials"][1:]:
@@ -90,9 +73,9 @@ def test_ranges_are_honoured_and_fixed_options_stay(done, visits):
         assert 1 < trial["options"]["unobserved_weight"] < 2
 
 
-def test_another_search_needs_another_study(run, done, visits):
-    command = ("tune", visits, "-m", f"ials:{SMALL}", "--trials", 1, *COLUMNS)
+def test_another_search_needs_another_study(run, done, clicks):
+    command = ("tune", clicks, "-m", f"ials:{SMALL}", "--trials", 1, *COLUMNS)
     done(*command)
     code, _, err = run(*command, "--objective", "tail")
-    said = "objective both there, tail here. Give another file, as in --study 'another.sqlite', or"
+    said = "objective both there, tail here; give another file, as in --study 'another.sqlite', or"
     assert (code, said in err) == (2, True)

@@ -1,6 +1,5 @@
 """A new user's whole way: from a Parquet file with string ids to a service."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -28,70 +27,48 @@ def loans():
     return "loans.parquet"
 
 
-def test_from_a_file_to_a_service(done, loans):
-    reader = "007"
-    summary = json.loads(done("data", "summary", loans, *COLUMNS, "--json"))
+def test_from_a_file_to_a_service(done, read, loans):
+    reader, given = "007", (loans, *COLUMNS)
+    summary = read("data", "summary", *given)
     data = safecf.Interactions.from_parquet(loans, user="reader", item="book")
-    assert [summary[name] for name in ("users", "items", "interactions")] == [
-        data.num_users,
-        data.num_items,
-        data.nnz,
-    ]
+    sizes = {"users": data.num_users, "items": data.num_items, "interactions": data.nnz}
+    assert {name: summary[name] for name in sizes} == sizes
 
-    tuned = json.loads(
-        done(
-            "tune", loans, *COLUMNS, "-m", "safer2:factors=8,iterations=4", "--trials", 3,
-            "--heldout", 60, "-q", "--json",
-        )
-    )  # fmt: skip
-    (search,) = tuned["tuning"]["searches"]
+    start = ("-m", "safer2:factors=8,iterations=4", "--trials", 3, "--heldout", 60, "-q")
+    (search,) = read("tune", *given, *start)["tuning"]["searches"]
     assert len(search["trials"]) == 3
     best = search["trials"][search["best"]]["options"]
-    options = {"factors": 8, "iterations": 4} | {
-        name: value for name, value in best.items() if name in search["ranges"]
-    }
+    options = {"factors": 8, "iterations": 4}
+    options |= {name: value for name, value in best.items() if name in search["ranges"]}
     spec = "safer2:" + ",".join(f"{name}={value}" for name, value in options.items())
 
-    out = done(
-        "compare", loans, *COLUMNS, "-m", "ials:factors=8", "-m", spec, "--heldout", 60, "-q",
-        "--report", "report.html", "--save", "models",
-    )  # fmt: skip
+    models = ("-m", "ials:factors=8", "-m", spec, "--heldout", 60, "-q")
+    out = done("compare", *given, *models, "--report", "report.html", "--save", "models")
     assert "compared with IALS" in " ".join(out.split())
     assert "</html>" in Path("report.html").read_text()
-    assert sorted(path.name for path in Path("models").iterdir()) == [
-        "ials.safetensors",
-        "safer2.safetensors",
-    ]
+    names = sorted(path.name for path in Path("models").iterdir())
+    assert names == ["ials.safetensors", "safer2.safetensors"]
 
-    fitted = json.loads(
-        done("fit", loans, *COLUMNS, "-m", spec, "-o", "model.safetensors", "-q", "--json")
-    )
+    fitted = read("fit", *given, "-m", spec, "-o", "model.safetensors", "-q")
     assert (fitted["users"], fitted["items"]) == (data.num_users, data.num_items)
 
-    written = json.loads(
-        done(
-            "recommend", "model.safetensors", loans, *COLUMNS, "-n", 5, "-o", "best.parquet", "-q",
-            "--json",
-        )
-    )  # fmt: skip
+    file = "model.safetensors"
+    written = read("recommend", file, *given, "-n", 5, "-o", "best.parquet", "-q")
     assert (written["users"], written["cold_users"]) == (data.num_users, 0)
     found = pyarrow.parquet.read_table("best.parquet").to_pylist()
     assert len(found) == written["rows"] == 5 * data.num_users
-    had = {*zip(data.user_ids[data.to_csr().nonzero()[0]],
-                data.item_ids[data.to_csr().nonzero()[1]], strict=True)}  # fmt: skip
+    users, items = data.to_csr().nonzero()
+    had = {*zip(data.user_ids[users], data.item_ids[items], strict=True)}
     assert not had & {(row["user"], row["item"]) for row in found}
-    model = safecf.load("model.safetensors")
+    model = safecf.load(file)
     mine = [row for row in found if row["user"] == reader]
     assert model.recommend_frame([reader], 5, user_items=data).to_pylist() == mine
 
-    similar = json.loads(done("similar", "model.safetensors", found[0]["item"], "-n", 3, "--json"))
-    assert similar == model.similar_items_frame(found[0]["item"], 3).to_pylist()
+    similar = model.similar_items_frame(found[0]["item"], 3).to_pylist()
+    assert read("similar", file, found[0]["item"], "-n", 3) == similar
 
-    reasons = json.loads(
-        done("explain", "model.safetensors", loans, *COLUMNS, reader, mine[0]["item"], "--json")
-    )
-    expected = model.explain_frame(reader, mine[0]["item"], user_items=data)
-    assert reasons == expected.to_pylist()
+    expected = model.explain_frame(reader, mine[0]["item"], user_items=data).to_pylist()
+    assert read("explain", file, *given, reader, mine[0]["item"]) == expected
 
     history = data.item_ids[data.to_csr()[data.user_ids == reader].indices].tolist()
     with separate("model.safetensors") as service:

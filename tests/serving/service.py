@@ -16,6 +16,25 @@ from safecf.serving.settings import Settings
 PATIENCE = 60.0  # seconds that a busy machine may take
 
 
+def wait_for(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@contextmanager
+def together(*functions):
+    """Run functions in threads beside the block, and wait until all have ended."""
+    threads = [threading.Thread(target=each, daemon=True) for each in functions]
+    for thread in threads:
+        thread.start()
+    yield
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
 @dataclass
 class Reply:
     status: int
@@ -77,11 +96,8 @@ def running(*files, **options):
     server, listener = make_server(Settings(*files, **given))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
-    end = time.monotonic() + PATIENCE
-    while not server.started:
-        assert thread.is_alive()
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_for(lambda: server.started or not thread.is_alive())
+    assert server.started
     found = Running(listener.getsockname()[1], server, server.config.app.state.service)
     try:
         yield found

@@ -9,7 +9,6 @@ import socket
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
@@ -20,7 +19,6 @@ from safecf.serving.catalogue import Catalogue, read_facts
 from safecf.serving.log import Log
 from tests.cli.conftest import run
 from tests.helpers import refused
-from tests.serving.conftest import named
 from tests.serving.service import running
 
 __all__ = ["run"]  # a fixture
@@ -39,10 +37,7 @@ CASES = [
     ("nothing.safetensors", "nothing.safetensors"),
     ("{model} --baseline x", "x.safetensors"),
     ("{model} --items {bad}/text.parquet", "text.parquet: .*give a Parquet, CSV or TSV file of it"),
-    (
-        "{model} --items {bad}/others.parquet",
-        "none of its items is known to the model, such as 1, ",
-    ),
+    ("{model} --items {bad}/others.parquet", "none of its items is known to the model, such as 1"),
     ("{model} --user visitor", "--user says how DATA is read, and there is none; give the data"),
     ("{model} --evaluation {bad}/broken.json", "broken.json: .*write it with safecf compare --out"),
     ("{model} --evaluation {model}", "it is not JSON, but binary; write it with safecf compare"),
@@ -53,7 +48,6 @@ CASES = [
     ("{model} --max-k 0", "--max-k 0 has to be at least 1"),
     ("{model} --timeout 0", "--timeout 0 has to be from"),
     ("{model} --timeout inf", "--timeout inf has to be from"),
-    ("{model} --log xml", "unknown --log 'xml'"),
     ("{model} --host nohost.invalid", "nohost.invalid, port 8000: .*; try an address of this mach"),
 ]
 
@@ -80,9 +74,8 @@ def test_a_port_in_use_is_named(run, folder):
         port = taken.getsockname()[1]
         code, _, err = run("serve", folder / "model.safetensors", "--port", port)
     assert code == 2
-    assert err.startswith(
-        f"safecf: cannot listen on 127.0.0.1, port {port}: Address already in use"
-    )
+    said = f"safecf: cannot listen on 127.0.0.1, port {port}: Address already in use"
+    assert err.startswith(said)
 
 
 def test_a_missing_extra_is_named(run, folder, monkeypatch):
@@ -95,12 +88,11 @@ def test_a_missing_extra_is_named(run, folder, monkeypatch):
 
 
 def test_every_line_of_the_log_is_json(folder, process, tmp_path):
-    pa.parquet.write_table(
-        pa.table({"user": ["user 3"] * 2, "item": ["item 5", "item new"]}),
-        tmp_path / "data.parquet",
-    )
-    files = (folder / "model.safetensors", tmp_path / "data.parquet")
-    with process(*files, "--log", "json", "--timeout", "1") as service:
+    """And the users of the data do not get what they have."""
+    data = {"who": ["user 3"] * 2, "what": ["item 5", "item new"]}
+    pa.parquet.write_table(pa.table(data), tmp_path / "data.parquet")
+    given = (tmp_path / "data.parquet", "--user", "who", "--item", "what", "--log", "json")
+    with process(folder / "model.safetensors", *given, "--timeout", "1") as service:
         client = service.client()
         client.get("/health")
         client.get("/a%0Ab")
@@ -110,26 +102,22 @@ def test_every_line_of_the_log_is_json(folder, process, tmp_path):
         with socket.create_connection(("127.0.0.1", service.port)) as connection:
             connection.sendall(b"no HTTP at all\r\n\r\n")
             assert connection.recv(9) == b"HTTP/1.1 "
+        found = client.post("/recommend", user="user 3", k=60).json["items"]
+        assert {each["id"] for each in found} == {f"item {n}" for n in range(60) if n != 5}
         code, rest = service.end(signal.SIGTERM)
     before = [json.loads(line) for line in service.said]
-    assert [each["message"].partition(":")[0] for each in before[:2]] == [
-        "loading the data",
-        "loading the model",
-    ]
+    said = [each["message"].partition(":")[0] for each in before[:2]]
+    assert said == ["loading the data", "loading the model"]
     assert "1 of 2 items in the users' histories are unknown" in before[2]["message"]
     assert before[2]["level"] == "warning"
     assert before[-2]["message"].startswith("loaded in ")
     lines = [json.loads(line) for line in rest.splitlines()]
     assert code == 0
     requests = [each for each in lines if "method" in each]
-    assert [(each["method"], each["path"], each["status"]) for each in requests] == [
-        ("GET", "/health", 200),
-        ("GET", "/a\nb", 404),
-        ("POST", "/recommend", 200),
-        ("HEAD", "/metrics", 200),
-        ("GET", "/about", 421),
-    ]
-    assert [each["bytes"] for each in requests[2:]] == [len(sent.body), 0, len(refused.body)]
+    asked = [("GET", "/health", 200), ("GET", "/a\nb", 404), ("POST", "/recommend", 200)]
+    asked += [("HEAD", "/metrics", 200), ("GET", "/about", 421), ("POST", "/recommend", 200)]
+    assert [(each["method"], each["path"], each["status"]) for each in requests] == asked
+    assert [each["bytes"] for each in requests[2:5]] == [len(sent.body), 0, len(refused.body)]
     assert all(each["ms"] > 0 and each["client"] == "127.0.0.1" for each in requests)
     (other,) = [each for each in lines if "method" not in each]
     assert (other["level"], other["message"]) == ("warning", "Invalid HTTP request received.")
@@ -170,11 +158,8 @@ def test_loading_says_what_and_how_long(folder, process):
         f"safecf: loading the baseline: {folder}/baseline.safetensors",
         f"safecf: loading the items: {folder}/titles.parquet",
     ]
-    seconds = r"\d+\.\d s"
-    wanted = (
-        rf"safecf: loaded in {seconds} \(model {seconds}, baseline {seconds}, items {seconds}\)"
-    )
-    assert re.fullmatch(wanted, said[3])
+    wanted = r"safecf: loaded in \d+\.\d s \(model S, baseline S, items S\)"
+    assert re.fullmatch(wanted.replace("S", r"\d+\.\d s"), said[3])
     assert said[4].startswith(f"safecf: serving {folder}/model.safetensors at http://127.0.0.1:")
 
 
@@ -204,15 +189,15 @@ def test_odd_values_are_left_out_of_facts(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("ids", "titles", "wanted"),
-    [
-        ([7, 8], [1917, 300], ["1917", "300"]),
-        ([7, 8], [8.5, None], ["8.5", None]),
-        (["x", "y"], pa.array(["A", "B"]).dictionary_encode(), ["A", "B"]),
-        (["x", "y"], pa.array(["A", "B"], pa.large_string()), ["A", "B"]),
-    ],
-)
+TITLES = [
+    ([7, 8], [1917, 300], ["1917", "300"]),
+    ([7, 8], [8.5, None], ["8.5", None]),
+    (["x", "y"], pa.array(["A", "B"]).dictionary_encode(), ["A", "B"]),
+    (["x", "y"], pa.array(["A", "B"], pa.large_string()), ["A", "B"]),
+]
+
+
+@pytest.mark.parametrize(("ids", "titles", "wanted"), TITLES)
 def test_titles_of_every_kind_are_texts(tmp_path, ids, titles, wanted):
     items = pa.array(ids).dictionary_encode()
     facts = facts_of(tmp_path, {"item": items, "title": titles, "genre": items}, ids)
@@ -221,13 +206,11 @@ def test_titles_of_every_kind_are_texts(tmp_path, ids, titles, wanted):
     assert Catalogue(ids, np.zeros(2, np.float32), facts).search("", 2) == ids
 
 
-@pytest.mark.parametrize(
-    ("suffix", "separator"), [(".csv", ","), (".tsv", "\t"), (".tsv.gz", "\t")]
-)
+@pytest.mark.parametrize(("suffix", "separator"), [("csv", ","), ("tsv", "\t"), ("tsv.gz", "\t")])
 def test_text_files_are_read_with_the_ids_of_the_model(tmp_path, suffix, separator):
     rows = [["item", "title"], ["007", "1917"], ["008", "Amélie"]]
     text = "".join(separator.join(row) + "\n" for row in rows).encode()
-    path = tmp_path / f"items{suffix}"
+    path = tmp_path / f"items.{suffix}"
     path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)
     titles = {"007": {"title": "1917"}, "008": {"title": "Amélie"}}
     assert read_facts(path, ["007", "008"]) == titles
@@ -280,17 +263,3 @@ def test_search_puts_whole_titles_and_ids_before_beginnings_words_and_parts():
     assert search("alien", 9) == [17, 171, 1735]
     assert search("17", 9) == [17, 217]
     assert search("171", 9) == [171]
-
-
-def test_known_users_of_the_data_do_not_get_what_they_have(folder, process, tmp_path):
-    known = named()
-    pairs = known.to_csr().tocoo()
-    table = pa.table({"who": known.user_ids[pairs.row], "what": known.item_ids[pairs.col]})
-    pa.csv.write_csv(table, tmp_path / "clicks.csv")
-    columns = ("--user", "who", "--item", "what")
-    with process(folder / "model.safetensors", tmp_path / "clicks.csv", *columns) as service:
-        client = service.client()
-        has = set(known.item_ids[known.to_csr()[9].indices])
-        found = client.post("/recommend", user="user 9", k=60).json
-        assert {each["id"] for each in found["items"]} == set(known.item_ids) - has
-        assert client.get("/about").json["histories"] == "strings"

@@ -35,18 +35,13 @@ def test_random_proposals_are_uniform_in_their_logarithms():
 
 @pytest.mark.parametrize("objectives", [1, 2])
 def test_later_proposals_are_nearer_to_the_best(objectives):
-    space = {"a": SPACE["a"]}
-
-    def distance(options):
-        return abs(math.log(options["a"] / 1e-3))
-
-    tried = []
+    distances, tried = [], []
     for number in range(40):
-        (options,) = suggest(space, tried, 1, (0, number))
-        tried.append((options, [-distance(options)] * objectives))
+        (options,) = suggest({"a": SPACE["a"]}, tried, 1, (0, number))
+        distances.append(abs(math.log(options["a"] / 1e-3)))
+        tried.append((options, [-distances[-1]] * objectives))
     assert len(tried) > 2 * STARTUP
-    first, last = tried[:STARTUP], tried[-STARTUP:]
-    assert np.median([distance(o) for o, _ in last]) < np.median([distance(o) for o, _ in first])
+    assert np.median(distances[-STARTUP:]) < np.median(distances[:STARTUP])
 
 
 def test_proposals_of_one_call_avoid_each_other():

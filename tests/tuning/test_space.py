@@ -39,16 +39,11 @@ def test_places_are_shares_of_the_range():
     assert Choice((1, 2)).place(1) is None
 
 
-@pytest.mark.parametrize(
-    "each",
-    [
-        LogUniform(5e-324, 1.7e308),
-        LogUniform(1, 10**30),
-        LogInteger(1, 2**31 - 1),
-        Uniform(-8e307, 8e307),
-        Uniform(0, 10**30),
-    ],
-)
+ALL_FLOATS = [LogUniform(5e-324, 1.7e308), LogUniform(1, 10**30), LogInteger(1, 2**31 - 1)]
+ALL_FLOATS += [Uniform(-8e307, 8e307), Uniform(0, 10**30)]
+
+
+@pytest.mark.parametrize("each", ALL_FLOATS)
 def test_ranges_over_all_floats_have_finite_grids_and_places(each):
     values = each.grid()
     assert values == sorted(values)
@@ -86,18 +81,18 @@ def test_distributions_are_the_same_ranges():
     assert Choice(("x", "y")).distribution().choices == ("x", "y")
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("bandwidth=0.05..0.5", ("bandwidth", LogUniform(0.05, 0.5))),
-        ("normalisation = 0 .. 1", ("normalisation", Uniform(0, 1))),
-        ("bandwidth=1..2", ("bandwidth", LogUniform(1, 2))),  # not an integer by default
-        ("factors=16..64", ("factors", LogInteger(16, 64))),
-        ("kernel=gaussian,logistic", ("kernel", Choice(("gaussian", "logistic")))),
-        ("tail=0.2, 0.3", ("tail", Choice((0.2, 0.3)))),
-        ("bandwidth=0.1,inf", ("bandwidth", Choice((0.1, math.inf)))),
-        ("kernel={[]}", ("kernel", Choice(("{[]}",)))),
-    ],
-)
-def test_ranges_as_texts(text, found):
-    assert parse_range(text, SAFER2().get_params()) == found
+TEXTS = {
+    "bandwidth=0.05..0.5": ("bandwidth", LogUniform(0.05, 0.5)),
+    "normalisation = 0 .. 1": ("normalisation", Uniform(0, 1)),
+    "bandwidth=1..2": ("bandwidth", LogUniform(1, 2)),  # not an integer by default
+    "factors=16..64": ("factors", LogInteger(16, 64)),
+    "kernel=gaussian,logistic": ("kernel", Choice(("gaussian", "logistic"))),
+    "tail=0.2, 0.3": ("tail", Choice((0.2, 0.3))),
+    "bandwidth=0.1,inf": ("bandwidth", Choice((0.1, math.inf))),
+    "kernel={[]}": ("kernel", Choice(("{[]}",))),
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_ranges_as_texts(text):
+    assert parse_range(text, SAFER2().get_params()) == TEXTS[text]

@@ -11,6 +11,7 @@ from safecf.evaluation import evaluate
 from safecf.split import strong_generalization
 from safecf.tuning import Objective, Scores, Trial, pareto_front
 from safecf.tuning.trials import COMPLETE, FAILED, PRUNED, Task, best_epoch
+from tests.helpers import refused
 from tests.strategies import damaged
 
 
@@ -18,6 +19,11 @@ from tests.strategies import damaged
 def task():
     matrix = datasets.synthetic(300, 80, 6000, tastes=3).matrix.tocoo()
     return Task(strong_generalization(matrix.row, matrix.col, heldout=40), Objective())
+
+
+FAILURE = Trial(1, {}, FAILED, 0, None, error="diverged")
+CURVE = {3: Scores(0.2, 0.1), 6: Scores(0.3, 0.1)}
+TRIAL = Trial(2, {"a": 0.1}, COMPLETE, 6, Scores(0.3, 0.1), CURVE, 1.5)
 
 
 def trial_of(number, mean, tail):
@@ -44,9 +50,8 @@ def test_the_front_is_what_nothing_dominates(found):
 
 
 def test_failed_trials_are_not_on_the_front():
-    failed = Trial(1, {}, FAILED, 0, None, error="diverged")
-    assert pareto_front([failed]) == []
-    assert [each.number for each in pareto_front([trial_of(0, 0.1, 0.1), failed])] == [0]
+    assert pareto_front([FAILURE]) == []
+    assert [each.number for each in pareto_front([trial_of(0, 0.1, 0.1), FAILURE])] == [0]
 
 
 def test_a_curve_has_the_scores_of_shorter_trainings(task):
@@ -60,12 +65,9 @@ def test_a_curve_has_the_scores_of_shorter_trainings(task):
         assert curve[epochs] == (found.mean("recall@20"), found.tail("recall@20", 0.3))
 
 
-def test_a_hopeless_training_ends(task):
+def test_a_hopeless_training_ends_and_one_that_ends_by_itself_is_scored_then(task):
     curve, pruned = task.run(IALS(4, iterations=20, random_state=0), lambda curve: len(curve) == 3)
     assert (list(curve), pruned) == ([2, 4, 6], True)
-
-
-def test_a_training_that_ends_by_itself_is_scored_then(task):
     model = CVaRMF(4, iterations=200, step_size=10.0, random_state=0)
     curve, _ = task.run(model)
     assert max(curve) == len(model.history) < 200
@@ -86,18 +88,14 @@ def test_the_best_epoch_has_the_largest_gain_and_is_the_earliest():
     assert best_epoch({n: curve[n] for n in (2, 3)}, Objective(), default) == 2
 
 
-def test_trials_survive_json():
-    curve = {3: Scores(0.2, 0.1), 6: Scores(0.3, 0.1)}
-    trial = Trial(2, {"a": 0.1}, COMPLETE, 6, Scores(0.3, 0.1), curve, 1.5)
+@pytest.mark.parametrize("trial", [TRIAL, FAILURE])
+def test_trials_survive_json(trial):
     assert Trial.from_dict(trial.to_dict()) == trial
-    failed = Trial(1, {}, FAILED, 0, None, error="diverged")
-    assert Trial.from_dict(failed.to_dict()) == failed
 
 
 @given(st.data())
 def test_a_damaged_trial_is_read_whole_or_refused(data):
-    curve = {3: Scores(0.2, 0.1), 6: Scores(0.3, 0.1)}
-    record = Trial(2, {"a": 0.1}, COMPLETE, 6, Scores(0.3, 0.1), curve, 1.5).to_dict()
+    record = TRIAL.to_dict()
     changed = data.draw(damaged(record))
     try:
         found = Trial.from_dict(changed, "trial 2")
@@ -122,18 +120,17 @@ def test_a_damaged_trial_is_read_whole_or_refused(data):
         assert all(map(math.isfinite, found.scores))
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "message"),
-    [
-        ("number", "0", "'number' is a str, not a int"),
-        ("state", "x" * 5000, "its state is 'xxx.* … "),
-        ("epochs", 2, "'epochs' is no epoch of its 'curve'"),
-        ("scores", [0.3, None], r"'scores' holds \[0.3, None\], which are not 2 numbers"),
-        ("scores", [10**400, 0.1], "'scores' holds a number that is not finite"),
-        ("seconds", None, "it took nan seconds"),
-    ],
-)
-def test_what_is_wrong_with_a_trial_is_told(key, value, message):
-    trial = Trial(2, {"a": 0.1}, COMPLETE, 6, Scores(0.3, 0.1), {6: Scores(0.3, 0.1)}, 1.5)
-    with pytest.raises(FileFormatError, match=rf"trial 2: {message}.*; choose another study"):
-        Trial.from_dict(trial.to_dict() | {key: value}, "trial 2")
+WRONG = [
+    ("number", "0", "'number' is a str, not a int"),
+    ("state", "x" * 5000, "its state is 'xxx"),
+    ("epochs", 2, "'epochs' is no epoch of its 'curve'"),
+    ("scores", [0.3, None], "'scores' holds [0.3, None], which are not 2 numbers"),
+    ("scores", [10**400, 0.1], "'scores' holds a number that is not finite"),
+    ("seconds", None, "it took nan seconds"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "words"), WRONG)
+def test_what_is_wrong_with_a_trial_is_told(key, value, words):
+    with refused(FileFormatError, f"trial 2: {words}", "; choose another study"):
+        Trial.from_dict(TRIAL.to_dict() | {key: value}, "trial 2")

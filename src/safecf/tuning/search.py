@@ -39,8 +39,8 @@ from safecf.tuning.trials import (
 EDGE = 0.05  # how near to an end of its range a value is marked
 PICKS = ("objective", "mean", "tail")
 NOT_SEARCHED = {
-    "iterations": "it is the best epoch of every trial; set the most epochs in the model itself",
-    "random_state": "all trials start from the same seed",
+    "iterations": "it is the best epoch of every trial; give the most epochs to the model",
+    "random_state": "all trials start from the same seed; leave it out",
 }
 
 
@@ -124,7 +124,7 @@ class Search:
         if isinstance(how, int):
             found = [each for each in self.trials if each.number == how and each.scores]
             if not found:
-                raise ValueError(f"pick={how}: {self.name} has no such trial that was trained")
+                raise ValueError(f"pick={how}: {self.name} has no such trained trial; try pick=0")
             return found[0]
         choose("pick", how, dict.fromkeys(PICKS))
         if how == "objective":

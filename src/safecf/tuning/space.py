@@ -51,7 +51,7 @@ def _check(low: float, high: float, points: int, *, positive: bool) -> None:
     if not (math.isfinite(above - below) and below <= above and (below > 0 or not positive)):
         needed = "0 < low <= high" if positive else "low <= high"
         raise ValueError(
-            f"low is {below:.{SHOWN}g} and high {above:.{SHOWN}g}; {needed} is needed, both finite "
+            f"low is {below:.{SHOWN}g} and high {above:.{SHOWN}g}; give {needed}, both finite "
             "and with a finite difference"
         )
 
@@ -314,11 +314,11 @@ def parse_range(text: str, defaults: Mapping[str, Any]) -> tuple[str, Range]:
         return name, Choice(tuple(parse_value(each.strip()) for each in given.split(",")))
     ends = [parse_value(each.strip()) for each in parts]
     if len(ends) != 2 or any(type(each) not in (int, float) for each in ends):
-        raise ValueError(f"{text!r} has no two numbers as its ends; try {name}=0.05..0.5")
+        raise ValueError(f"{shown(text)} has no two numbers as its ends; try {name}=0.05..0.5")
     kind: type[_Interval] = LogUniform if ends[0] > 0 else Uniform
     if type(default) is int and all(type(each) is int for each in ends):
         kind = LogInteger
     try:
         return name, kind(*ends)  # type: ignore[return-value]
     except ValueError as problem:
-        raise ValueError(f"{text!r}: {problem}") from None
+        raise ValueError(f"{shown(text)}: {problem}") from None

@@ -105,7 +105,7 @@ class Study:
             names = [name for name in {**found, **wanted} if found.get(name) != wanted.get(name)]
             told = "; ".join(f"{n} {found.get(n)} there, {wanted.get(n)} here" for n in names)
             raise ValueError(
-                f"{self.path} is the study of another search: {shortened(told)}. Give another "
+                f"{self.path} is the study of another search: {shortened(told)}; give another "
                 "file, as in study='another.sqlite', or delete this one"
             )
 
@@ -162,7 +162,7 @@ def study_path(study: str | os.PathLike[str] | None) -> Path | None:
     """Return the path of a study; raise if it is a folder, or in a folder that is not there."""
     if study is None:
         return None
-    check_type("study", study, (str, os.PathLike), "name the file of the study")
+    check_type("study", study, (str, os.PathLike), "give the file of the study")
     path = Path(study)
     if set("?{}") & set(str(path.absolute())):
         raise ValueError(f"the study {path} has one of ? {{ }} in its path; choose another name")

@@ -87,6 +87,8 @@ class Trial:
         )
         if found.state not in (COMPLETE, PRUNED, FAILED):
             raise given.error(f"its state is {found.state!r}")
+        if [*found.curve] != [epoch for epoch, *_ in rows]:
+            raise given.error("the epochs of its 'curve' are no whole numbers, each once")
         if not found.seconds >= 0:
             raise given.error(f"it took {found.seconds:g} seconds")
         if found.state != FAILED:

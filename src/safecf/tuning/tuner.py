@@ -222,7 +222,7 @@ def _made(model: Model, seed: int) -> Recommender:
     if "random_state" in options and options["random_state"] is None:
         options["random_state"] = seed
     if not isinstance(options.get("random_state", 0), int | np.integer):
-        raise TypeError("random_state has to be an integer in tuning, which trains many times")
+        raise TypeError("random_state has to be an integer in tuning; try random_state=0")
     return type(found)(**options)
 
 
@@ -247,9 +247,7 @@ def _check_pick(pick: str | int, budget: Budget) -> None:
         return
     check_integer("pick", pick, 0, 0)
     if budget.trials is not None and pick >= budget.trials:
-        raise ValueError(
-            f"pick={pick} is no trial; they are numbered from 0 to {budget.trials - 1}"
-        )
+        raise ValueError(f"pick={pick} is no trial; give a number from 0 to {budget.trials - 1}")
 
 
 def _check_metric(metric: str) -> None:
