@@ -187,12 +187,13 @@ class Experiment:
         return "-".join([self.name, *(ending for ending, given in endings.items() if given)])
 
 
-def grouped(results: Iterable[Result]) -> dict[Any, list[Result]]:
-    """Return the results by the labels of their cases, in order."""
-    found: dict[Any, list[Result]] = {}
-    for each in results:
-        found.setdefault(each.label, []).append(each)
-    return found
+def grouped(found: Iterable[Any], *names: str) -> dict[Any, list[Any]]:
+    """Return results by the labels of their cases, or rows by what they have by these names."""
+    groups: dict[Any, list[Any]] = {}
+    for each in found:
+        key = tuple(each[name] for name in names) if names else each.label
+        groups.setdefault(key[0] if len(names) == 1 else key, []).append(each)
+    return groups
 
 
 def canonical(value: Any) -> str:

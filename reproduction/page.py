@@ -1,19 +1,50 @@
 """Pages: a template filled with the stored rows, and the figures that are drawn from them."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from reproduction import store
-from reproduction.experiment import TINY, Experiment, Row, Tables
-from reproduction.units import Units
+from reproduction import figures, store
+from reproduction.experiment import TINY, Experiment, Row
 from safecf.atomic import replace_file
 
-UNITS = Units()
 Pattern = str | Sequence[str]
+FACTORS = {"ms": 1e3, "us": 1e6, "MB": 1e-6, "GB": 1e-9, "G": 1e-9, "T": 1e-12}
+FACTORS |= {"MiB": 2**-20, "GiB": 2**-30}
+SPEC = re.compile(rf"({'|'.join(sorted(FACTORS, key=len, reverse=True))})?(.*)")
+
+
+class Units(Formatter):
+    """`str.format` with units before the format, and "short" for three digits.
+
+    >>> Units().format("{seconds:msshort} ms, {size[peak]:GiB.1f} GiB", **row)
+    '15.2 ms, 4.3 GiB'
+    """
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Format one value."""
+        unit, spec = SPEC.fullmatch(format_spec).groups()  # type: ignore[union-attr]
+        value = value * FACTORS[unit] if unit else value
+        if spec == "short":
+            spec = ",.0f" if abs(value) >= 100 else "#.3g"
+        return format(value, spec)
+
+    def known(self, pattern: str, row: Row) -> bool:
+        """Whether all names in a pattern, such as "size[peak]", stand for something finite."""
+        try:
+            names = [name for _, name, _, _ in self.parse(pattern) if name]
+            values = [self.get_field(name, (), row)[0] for name in names]
+        except (KeyError, TypeError):
+            return False
+        return all(
+            each is not None and not (isinstance(each, float) and not math.isfinite(each))
+            for each in values
+        )
 
 
 def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
@@ -28,7 +59,11 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         for part, each in parts.items()
         for table, rows in each["tables"].items()
     }
-    files = _draw(experiment, folder / name, tables)
+    files = [
+        file
+        for suffix, draw in experiment.figures.items()
+        for file in figures.save(partial(draw, tables), folder / f"{name}{suffix}")
+    ]
     drawn = {file.name for file in files}
 
     def figure(caption: str, suffix: str = "") -> str:
@@ -38,7 +73,7 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         return _head(experiment, parts[part])
 
     def section(part: str) -> str:
-        command = f"python -m {experiment.package} {experiment.name} --part {part}"
+        command = experiment.command(experiment.options(parts=(part,)))
         text = head(part) if part in parts else f"Not measured yet: `{command}`."
         return f"## {experiment.parts[part]}\n\n{text}"
 
@@ -131,16 +166,9 @@ def fill(pattern: Pattern, row: Row) -> str:
     """
     if "metric" in row:
         row = {"heading": heading(row["metric"], row.get("tail", 1.0)), **row}
-    texts = []
-    for each in [pattern] if isinstance(pattern, str) else pattern:
-        names = [name for _, name, _, _ in Formatter().parse(each) if name]
-        known = all(_known(UNITS.field(name, row)) for name in names)
-        texts.append(UNITS.vformat(each, (), row) if known else "")
-    return "".join(texts)
-
-
-def _known(value: Any) -> bool:
-    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+    patterns = [pattern] if isinstance(pattern, str) else pattern
+    units = Units()
+    return "".join(units.vformat(each, (), row) for each in patterns if units.known(each, row))
 
 
 def table(rows: Sequence[Row], columns: Mapping[str, Pattern] | Sequence[tuple[str, Any]]) -> str:
@@ -196,17 +224,3 @@ def check() -> None:
             raise ImportError(
                 f"pages need {name}; try pip install {remedy}, or --rows to write none"
             )
-
-
-def _draw(experiment: Experiment, path: Path, tables: Tables) -> list[Path]:
-    if not experiment.figures:
-        return []
-    from reproduction import figures  # noqa: PLC0415 - needs matplotlib
-
-    with figures.style():
-        drawn = {suffix: draw(tables) for suffix, draw in experiment.figures.items()}
-        return [
-            figures.save(figure, path.with_name(path.name + suffix))
-            for suffix, figure in drawn.items()
-            if figure is not None
-        ]
