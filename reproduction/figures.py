@@ -23,26 +23,7 @@ COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#5
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
 
-STYLE: Any = {
-    "font.size": 8,
-    "axes.labelsize": 8,
-    "axes.titlesize": 8,
-    "legend.fontsize": 7,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "grid.linewidth": 0.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 3.5,
-    "legend.frameon": False,
-    "figure.constrained_layout.use": True,
-    "svg.fonttype": "none",  # text is kept as text
-    "svg.hashsalt": "safecf",  # reproducible ids
-    "savefig.dpi": 200,
-}
+STYLE = Path(__file__).with_suffix(".mplstyle")
 SVG = {"Date": None, "Creator": None}  # left out, so that the same figure gives the same file
 GREY = "#7F7F7F"
 
@@ -56,13 +37,8 @@ class LineStyle(NamedTuple):
 
 
 def line_style(place: int) -> LineStyle:
-    """Return the n-th style; colour, marker and dashes all differ from those of the others.
-
-    >>> axes.plot(x, y, label="iALS", **line_style(0)._asdict())
-    """
-    return LineStyle(
-        COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], DASHES[place % len(DASHES)]
-    )
+    """Return the n-th style; colour, marker and dashes all differ from those of the others."""
+    return LineStyle(*(of[place % len(of)] for of in (COLOURS, MARKERS, DASHES)))
 
 
 # Models have the same style in all figures.
@@ -73,35 +49,26 @@ def line_styles(names: Iterable[str]) -> dict[str, LineStyle]:
     """Return a different style for each name: its own if it is one of `MODELS`, else a free one."""
     chosen = {name: line_style(MODELS.index(name)) if name in MODELS else None for name in names}
     free = (each for each in map(line_style, count()) if each not in chosen.values())
-    return {name: next(free) if each is None else each for name, each in chosen.items()}
+    return {name: each or next(free) for name, each in chosen.items()}
 
 
 def panels(
     number: int, *, columns: int = 2, height: float = 2.2, **options: Any
 ) -> tuple[Any, Any]:
-    """Return a figure and a list of `number` axes, in rows of `columns`.
-
-    >>> figure, (left, right) = panels(2)
-    """
+    """Return a figure and a list of `number` axes, in rows of `columns`."""
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
     columns = min(columns, number)
     rows = -(-number // columns)
-    width = COLUMN if columns == 1 else PAGE
-    figure, grid = plt.subplots(
-        rows, columns, figsize=(width, height * rows), squeeze=False, **options
-    )
-    axes = list(grid.flat)
-    for unused in axes[number:]:
+    size = (COLUMN if columns == 1 else PAGE, height * rows)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, **options)
+    for unused in grid.flat[number:]:
         unused.set_visible(False)
-    return figure, axes[:number]
+    return figure, list(grid.flat[:number])
 
 
-def log_ticks(axis: Any) -> None:
-    """Make an axis logarithmic, with few ticks in plain numbers; call it after drawing.
-
-    >>> log_ticks(axes.xaxis)
-    """
+def _log_ticks(axis: Any) -> None:
+    """Make an axis logarithmic, with few ticks in plain numbers; call it after drawing."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
 
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
@@ -146,9 +113,9 @@ def curves(
             style = {"label": name, **usual[name]._asdict(), **styles.get(name, {})}
             if name in panel.bars:
                 low, high, *ends = panel.bars[name]
-                wide = error_bars(x, *ends) if ends else None
+                wide = _error_bars(x, *ends) if ends else None
                 style = {"linewidth": 0.8, **style}
-                labels[name] = place.errorbar(x, y, error_bars(y, low, high), wide, **style)
+                labels[name] = place.errorbar(x, y, _error_bars(y, low, high), wide, **style)
             else:
                 every = len(x) // 8 if len(x) > FEW_POINTS else None
                 (labels[name],) = place.plot(x, y, markevery=every, **style)
@@ -157,7 +124,7 @@ def curves(
                 line(value, color=GREY, linestyle=":", linewidth=0.8)
         place.set(xlabel=panel.x, ylabel=panel.y, title=panel.title)
         for name in panel.log:
-            log_ticks(getattr(place, f"{name}axis"))
+            _log_ticks(getattr(place, f"{name}axis"))
     order = [name for name in usual if name in labels]
     figure.legend([labels[n] for n in order], order, loc="outside lower center", ncols=legend)
     return figure, axes
@@ -171,13 +138,8 @@ def lines_of(rows: Iterable[Row], name: str, x: str, y: str) -> dict[Any, tuple[
     }
 
 
-def error_bars(values: Any, lows: Any, highs: Any) -> Any:
-    """Return the lengths of error bars below and above; 0 if an end is on the wrong side.
-
-    >>> error_bars([2.0], [1.5], [1.9])
-    array([[0.5],
-           [0. ]])
-    """
+def _error_bars(values: Any, lows: Any, highs: Any) -> Any:
+    """Return the lengths of error bars below and above; 0 if an end is on the wrong side."""
     values, lows, highs = (np.array(each, dtype=float) for each in (values, lows, highs))
     return np.maximum(0, [values - lows, highs - values])
 
@@ -190,16 +152,7 @@ def violins(axes: Any, samples: Sequence[Any], names: Sequence[str]) -> None:
         drawn = axes.violinplot(samples, positions=places, showextrema=False)
         for body in drawn["bodies"]:
             body.set(facecolor="#56B4E9", edgecolor="#000000", alpha=0.5, linewidth=0.6)
-    mean = {"markersize": 3, "markerfacecolor": "#D55E00", "markeredgecolor": "#000000"}
-    axes.boxplot(
-        samples,
-        positions=places,
-        widths=0.15,
-        showmeans=True,
-        meanprops={"marker": "D", **mean},
-        medianprops={"color": "#000000"},
-        flierprops={"markersize": 2},
-    )
+    axes.boxplot(samples, positions=places, widths=0.15)
     axes.set_xticks(list(places), names)
 
 
@@ -208,7 +161,7 @@ def save(draw: Any, path: Path) -> list[Path]:
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
     plt.switch_backend("Agg")
-    with plt.rc_context(STYLE):
+    with plt.style.context(STYLE):
         figure = draw()
         if figure is None:
             return []

@@ -69,16 +69,13 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
     def figure(caption: str, suffix: str = "") -> str:
         return f"![{caption}]({name}{suffix}.svg)" if f"{name}{suffix}.svg" in drawn else ""
 
-    def head(part: str = "") -> str:
-        return _head(experiment, parts[part])
-
     def section(part: str) -> str:
         command = experiment.command(experiment.options(parts=(part,)))
-        text = head(part) if part in parts else f"Not measured yet: `{command}`."
-        return f"## {experiment.parts[part]}\n\n{text}"
+        known = f"Not measured yet: `{command}`." if part not in parts else head(part)
+        return f"## {experiment.parts[part]}\n\n{known}"
 
-    def warned(part: str = "") -> str:
-        return _warned(parts[part])
+    def head(part: str = "") -> str:
+        return _head(experiment, parts[part])
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(experiment.template.parent),
@@ -88,7 +85,12 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         autoescape=False,
     )
     helpers: dict[str, Any] = {each.__name__: each for each in (table, pivot, origin, fill)}
-    helpers |= {"figure": figure, "head": head, "section": section, "warned": warned}
+    helpers |= {
+        "figure": figure,
+        "head": head,
+        "section": section,
+        "warned": lambda part="": _warned(parts[part]),
+    }
     first = next(iter(parts.values()))
     data = first.get("options", {}).get("data", experiment.default)
     known = {
@@ -98,11 +100,10 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         "all_numbers": f"All numbers: [{name}.csv]({name}.csv)." if "numbers" in tables else "",
     }
     template = environment.get_template(experiment.template.name, globals=helpers)
-    blocks = [
-        block.strip("\n") for block in template.render({**first, **tables, **known}).split("\n\n")
-    ]
+    text = template.render({**first, **tables, **known})
+    blocks = [block.strip("\n") for block in text.split("\n\n") if block.strip()]
     file = folder / f"{name}.md"
-    replace_file(file, ("\n\n".join(block for block in blocks if block.strip()) + "\n").encode())
+    replace_file(file, ("\n\n".join(blocks) + "\n").encode())
     return [file, *files]
 
 
@@ -123,7 +124,7 @@ def origin(part: Mapping[str, Any]) -> str:
     command, made = f"`{part['command']}`", part["made"]
     if len(made) == 1:
         return f"{command} with {_origin(made[0])}."
-    lines = [f"- {_counted(each['count'], 'cell')} with {_origin(each)}" for each in made]
+    lines = [f"- {_cells(each['count'])} with {_origin(each)}" for each in made]
     return "\n".join([f"{command}. Its cells were made\n", *lines])
 
 
@@ -137,13 +138,13 @@ def _origin(made: Mapping[str, Any]) -> str:
 
 def _warned(part: Mapping[str, Any]) -> str:
     """Write the warnings of models, and in how many of the cases each occurred."""
-    of = _counted(part["cases"], "cell")
+    of = _cells(part["cases"])
     lines = [f"- {each['count']} of {of}, such as: {each['example']}" for each in part["warnings"]]
     return "\n".join(["Warnings of the models:\n", *lines]) if lines else ""
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _cells(count: int) -> str:
+    return f"{count} cell" if count == 1 else f"{count} cells"
 
 
 def heading(metric: str, tail: float = 1.0) -> str:
