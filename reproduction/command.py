@@ -3,7 +3,6 @@
 import re
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from reproduction import data, page, store
-from reproduction.experiment import COUNTS, RESULTS, Case, Experiment, Options, Result
+from reproduction.experiment import COUNTS, RESULTS, TINY, Case, Experiment, Options, Result
 from reproduction.run import run_cases
 from safecf.errors import choose, message_of
 
@@ -111,20 +110,18 @@ def _part(
     notes = [f"**A smaller run: {', '.join(smaller)}.**"] if smaller else []
     if options.presets is not None and experiment.name != "tuning":
         notes.append(f"**Settings of one's own: `{options.presets}`.**")
-    examples: dict[str, str] = {}
-    counts: Counter[str] = Counter()
+    kinds: dict[str, list[str]] = {}
     for each in results:
         for text in each.record.get("warnings", ()):
-            kind = NUMBER.sub("", text)  # numbers in them may differ
-            examples.setdefault(kind, text)
-            counts[kind] += 1
+            kinds.setdefault(NUMBER.sub("", text), []).append(text)  # numbers in them may differ
+    most = sorted(kinds.values(), key=len, reverse=True)[:SHOWN]
     return {
         "command": experiment.command(options),
         "made": store.origins([each.made for each in results] or [store.made()]),
         "options": {name: each for name, each in asdict(options).items() if name != "presets"},
         "data": {name: each[:16] for name, each in sums.items()},
         "notes": notes,
-        "warnings": [{"count": n, "example": examples[k]} for k, n in counts.most_common(SHOWN)],
+        "warnings": [{"count": len(texts), "example": texts[0]} for texts in most],
         "cases": len(results),
         "tables": experiment.tables(results, options),
     }
@@ -204,24 +201,23 @@ def _run(names: Mapping[str, str], given: Namespace) -> int:
     sizes |= {"parts": tuple(given.part or ()), "searches": tuple(given.search or ())}
     plans = []
     for name, each in found.items():
-        if given.all and given.data and not each.accepts(given.data):
+        if given.all and given.data and each.data and given.data not in (*each.data, TINY):
             print(f"{name} is left out, since it does not accept {given.data}")
             continue
         plans.append((each, each.options(given.data, **sizes)))
         for count in COUNTS:
             if sizes[count] is not None and count not in each.counts:
                 print(f"{name} has no {count}: --{count} is ignored")
-    return run_all(session, plans)
+    return _run_all(session, plans)
 
 
-def run_all(session: Session, plans: Sequence[tuple[Experiment, Options]]) -> int:
+def _run_all(session: Session, plans: Sequence[tuple[Experiment, Options]]) -> int:
     """Run experiments one after another; return 1 if one of them failed.
 
     All are planned first, so that missing data or settings are known at once. Experiments after a
     `tuning` that writes presets are planned when their turn comes.
     """
-    failed = 0
-    tunes = False
+    failed, tunes = 0, False
     for attempt in (session.plan, session.run) if not session.render else (session.run,):
         for experiment, options in plans:
             tunes |= experiment.name == "tuning" and options.presets is not None

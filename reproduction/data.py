@@ -48,20 +48,18 @@ THINNED = {
 REAL = {**DATASETS, **LOCAL}
 
 # Synthetic data, and the numbers of validation and of test users. They are for time and
-# convergence, not for quality; "tiny" is for trying a command.
-TINY = Recipe(400, 120, 8_000, tastes=4)
-SHORT = Recipe(20_000, 4_000, 240_000)  # 12 interactions per user
-RECIPES = {**SHAPES, "short": SHORT, "tiny": TINY}
+# convergence, not for quality; "tiny" is for trying a command. "short" has 12 items per user.
+RECIPES = {**SHAPES, "short": Recipe(20_000, 4_000, 240_000)}
+RECIPES["tiny"] = Recipe(400, 120, 8_000, tastes=4)
 HELDOUT = {"demo": 500, "ml-20m-like": 10_000, "msd-like": 50_000, "short": 1_000, "tiny": 60}
 
-# Users, items and interactions, to estimate memory.
+# Users, items and interactions, to estimate memory; those of others are less than ml-1m's.
 SIZES = {
     "ml-1m": (6_040, 3_706, 575_281),
     "ml-20m": (136_677, 20_720, 9_990_682),
     "msd": (571_355, 41_140, 33_633_450),
     "gowalla": (29_858, 40_981, 1_027_370),
     "book-crossing": (2_946, 17_384, 272_678),
-    "steam": (11_350, 3_600, 70_477),
     **{name: (each.users, each.items, each.interactions) for name, each in RECIPES.items()},
 }
 
@@ -89,16 +87,13 @@ def find(name: str, path: str | os.PathLike[str] | None = None) -> Path | None:
         return locate(dataset, path)
     found = None if path is None else dataset.find(path)
     if found is None:
+        layout = dataset.files[f"{name}.parquet"]
+        columns = [each for each in (layout.user, layout.item, layout.weight) if each is not None]
         raise FileNotFoundError(
             f"there is no {name}.parquet; give its path with --path, a Parquet file with the "
-            f"columns {', '.join(_columns(dataset))}, made from the files at {dataset.url}"
+            f"columns {', '.join(map(str, columns))}, made from the files at {dataset.url}"
         )
     return found
-
-
-def _columns(dataset: DataSet) -> list[str]:
-    layout = dataset.files[f"{dataset.name}.parquet"]
-    return [str(each) for each in (layout.user, layout.item, layout.weight) if each is not None]
 
 
 def checksum(path: Path) -> str:

@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,10 +38,9 @@ class Options:
 
 
 class Case(NamedTuple):
-    """A function of a module, its settings, and where its record belongs.
+    """A function of a module, and its settings, on which its record depends alone.
 
-    The record depends on the settings only; "data" in them names a data set. Results are `grouped`
-    by label. `part` is that of the page.
+    "data" in them names a data set. Results are `grouped` by label. `part` is that of the page.
     """
 
     run: Callable[[Settings], Record]
@@ -66,15 +65,8 @@ class Result:
     record: Record
     made: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def settings(self) -> Settings:
-        """The settings of the case."""
-        return self.case.settings
-
-    @property
-    def label(self) -> Any:
-        """The label of the case."""
-        return self.case.label
+    settings = property(lambda self: self.case.settings)
+    label = property(lambda self: self.case.label)
 
 
 def rows_of(results: list[Result], options: Options) -> Tables:
@@ -86,44 +78,23 @@ def rows_of(results: list[Result], options: Options) -> Tables:
 class Experiment:
     """A page of results; its text is the template `pages/NAME.md.j2` of the package.
 
-    Parameters
-    ----------
-    name, title
-        Its name on the command line, and the heading of its page.
-    cases
-        All cases, given the options.
-    tables
-        The tables of a part, given the results of its cases. The table "numbers" is stored as
-        NAME.csv, the others in NAME.json.
-    figures
-        By suffix, such as "" for NAME.svg or "-memory" for NAME-memory.svg: a function from all
-        tables of the page, where those of a part are named "part.table", to a matplotlib figure, or
-        to None if they lack what it shows.
-    then
-        Further cases, given the results so far; called until none of them is new.
-    paper
-        The table or figure of the paper.
-    data
-        The data sets that it accepts, the default first. Empty: it needs none.
-    counts
-        The splits, seeds, trials or repeats of a whole run; the page of a smaller one says so.
-    parts
-        Titles of parts that can be measured by themselves, by name. Cases name their part.
-    alone
-        Whether it measures time: one case at a time, in this process, with all cores.
+    The table "numbers" is stored as NAME.csv, the others in NAME.json. A figure is a function from
+    all tables of the page, where those of a part are named "part.table", to a matplotlib figure, or
+    to None if they lack what it shows.
     """
 
     name: str
-    title: str
+    title: str  # the heading of its page
     cases: Callable[[Options], Iterable[Case]]
-    tables: Callable[[list[Result], Options], Tables] = rows_of
-    figures: Mapping[str, Callable[[Tables], Any]] = field(default_factory=dict)
+    tables: Callable[[list[Result], Options], Tables] = rows_of  # of a part
+    figures: Mapping[str, Callable[[Tables], Any]] = field(default_factory=dict)  # by suffix
+    # Further cases, given the results so far; called until none of them is new.
     then: Callable[[list[Result], Options], Iterable[Case]] | None = None
-    paper: str = ""
-    data: tuple[str, ...] = ()
-    counts: Mapping[str, int] = field(default_factory=dict)
-    parts: Mapping[str, str] = field(default_factory=dict)
-    alone: bool = False
+    paper: str = ""  # the table or figure of the paper
+    data: tuple[str, ...] = ()  # sets that it accepts, the default first; empty: it needs none
+    counts: Mapping[str, int] = field(default_factory=dict)  # of a whole run
+    parts: Mapping[str, str] = field(default_factory=dict)  # titles of what can be run by itself
+    alone: bool = False  # timed: one case at a time, in this process, with all cores
     package: str = "reproduction"
 
     @property
@@ -136,10 +107,6 @@ class Experiment:
         """The name of its default data; empty if it needs none."""
         return self.data[0] if self.data else ""
 
-    def accepts(self, data: str) -> bool:
-        """Whether it runs on these data."""
-        return not self.data or data in (*self.data, TINY)
-
     def options(self, data: str | None = None, **given: Any) -> Options:
         """Return the options of a run; whatever is None is that of the whole experiment."""
         for name in COUNTS:
@@ -149,10 +116,10 @@ class Experiment:
             given[name] = min(full, count or full)
         for part in given.get("parts") or ():
             choose(f"part of {self.name}", part, self.parts)
-        chosen = (data or self.default) if self.data else ""
         if self.data:
-            choose(f"data of {self.name}", chosen, dict.fromkeys((*self.data, TINY)))
-        return Options(chosen, **{name: each for name, each in given.items() if each is not None})
+            given["data"] = data or self.default
+            choose(f"data of {self.name}", given["data"], dict.fromkeys((*self.data, TINY)))
+        return Options(**{name: each for name, each in given.items() if each is not None})
 
     def reduced(self, options: Options) -> list[str]:
         """Return how a run is smaller than the whole, such as "5 of 50 splits"."""
@@ -162,37 +129,33 @@ class Experiment:
 
     def command(self, options: Options) -> str:
         """Return the command that repeats the run."""
-        plain = self.options()
-        given = [f"python -m {self.package} {self.name}"]
-        for name in ("data", *COUNTS, "scale", "threads", "device", "presets"):
-            value = getattr(options, name)
-            if value != getattr(plain, name):
-                given.append(f"--{name} {shlex.quote(str(value))}")
-        for name, values in (("search", options.searches), ("part", options.parts)):
-            given += [f"--{name} {shlex.quote(each)}" for each in values]
+        given, plain = [f"python -m {self.package} {self.name}"], asdict(self.options())
+        for name, value in asdict(options).items():
+            if value != plain[name]:
+                option = {"searches": "search", "parts": "part"}.get(name, name)
+                values = value if isinstance(value, tuple) else (value,)
+                given += [f"--{option} {shlex.quote(str(each))}" for each in values]
         return " ".join(given)
 
     def page(self, options: Options) -> str:
-        """Return the name of the page's files, without suffix.
+        """Return the name of the page's files: with the data unless they are the default.
 
-        It names the data unless they are the default. It ends in "-part" for a smaller run or with
-        other presets, so that the page of the whole experiment is not overwritten.
+        It ends in "-part" for a smaller run or with other presets, so that the page of the whole
+        experiment is not overwritten.
         """
         other = options.presets is not None and self.name != "tuning"
-        endings = {
-            options.data: options.data != self.default,
-            "chosen": bool(options.searches),
-            "part": bool(self.reduced(options)) or other,
-        }
+        endings = {options.data: options.data != self.default, "chosen": bool(options.searches)}
+        endings["part"] = bool(self.reduced(options)) or other
         return "-".join([self.name, *(ending for ending, given in endings.items() if given)])
 
 
-def grouped(results: Iterable[Result]) -> dict[Any, list[Result]]:
-    """Return the results by the labels of their cases, in order."""
-    found: dict[Any, list[Result]] = {}
-    for each in results:
-        found.setdefault(each.label, []).append(each)
-    return found
+def grouped(found: Iterable[Any], *names: str) -> dict[Any, list[Any]]:
+    """Return results by the labels of their cases, or rows by what they have by these names."""
+    groups: dict[Any, list[Any]] = {}
+    for each in found:
+        key = tuple(each[name] for name in names) if names else each.label
+        groups.setdefault(key[0] if len(names) == 1 else key, []).append(each)
+    return groups
 
 
 def canonical(value: Any) -> str:

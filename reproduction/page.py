@@ -1,19 +1,50 @@
 """Pages: a template filled with the stored rows, and the figures that are drawn from them."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from reproduction import store
-from reproduction.experiment import TINY, Experiment, Row, Tables
-from reproduction.units import Units
+from reproduction import figures, store
+from reproduction.experiment import TINY, Experiment, Row
 from safecf.atomic import replace_file
 
-UNITS = Units()
 Pattern = str | Sequence[str]
+FACTORS = {"ms": 1e3, "us": 1e6, "MB": 1e-6, "GB": 1e-9, "G": 1e-9, "T": 1e-12}
+FACTORS |= {"MiB": 2**-20, "GiB": 2**-30}
+SPEC = re.compile(rf"({'|'.join(sorted(FACTORS, key=len, reverse=True))})?(.*)")
+
+
+class Units(Formatter):
+    """`str.format` with units before the format, and "short" for three digits.
+
+    >>> Units().format("{seconds:msshort} ms, {size[peak]:GiB.1f} GiB", **row)
+    '15.2 ms, 4.3 GiB'
+    """
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Format one value."""
+        unit, spec = SPEC.fullmatch(format_spec).groups()  # type: ignore[union-attr]
+        value = value * FACTORS[unit] if unit else value
+        if spec == "short":
+            spec = ",.0f" if abs(value) >= 100 else "#.3g"
+        return format(value, spec)
+
+    def known(self, pattern: str, row: Row) -> bool:
+        """Whether all names in a pattern, such as "size[peak]", stand for something finite."""
+        try:
+            names = [name for _, name, _, _ in self.parse(pattern) if name]
+            values = [self.get_field(name, (), row)[0] for name in names]
+        except (KeyError, TypeError):
+            return False
+        return all(
+            each is not None and not (isinstance(each, float) and not math.isfinite(each))
+            for each in values
+        )
 
 
 def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
@@ -28,22 +59,23 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         for part, each in parts.items()
         for table, rows in each["tables"].items()
     }
-    files = _draw(experiment, folder / name, tables)
+    files = [
+        file
+        for suffix, draw in experiment.figures.items()
+        for file in figures.save(partial(draw, tables), folder / f"{name}{suffix}")
+    ]
     drawn = {file.name for file in files}
 
     def figure(caption: str, suffix: str = "") -> str:
         return f"![{caption}]({name}{suffix}.svg)" if f"{name}{suffix}.svg" in drawn else ""
 
+    def section(part: str) -> str:
+        command = experiment.command(experiment.options(parts=(part,)))
+        known = f"Not measured yet: `{command}`." if part not in parts else head(part)
+        return f"## {experiment.parts[part]}\n\n{known}"
+
     def head(part: str = "") -> str:
         return _head(experiment, parts[part])
-
-    def section(part: str) -> str:
-        command = f"python -m {experiment.package} {experiment.name} --part {part}"
-        text = head(part) if part in parts else f"Not measured yet: `{command}`."
-        return f"## {experiment.parts[part]}\n\n{text}"
-
-    def warned(part: str = "") -> str:
-        return _warned(parts[part])
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(experiment.template.parent),
@@ -53,7 +85,12 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         autoescape=False,
     )
     helpers: dict[str, Any] = {each.__name__: each for each in (table, pivot, origin, fill)}
-    helpers |= {"figure": figure, "head": head, "section": section, "warned": warned}
+    helpers |= {
+        "figure": figure,
+        "head": head,
+        "section": section,
+        "warned": lambda part="": _warned(parts[part]),
+    }
     first = next(iter(parts.values()))
     data = first.get("options", {}).get("data", experiment.default)
     known = {
@@ -63,11 +100,10 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         "all_numbers": f"All numbers: [{name}.csv]({name}.csv)." if "numbers" in tables else "",
     }
     template = environment.get_template(experiment.template.name, globals=helpers)
-    blocks = [
-        block.strip("\n") for block in template.render({**first, **tables, **known}).split("\n\n")
-    ]
+    text = template.render({**first, **tables, **known})
+    blocks = [block.strip("\n") for block in text.split("\n\n") if block.strip()]
     file = folder / f"{name}.md"
-    replace_file(file, ("\n\n".join(block for block in blocks if block.strip()) + "\n").encode())
+    replace_file(file, ("\n\n".join(blocks) + "\n").encode())
     return [file, *files]
 
 
@@ -88,7 +124,7 @@ def origin(part: Mapping[str, Any]) -> str:
     command, made = f"`{part['command']}`", part["made"]
     if len(made) == 1:
         return f"{command} with {_origin(made[0])}."
-    lines = [f"- {_counted(each['count'], 'cell')} with {_origin(each)}" for each in made]
+    lines = [f"- {_cells(each['count'])} with {_origin(each)}" for each in made]
     return "\n".join([f"{command}. Its cells were made\n", *lines])
 
 
@@ -102,13 +138,13 @@ def _origin(made: Mapping[str, Any]) -> str:
 
 def _warned(part: Mapping[str, Any]) -> str:
     """Write the warnings of models, and in how many of the cases each occurred."""
-    of = _counted(part["cases"], "cell")
+    of = _cells(part["cases"])
     lines = [f"- {each['count']} of {of}, such as: {each['example']}" for each in part["warnings"]]
     return "\n".join(["Warnings of the models:\n", *lines]) if lines else ""
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _cells(count: int) -> str:
+    return f"{count} cell" if count == 1 else f"{count} cells"
 
 
 def heading(metric: str, tail: float = 1.0) -> str:
@@ -131,16 +167,9 @@ def fill(pattern: Pattern, row: Row) -> str:
     """
     if "metric" in row:
         row = {"heading": heading(row["metric"], row.get("tail", 1.0)), **row}
-    texts = []
-    for each in [pattern] if isinstance(pattern, str) else pattern:
-        names = [name for _, name, _, _ in Formatter().parse(each) if name]
-        known = all(_known(UNITS.field(name, row)) for name in names)
-        texts.append(UNITS.vformat(each, (), row) if known else "")
-    return "".join(texts)
-
-
-def _known(value: Any) -> bool:
-    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+    patterns = [pattern] if isinstance(pattern, str) else pattern
+    units = Units()
+    return "".join(units.vformat(each, (), row) for each in patterns if units.known(each, row))
 
 
 def table(rows: Sequence[Row], columns: Mapping[str, Pattern] | Sequence[tuple[str, Any]]) -> str:
@@ -196,17 +225,3 @@ def check() -> None:
             raise ImportError(
                 f"pages need {name}; try pip install {remedy}, or --rows to write none"
             )
-
-
-def _draw(experiment: Experiment, path: Path, tables: Tables) -> list[Path]:
-    if not experiment.figures:
-        return []
-    from reproduction import figures  # noqa: PLC0415 - needs matplotlib
-
-    with figures.style():
-        drawn = {suffix: draw(tables) for suffix, draw in experiment.figures.items()}
-        return [
-            figures.save(figure, path.with_name(path.name + suffix))
-            for suffix, figure in drawn.items()
-            if figure is not None
-        ]

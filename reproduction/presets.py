@@ -3,18 +3,17 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from reproduction.data import SEED, repeated_seeds
 from reproduction.experiment import TINY, Case, Options, Settings
 from reproduction.tasks import quality
-from safecf.atomic import replace_file
 from safecf.errors import choose
 from safecf.models import MODELS
 from safecf.models import presets as library
-from safecf.models.presets import FILE, SETS, Preset, Presets
+from safecf.models.presets import FILE, Preset, Presets
 
 HEADER = """\
 # Settings of models, by set, data set and name. "paper" is what the authors publish, "grid" the
@@ -23,7 +22,11 @@ HEADER = """\
 """
 SMALL = {"factors": 4, "iterations": 2, "block_size": 2, "batch_size": 50}  # for "tiny" data
 BLOCKWISE = {"IALS": "IALSPP", "SAFER2": "SAFER2PP"}
-ADAM_STEP = 0.03  # the best of .003 to .2 for the validation users of ML-1M, 50 epochs
+# The paper's exact solves, and Adam, with the best step of .003 to .2 for ML-1M's validation users.
+SOLVERS: dict[str, Any] = {
+    "exact": {"solver": "exact"},
+    "Adam": {"optimizer": "adam", "step_size": 0.03},
+}
 
 
 @cache
@@ -37,12 +40,9 @@ def load(data: str, which: str, path: Path | None = None) -> dict[str, Preset]:
 
     "tiny" has those of ml-1m with few factors and epochs, unless the file has others for it.
     """
-    choose("set of presets", which, dict.fromkeys(SETS))
     sets = library.read(path or FILE).get(which, {})
-    found = sets.get(data, {})
-    if data != TINY:
-        return found
-    return {name: small(each) for name, each in sets.get("ml-1m", {}).items()} | found
+    whole = sets.get("ml-1m", {}) if data == TINY else {}
+    return {name: small(each) for name, each in whole.items()} | sets.get(data, {})
 
 
 def small(preset: Preset) -> Preset:
@@ -68,25 +68,14 @@ def changed(preset: Preset, name: str | None = None, /, **options: Any) -> Prese
     return replace(preset, name=name or preset.name, options={**preset.options, **options})
 
 
-def exact(preset: Preset) -> Preset:
-    """Solve every row by Cholesky, as the paper does for iALS, ERM-MF and SAFER2."""
-    return changed(preset, f"{preset.name}, exact", solver="exact")
-
-
-def cg(preset: Preset) -> Preset:
-    """Solve rows by the paper's conjugate gradients: SAFER2-CG."""
-    return replace(preset, name=f"{preset.name}-CG", model="SAFER2CG")
-
-
-def blockwise(preset: Preset, size: int) -> Preset:
-    """Solve by blocks of coordinates: iALS++ or SAFER2++."""
-    options = {**preset.options, "block_size": min(size, preset.options["factors"])}
+def solved(preset: Preset, by: str | int) -> Preset:
+    """Return a preset with another solver: "exact", "CG", "Adam", or blocks of a size."""
+    if by == "CG":
+        return replace(preset, name=f"{preset.name}-CG", model="SAFER2CG")
+    if isinstance(by, str):
+        return changed(preset, f"{preset.name}, {by}", **SOLVERS[by])
+    options = {**preset.options, "block_size": min(by, preset.options["factors"])}
     return Preset(f"{preset.name}++", BLOCKWISE[preset.model], options, preset.found)
-
-
-def adam(preset: Preset) -> Preset:
-    """Train CVaR-MF by Adam instead of plain gradient steps."""
-    return changed(preset, f"{preset.name}, Adam", optimizer="adam", step_size=ADAM_STEP)
 
 
 def seeds(preset: Preset, count: int) -> range:
@@ -114,11 +103,7 @@ def on_splits(models: Mapping[str, Preset], options: Options) -> list[Case]:
 
 
 def options_text(options: Mapping[str, Any]) -> str:
-    """Write options for a page.
-
-    >>> options_text({"factors": 32, "tail": 0.3})
-    'factors 32, tail 0.3'
-    """
+    """Write options for a page, as in 'factors 32, tail 0.3'."""
     return ", ".join(f"{name} {value}" for name, value in options.items())
 
 
@@ -131,30 +116,16 @@ def rows(models: Mapping[str, Preset]) -> list[dict[str, Any]]:
     ]
 
 
-def update(path: Path, data: str, chosen: Iterable[tuple[str, Preset]]) -> None:
-    """Put presets, each with its set, into a file; a new file starts as a copy of the library's."""
-    everything = library.read(path if path.exists() else FILE)
+def added(old: Presets, data: str, chosen: Iterable[tuple[str, Preset]]) -> str:
+    """Write presets as TOML, with others for a data set, each of which comes with its set."""
+    text = partial(json.dumps, ensure_ascii=False)
     for which, preset in chosen:
-        everything.setdefault(which, {}).setdefault(data, {})[preset.name] = preset
-    replace_file(path, dump(everything).encode())
-
-
-def dump(everything: Presets) -> str:
-    """Write presets as TOML."""
-    blocks = [HEADER]
-    for which, sets in everything.items():
-        for data, entries in sets.items():
-            for name, preset in entries.items():
-                options = ", ".join(f"{key} = {_value(v)}" for key, v in preset.options.items())
-                blocks.append(
-                    f"[{which}.{data}.{_value(name)}]\n"
-                    f"model = {_value(preset.model)}\n"
-                    f"found = {_value(preset.found)}\n"
-                    f"options = {{ {options} }}\n"
-                )
-    return "\n".join(blocks)
-
-
-def _value(value: Any) -> str:
-    """Write a text, number or Boolean in TOML."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | str) else repr(value)
+        old.setdefault(which, {}).setdefault(data, {})[preset.name] = preset
+    blocks = [
+        f"[{which}.{of}.{text(name)}]\nmodel = {text(each.model)}\nfound = {text(each.found)}\n"
+        f"options = {{ {', '.join(f'{key} = {text(v)}' for key, v in each.options.items())} }}\n"
+        for which, sets in old.items()
+        for of, entries in sets.items()
+        for name, each in entries.items()
+    ]
+    return "\n".join([HEADER, *blocks])

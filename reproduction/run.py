@@ -22,7 +22,6 @@ from reproduction.store import Store, cores
 from safecf.free_memory import available_bytes
 from safecf.progress import progress_bar
 
-POLL_SECONDS = 1.0
 GIVE_UP_AFTER = 3  # failures for the same reason without any success
 SHOWN = 5  # reasons of failures that are listed
 COLUMNS = (
@@ -31,7 +30,7 @@ COLUMNS = (
     TimeElapsedColumn(),
     TimeRemainingColumn(),
 )
-_state: dict[str, Any] = {"threads": 0, "folder": None}
+_state: dict[str, Any] = {"threads": 0, "folder": None}  # of the process that runs cases
 
 
 def threads() -> int:
@@ -54,12 +53,6 @@ class Run:
 
     results: dict[int, Result] = field(default_factory=dict)
     failures: list[tuple[Case, str]] = field(default_factory=list)
-
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether several cases failed for the same reason and none succeeded."""
-        reasons = {reason for _, reason in self.failures}
-        return not self.results and len(self.failures) >= GIVE_UP_AFTER and len(reasons) == 1
 
     def report(self) -> list[str]:
         """Return a line for each reason of failures, with one of its cases."""
@@ -96,24 +89,24 @@ def run_cases(
             alike.setdefault(case.key, []).append(number)
         else:
             run.results[number] = known
-    waiting = [numbers[0] for numbers in alike.values()]
+    waiting = [cases[numbers[0]] for numbers in alike.values()]
     if not waiting:
         return run
-    count = 0 if store.alone else choose_jobs([cases[each] for each in waiting], jobs)
+    count = 0 if store.alone else choose_jobs(waiting, jobs)
     setup = (cores() // count if count else 0, dict(data.LOCATIONS), store.folder)
-    finished = _in_pool if count else _in_process
     bar = progress_bar(title, len(run.results), len(cases), *COLUMNS, show=show_progress, failed="")
     with bar as draw:
         try:
-            for done, problem in finished(waiting, cases, store, count, setup):
-                for each in () if done is None else alike[cases[done].key]:
+            for done, problem in _finished(waiting, store, count, setup):
+                for each in alike[done.key] if done else ():
                     result = None if problem else store.get(cases[each])
                     if result is None:
                         reason = problem or "its result could not be read back"
                         run.failures.append((cases[each], reason))
                     else:
                         run.results[each] = result
-                if run.is_hopeless:
+                reasons = {reason for _, reason in run.failures}
+                if not run.results and len(run.failures) >= GIVE_UP_AFTER and len(reasons) == 1:
                     break
                 failed = f"{len(run.failures)} failed" if run.failures else ""
                 draw(len(run.results), failed=failed)
@@ -126,21 +119,19 @@ def choose_jobs(cases: Sequence[Case], jobs: int | None = None) -> int:
     """Return how many cases run at a time: by default as cores and memory allow."""
     if jobs is not None:
         return jobs
-    needed = max(data.estimate_bytes(case.settings) for case in cases)
-    memory = available_bytes()
+    needed, memory = max(data.estimate_bytes(case.settings) for case in cases), available_bytes()
     fitting = len(cases) if memory is None else int(0.8 * memory // needed)
     return max(1, min(cores(), fitting, len(cases)))
 
 
-def execute(case: Case, store: Store) -> str:
+def _execute(case: Case, store: Store) -> str:
     """Run a case and store its result; return the error or an empty text."""
     try:
         limit = None if store.alone else 1
         with warnings.catch_warnings(record=True) as caught, threadpoolctl.threadpool_limits(limit):
             warnings.simplefilter("always")
             record = case.run(case.settings)
-        messages = sorted({str(each.message) for each in caught})
-        store.put(case, {**record, "warnings": messages})
+        store.put(case, {**record, "warnings": sorted({str(each.message) for each in caught})})
     except Exception as problem:
         where = traceback.extract_tb(problem.__traceback__)[-1]
         place = f"{os.path.basename(where.filename)}, line {where.lineno}"
@@ -148,63 +139,57 @@ def execute(case: Case, store: Store) -> str:
     return ""
 
 
-# The index of a finished case and the reason if it failed; index None while none has finished.
-Finished = Iterator[tuple[int | None, str]]
-Setup = tuple[int, dict[str, str], Path]  # threads, files of data sets, folder of finished cases
+def _finished(
+    waiting: Sequence[Case], store: Store, jobs: int, setup: tuple[int, dict[str, str], Path]
+) -> Iterator[tuple[Case | None, str]]:
+    """Run cases; yield each, and the reason if it failed, or None while a second passes.
 
-
-def _in_process(
-    waiting: list[int], cases: Sequence[Case], store: Store, jobs: int, setup: Setup
-) -> Finished:
-    _configure(*setup)
-    for number in waiting:
-        yield number, execute(cases[number], store)
-
-
-def _in_pool(
-    waiting: list[int], cases: Sequence[Case], store: Store, jobs: int, setup: Setup
-) -> Finished:
-    """Run cases in worker processes; if one dies, only its case fails."""
+    If a worker process dies, only its case fails.
+    """
+    if not jobs:
+        _configure(*setup)
+        for case in waiting:
+            yield case, _execute(case, store)
+        return
     from pebble import ProcessExpired, ProcessPool  # noqa: PLC0415 - not where it is not needed
 
     context = multiprocessing.get_context("spawn")
     pool = ProcessPool(jobs, initializer=_worker, initargs=setup, context=context)
     try:
-        futures: dict[Future[str], int] = {
-            pool.submit(execute, None, cases[each], store): each for each in waiting
+        futures: dict[Future[str], Case] = {
+            pool.submit(_execute, None, case, store): case for case in waiting
         }
         pending = set(futures)
         while pending:
-            done, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
+            done, pending = wait(pending, 1, FIRST_COMPLETED)
             for each in done:
                 try:
                     yield futures[each], each.result()
                 except ProcessExpired as death:
-                    yield futures[each], _death(death.exitcode, jobs)
+                    yield futures[each], _death(death.exitcode or 0, jobs)
             yield None, ""
     finally:
         pool.stop()  # type: ignore[no-untyped-call]
         pool.join()
 
 
-def _death(code: int | None, jobs: int) -> str:
+def _death(code: int, jobs: int) -> str:
     """Return how a process ended, and a remedy."""
-    if code is None or code >= 0:
+    if code >= 0:
         return f"its process ended with code {code}; try --jobs 0 to see why"
     remedy = "try --jobs 1" if jobs > 1 else "it needs a machine with more"
     return f"its process was ended by signal {-code}; if memory is short, {remedy}"
 
 
 def _configure(threads: int, locations: dict[str, str], folder: Path) -> None:
-    """Prepare this process to run cases."""
     _state.update(threads=threads, folder=folder)
     data.LOCATIONS.clear()
     data.LOCATIONS.update(locations)
 
 
-def _worker(threads: int, locations: dict[str, str], folder: Path) -> None:
+def _worker(*setup: Any) -> None:
     """Prepare a worker, which ends when its parent ends, even by kill -9."""
-    _configure(threads, locations, folder)
+    _configure(*setup)
     parent: Any = multiprocessing.parent_process()
 
     def end_with_parent() -> None:

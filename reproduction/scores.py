@@ -1,36 +1,53 @@
 """From the scores of users to rows of tables: means, gains and intervals over seeds and splits.
 
 Seeds count as further splits: `safecf.evaluation` averages over them, and its intervals draw users,
-each with all their appearances (a cluster bootstrap).
+each with all their appearances (a cluster bootstrap). published.toml has numbers of the paper.
 """
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from reproduction.experiment import Result, Row
+from reproduction.experiment import Result, Row, Tables, grouped
+from reproduction.figures import GREY, panels, violins
 from reproduction.page import heading
-from reproduction.published import Column
 from safecf.defaults import RESAMPLES, SEED
 from safecf.evaluation import Evaluation, compare, over_splits, tail_mean
 from safecf.evaluation.profile import UserProfile
 
+Column = tuple[str, float]  # a metric, and a tail level: the share of worst-off users, 1 for all
 Known = dict[Any, Evaluation]  # by model
 RATIOS: list[Column] = [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (20, 50)]
+PUBLISHED: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("published.toml").read_text("utf8")
+)
 
 
-def evaluations(found: Mapping[Any, Sequence[Result]], without: Iterable[int] = ()) -> Known:
+def columns(data: str) -> list[Column]:
+    """Return the four columns of Table 1; those of ML-1M for data that it does not have."""
+    cutoffs = PUBLISHED["cutoffs"].get(data, PUBLISHED["cutoffs"]["ml-1m"])
+    return [(f"recall@{k}", level) for level in (1.0, 0.3) for k in cutoffs]
+
+
+def reported(data: str, source: str = "paper") -> dict[str, dict[Column, float]]:
+    """Return the numbers of the "paper", or of the authors' "code", by model and column."""
+    found = PUBLISHED[source].get(data, {})
+    return {name: dict(zip(columns(data), each, strict=True)) for name, each in found.items()}
+
+
+def evaluations(found: Mapping[Any, Sequence[Result]], without: Sequence[int] = ()) -> Known:
     """Return one evaluation per model, over its splits and seeds, without some of the users.
 
     A model without seeds counts once for every seed of the others, so that all can be compared.
     """
     most = max(map(len, found.values()))
-    left_out = np.array(list(without))
     return {
         name: over_splits(
             [
-                _evaluation(str(name), each, left_out)
+                _evaluation(str(name), each, without)
                 for each in results
                 for _ in range(most // len(results))
             ]
@@ -39,7 +56,7 @@ def evaluations(found: Mapping[Any, Sequence[Result]], without: Iterable[int] = 
     }
 
 
-def _evaluation(name: str, result: Result, without: Any) -> Evaluation:
+def _evaluation(name: str, result: Result, without: Sequence[int]) -> Evaluation:
     users = result.record["users"].astype(np.int64)
     zeros = np.zeros(users.size)
     scores = {
@@ -53,14 +70,13 @@ def _evaluation(name: str, result: Result, without: Any) -> Evaluation:
 
 
 def numbers(
-    found: Mapping[Any, Sequence[Result]], columns: Sequence[Column], without: Iterable[int] = ()
+    found: Mapping[Any, Sequence[Result]], columns: Sequence[Column], without: Sequence[int] = ()
 ) -> list[Row]:
     """Return a row for every model, split, seed and column."""
-    left_out = np.array(list(without))
     return [
         {"data": each.settings["data"], "model": str(model), "split": each.settings["split"]}
         | {"seed": each.settings["seed"], "metric": metric, "tail": tail}
-        | {"value": tail_mean(each.record[metric][~np.isin(each.record["users"], left_out)], tail)}
+        | {"value": tail_mean(each.record[metric][~np.isin(each.record["users"], without)], tail)}
         for model, results in found.items()
         for each in results
         for metric, tail in columns
@@ -69,11 +85,15 @@ def numbers(
 
 def by_split(rows: Iterable[Row]) -> dict[tuple[str, str, float], np.ndarray]:
     """Return means over seeds, one per split, by model, metric and tail of `numbers`."""
-    seeds: dict[tuple[str, str, float], dict[int, list[float]]] = {}
-    for row in rows:
-        key = (row["model"], row["metric"], float(row["tail"]))
-        seeds.setdefault(key, {}).setdefault(row["split"], []).append(row["value"])
-    return {key: np.array([np.mean(of[s]) for s in sorted(of)]) for key, of in seeds.items()}
+    return {
+        key: np.array(
+            [
+                np.mean([row["value"] for row in seeds])
+                for _, seeds in sorted(grouped(of, "split").items())
+            ]
+        )
+        for key, of in grouped(rows, "model", "metric", "tail").items()
+    }
 
 
 def means(rows: Sequence[Row], known: Known | None = None) -> list[Row]:
@@ -85,14 +105,8 @@ def means(rows: Sequence[Row], known: Known | None = None) -> list[Row]:
     of_split = by_split(rows if splits > 1 else [{**row, "split": row["seed"]} for row in rows])
     found = []
     for (model, metric, tail), values in of_split.items():
-        std = float(values.std(ddof=1)) if values.size > 1 else None
-        row = {
-            "model": model,
-            "metric": metric,
-            "tail": tail,
-            "value": float(values.mean()),
-            "std": std,
-        }
+        row: Row = {"model": model, "metric": metric, "tail": tail, "value": float(values.mean())}
+        row["std"] = float(values.std(ddof=1)) if values.size > 1 else None
         if known is not None:
             row["low"], row["high"] = known[model].interval(metric, tail)
         found.append(row)
@@ -136,19 +150,13 @@ def over(rows: Sequence[Row], gained: Sequence[Row]) -> list[Row]:
     return found
 
 
-def draw_ratios(rows: Sequence[Row], pairs: Sequence[tuple[str, str]]) -> Any:
+def draw_ratios(pairs: Sequence[tuple[str, str]], tables: Tables) -> Any:
     """Draw a panel per column with the distributions over the splits of all pairs."""
-    from reproduction.figures import panels, violins  # noqa: PLC0415
-
     figure, axes = panels(len(RATIOS), sharey="row")
-    of_split = by_split(rows)
+    of_split = by_split(tables["numbers"])
+    names = [f"{model}\nover {baseline}".replace("SAFER2, ", "") for model, baseline in pairs]
     for column, panel in zip(RATIOS, axes, strict=True):
-        ratios = [
-            of_split[model, *column] / of_split[baseline, *column] for model, baseline in pairs
-        ]
-        names = [f"{model}\nover {baseline}".replace("SAFER2, ", "") for model, baseline in pairs]
-        violins(panel, ratios, names)
-        panel.axhline(1, color="#7F7F7F", linestyle="--", linewidth=0.8)
-        panel.set_title(heading(*column))
-        panel.set_ylabel("ratio, one per split")
+        violins(panel, [of_split[m, *column] / of_split[b, *column] for m, b in pairs], names)
+        panel.axhline(1, color=GREY, linestyle="--", linewidth=0.8)
+        panel.set(title=heading(*column), ylabel="ratio, one per split")
     return figure

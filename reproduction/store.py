@@ -2,7 +2,6 @@
 
 import base64
 import csv
-import functools
 import hashlib
 import io
 import json
@@ -14,6 +13,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import safecf
-from reproduction.experiment import ROOT, Case, Record, Result, Row, canonical
+from reproduction.experiment import ROOT, Case, Record, Result, canonical
 from safecf.atomic import replace_file
 from safecf.data.datasets.download import cache_folder
 
@@ -34,25 +34,22 @@ NUMBERS = "numbers"  # the table that is stored as CSV
 class Store:
     """A folder of finished cases, one file each, written whole or not at all.
 
-    The name of a file is the sha256 of the function's name, the settings, and the checksum of the
-    data's file; for timed cases also of the machine and the commit. The file names the commit that
-    made it. With `again`, finished cases are run anew, as timed ones are where the commit is not
-    known, since files have changed.
+    The name of a file is the sha256 of the case's key and the checksum of the data's file; for
+    timed cases also of the machine and the commit. The file names the commit that made it. With
+    `again`, finished cases are run anew, as timed ones are where files have changed.
     """
 
     def __init__(
         self,
-        folder: str | os.PathLike[str] | None = None,
+        folder: Path | None = None,
         data: Mapping[str, str] | None = None,
         *,
         alone: bool = False,
         again: bool = False,
     ) -> None:
-        self.folder = cache_folder() / "cells" if folder is None else Path(folder)
+        self.folder = folder or cache_folder() / "cells"
         self.data, self.alone = dict(data or {}), alone
         self.again = again or (alone and made()["commit"].endswith("-dirty"))
-        if self.folder.exists() and not self.folder.is_dir():
-            raise NotADirectoryError(f"{self.folder} is a file; give a folder with --cells")
 
     def path(self, case: Case) -> Path:
         """Return the file of a case."""
@@ -129,27 +126,21 @@ def read(folder: Path, name: str) -> dict[str, Any]:
 def write(folder: Path, name: str, new: Mapping[str, Any]) -> list[Path]:
     """Put parts into the files of a page; other parts stay as they were. Return the files."""
     parts = {part: dict(content) for part, content in (read(folder, name) | dict(new)).items()}
-    files = {}
+    texts: dict[Path, str] = {}
     for content in parts.values():
         content["tables"] = _encoded(dict(content["tables"]))
-        numbers = content["tables"].pop(NUMBERS, None)
-        if numbers:
-            files[f"{name}.csv"] = csv_text(numbers)
-    files[f"{name}.json"] = _json(parts)
+        if numbers := content["tables"].pop(NUMBERS, None):
+            file = io.StringIO()
+            columns = list(dict.fromkeys(column for row in numbers for column in row))
+            writer = csv.DictWriter(file, columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(numbers)
+            texts[folder / f"{name}.csv"] = file.getvalue()
+    texts[folder / f"{name}.json"] = _json({"parts": parts}) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
-    for file, text in files.items():
-        replace_file(folder / file, text.encode())
-    return [folder / file for file in files]
-
-
-def csv_text(rows: Sequence[Row]) -> str:
-    """Return rows as CSV; the columns are in the order of their first appearance."""
-    text = io.StringIO()
-    columns = dict.fromkeys(name for row in rows for name in row)
-    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    for path, text in texts.items():
+        replace_file(path, text.encode())
+    return list(texts)
 
 
 def _value(text: str) -> Any:
@@ -160,25 +151,17 @@ def _value(text: str) -> Any:
     return {"": None, "True": True, "False": False}.get(text, text)
 
 
-def _json(parts: Mapping[str, Any]) -> str:
-    """Write the parts as JSON, with a line per row."""
-    texts: list[str] = []
-
-    def mark(row: Mapping[str, Any]) -> str:
-        texts.append(json.dumps(row, ensure_ascii=False))
-        return f"@{len(texts) - 1}@"
-
-    marked = {
-        part: {
-            **each,
-            "options": mark(each["options"]),
-            "made": [*map(mark, each["made"])],
-            "tables": {name: [*map(mark, rows)] for name, rows in each["tables"].items()},
-        }
-        for part, each in parts.items()
-    }
-    text = json.dumps({"parts": marked}, ensure_ascii=False, indent=1)
-    return re.sub(r'"@(\d+)@"', lambda found: texts[int(found[1])], text) + "\n"
+def _json(value: Any, indent: str = "\n") -> str:
+    """Write JSON with a line per row of a table, and per key of what has rows in it."""
+    text, more = partial(json.dumps, ensure_ascii=False), indent + " "
+    if isinstance(value, list) and value:
+        return f"[{','.join(more + text(each) for each in value)}{indent}]"
+    if isinstance(value, dict) and any(
+        each and isinstance(each, dict | list) for each in value.values()
+    ):
+        lines = [f"{more}{text(name)}: {_json(each, more)}" for name, each in value.items()]
+        return f"{{{','.join(lines)}{indent}}}"
+    return text(value)
 
 
 # What results were made with.
@@ -186,12 +169,10 @@ def _json(parts: Mapping[str, Any]) -> str:
 
 def machine() -> str:
     """Describe the CPU, its cores and the memory."""
-    model = platform.processor() or platform.machine()
-    cpu_info = Path("/proc/cpuinfo")
+    cpu_info, model = Path("/proc/cpuinfo"), platform.processor() or platform.machine()
     if cpu_info.exists():
-        lines = cpu_info.read_text().splitlines()
-        names = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-        model = next(names, model)
+        names = re.findall(r"^model name\s*:\s*(.*?)\s*$", cpu_info.read_text(), re.MULTILINE)
+        model = next(iter(names), model)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     kernels = safecf._core.isas()[0]
     return f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, kernels {kernels}"
@@ -207,22 +188,21 @@ def commit(root: Path = ROOT) -> str:
 
     Where the files are a copy without their history, SAFECF_COMMIT names it.
     """
-    if given := os.environ.get("SAFECF_COMMIT"):
-        return given
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(root), *arguments]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError:
-            return ""
-        return done.stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
-    changed = git("status", "--porcelain", "--", ".", ":!docs/*.md", ":!docs/results")
-    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
+    if given := os.environ.get("SAFECF_COMMIT"):
+        return given
+    try:
+        changed = git("status", "--porcelain", "--", ".", ":!docs/*.md", ":!docs/results")
+        return git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
-@functools.cache
+@cache
 def made() -> dict[str, str]:
     """Return versions, commit, machine and day, as of the first call in this process."""
     found = {"safecf": safecf.__version__}
@@ -235,10 +215,10 @@ def made() -> dict[str, str]:
 
 def origins(all_made: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
     """Count the cases by what they were made with, the day apart, of which the range is kept."""
-    names = (*PACKAGES, "commit", "machine")
     days: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for each in all_made:
-        key = tuple((name, each[name]) for name in names if name in each)
+        names = [name for name in (*PACKAGES, "commit", "machine") if name in each]
+        key = tuple((name, each[name]) for name in names)
         days.setdefault(key, []).append(each.get("date", ""))
     return [
         {"count": len(of), **dict(key), "date": " to ".join(sorted({min(of), max(of)}))}

@@ -5,9 +5,9 @@ Settings are "data", "split", "on" ("test" or "validation"), "model" (the name o
 in all splits.
 """
 
-import time
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,25 +19,17 @@ from reproduction.run import study, threads
 from safecf.data.splits.held_out import Split
 from safecf.defaults import LEVEL, METRIC
 from safecf.errors import choose
-from safecf.evaluation import evaluate, tail_mean
+from safecf.evaluation import evaluate
 from safecf.models import MODELS, Recommender
 from safecf.tuning import Choice, LogUniform, Range, Uniform, tune
-
-CUTOFFS = (20, 50, 100)
 
 
 def quality(settings: Settings) -> Record:
     """Return recall@20, 50 and 100 of every user, or "metrics", and "resolved": options by auto."""
     split = load_split(settings["data"], settings["split"])
     model = make_model(settings)
-    start = time.perf_counter()
     model.fit(split.train, show_progress=False)
-    seconds = time.perf_counter() - start
-    return {
-        **_scores(model, split, settings, CUTOFFS),
-        "fit_seconds": seconds,
-        "resolved": dict(model.resolved),
-    }
+    return {**_scores(model, split, settings, (20, 50, 100)), "resolved": dict(model.resolved)}
 
 
 def peer(settings: Settings) -> Record:
@@ -98,11 +90,8 @@ def course(settings: Settings) -> Record:
         rows.append(dict(vars(model.history[-1])))
         if epoch + 1 in settings["looks"]:
             scores = evaluate(model, split, k=(20, 50), metrics=("recall",), on=settings["on"])
-            rows[-1] |= {
-                f"recall@{k}, tail {tail:g}": scores.tail(f"recall@{k}", tail)
-                for tail in (1.0, LEVEL)
-                for k in (20, 50)
-            }
+            for metric, tail in product(("recall@20", "recall@50"), (1.0, LEVEL)):
+                rows[-1][f"{metric}, tail {tail:g}"] = scores.tail(metric, tail)
         if epoch + 1 == model.iterations:
             raise _LastEpoch
 
@@ -122,16 +111,12 @@ def trial(settings: Settings) -> Record:
 
     def callback(epoch: int, seconds: float, objective: float) -> None:
         if epoch + 1 in settings["epochs"]:
-            look(epoch + 1)
-
-    def look(epoch: int) -> None:
-        found = evaluate(model, split, k=(20,), metrics=("recall",), on="validation")
-        scores = found.scores[METRIC]
-        curve.append([epoch, tail_mean(scores, 1.0), tail_mean(scores, LEVEL)])
+            found = evaluate(model, split, k=(20,), metrics=("recall",), on="validation")
+            curve.append([epoch + 1, *(found.tail(METRIC, level) for level in (1.0, LEVEL))])
 
     model.fit(split.train, show_progress=False, callback=callback)
     if not hasattr(model, "iterations"):
-        look(1)
+        callback(0, 0.0, 0.0)
     return {"curve": curve}
 
 
@@ -165,12 +150,7 @@ def range_of(kind: str, *values: Any) -> Range:
     """Return a range: "log" or "linear" with its ends and points of a grid, or "one of" values."""
     if kind == "one of":
         return Choice(values)
-    kinds: dict[str, type[Any]] = {
-        "log": LogUniform,
-        "linear": Uniform,
-    }
-    found: Range = choose("kind of range", kind, kinds)(*values)
-    return found
+    return LogUniform(*values) if kind == "log" else Uniform(*values)
 
 
 def make_model(settings: Settings) -> Recommender:

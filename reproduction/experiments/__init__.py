@@ -1,5 +1,7 @@
 """The experiments of the paper, and some of our own."""
 
+import tomllib
+from pathlib import Path
 from typing import Any
 
 from reproduction import ABOUT
@@ -9,6 +11,10 @@ from reproduction.experiment import Experiment
 def declared(name: str, cases: Any, tables: Any, draw: Any = None, then: Any = None) -> Experiment:
     """Return an experiment of experiments.toml; `draw` makes its figure."""
     about = {key: each for key, each in ABOUT[name].items() if key != "at"}
-    return Experiment(
-        name, cases=cases, tables=tables, figures={"": draw} if draw else {}, then=then, **about
-    )
+    figures = {"": draw} if draw else {}
+    return Experiment(name, cases=cases, tables=tables, figures=figures, then=then, **about)
+
+
+def settings(name: str) -> dict[str, Any]:
+    """Return what NAME.toml in this folder has."""
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf8"))

@@ -1,7 +1,7 @@
 """`defaults`: models as they come, against the best of 40 trials, and SAFER2 against iALS.
 
 `safecf.tune` searches on the validation users of one split of every data set. Then the defaults and
-the best trials are scored for the test users of all splits.
+the best trials are scored for the test users of all splits. Names are in defaults.toml.
 """
 
 from importlib.util import find_spec
@@ -11,95 +11,66 @@ import numpy as np
 
 from reproduction import scores
 from reproduction.data import SEED, repeated_seeds
-from reproduction.experiment import Case, Options, Result, Tables, grouped
-from reproduction.experiments import declared
+from reproduction.experiment import Case, Options, Result, Settings, Tables, grouped
+from reproduction.experiments import declared, settings
+from reproduction.figures import Panel, curves
 from reproduction.page import heading
 from reproduction.presets import options_text
 from reproduction.tasks import peer, quality, statistics, tuned
 from safecf.defaults import LEVEL
 
-SEVERAL = "several"
-DATA = ("ml-1m", "book-crossing", "demo", "short")  # by length of the history
-GOWALLA, STEAM = "gowalla", "steam"  # each has a page of its own
-SEARCHED = ("unobserved_weight", "regularization", "bandwidth")
-FEWER = {GOWALLA: 3}  # splits of large data, whose test users are many
+DATA = settings("defaults")
+MODELS = DATA["models"]
 METRICS = ["recall", "ndcg"]
 COLUMNS = [(metric, level) for metric in ("recall@20", "ndcg") for level in (1.0, LEVEL)]
 IMPLICIT = "implicit"
-# By name: the class, and options that differ from its defaults.
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "iALS": ("IALS", {}),
-    "ERM-MF": ("ERMMF", {}),
-    "SAFER2": ("SAFER2", {}),
-    "SAFER2, ridge outside": ("SAFER2", {"ridge_in_risk": False}),
-}
 # What trials are chosen by: the mean of nDCG, to judge the defaults; also its tail, to compare.
 DEFAULTS, MEANS, TAILS = "defaults", "means", "mean and tail"
-PAIRS = [
-    ("SAFER2", "iALS"),
-    ("SAFER2, ridge outside", "iALS"),
-    ("SAFER2", "SAFER2, ridge outside"),
-    ("ERM-MF", "iALS"),
-]
-FACTS = {
-    "searched": "the default ranges of `safecf tune`, with as many factors and up to as many "
-    "epochs as the defaults, on the validation users of one split",
-    "means": "the mean of nDCG",
-}
 
 
-def sets(options: Options) -> tuple[str, ...]:
-    """Return the names of the data sets."""
-    return DATA if options.data == SEVERAL else (options.data,)
+def _sets(options: Options) -> list[str]:
+    return DATA["several"] if options.data == "several" else [options.data]
 
 
-def splits(data: str, options: Options) -> list[int]:
-    """Return the seeds of the splits whose test users are scored."""
-    return repeated_seeds(min(options.splits, FEWER.get(data, options.splits)))
-
-
-def cases(options: Options) -> list[Case]:
+def _cases(options: Options) -> list[Case]:
     """Return facts, implicit where it is installed, the defaults, and the searches."""
     found = []
-    for data in sets(options):
+    for data in _sets(options):
         found.append(Case(statistics, {"data": data, "split": SEED}, ("facts", data)))
-        about = {"data": data, "on": "test", "seed": 0, "metrics": METRICS}
         if find_spec(IMPLICIT) is not None:
-            for split in splits(data, options):
-                case = Case(peer, {**about, "split": split}, ("test", data, IMPLICIT, DEFAULTS))
-                found.append(case)
-        for name, (kind, fixed) in VARIANTS.items():
+            found += _tests(peer, data, IMPLICIT, DEFAULTS, options, {})
+        for name, (kind, fixed) in MODELS.items():
             settings = {"data": data, "split": SEED, "model": kind, "options": fixed, "seed": 0}
             settings |= {"metric": "ndcg", "objective": "both", "trials": options.trials + 1}
-            settings["space"] = {}
-            found.append(Case(tuned, settings, ("search", data, name)))
-            found += tests(data, name, DEFAULTS, {}, options)
+            found.append(Case(tuned, {**settings, "space": {}}, ("search", data, name)))
+            more = {"model": kind, "options": fixed}
+            found += _tests(quality, data, name, DEFAULTS, options, more)
     return found
 
 
-def tests(
-    data: str, model: str, name: str, changed: dict[str, Any], options: Options
+def _tests(
+    run: Any, data: str, model: str, name: str, options: Options, more: Settings
 ) -> list[Case]:
     """Return the cases of a setting for the test users of all splits."""
-    kind, fixed = VARIANTS[model]
-    about = {"data": data, "on": "test", "seed": 0, "metrics": METRICS, "model": kind}
-    settings = {**about, "options": {**fixed, **changed}}
-    label = ("test", data, model, name)
-    return [Case(quality, {**settings, "split": split}, label) for split in splits(data, options)]
+    about = {"data": data, "on": "test", "seed": 0, "metrics": METRICS, **more}
+    splits = repeated_seeds(min(options.splits, DATA["splits"].get(data, options.splits)))
+    return [Case(run, {**about, "split": each}, ("test", data, model, name)) for each in splits]
 
 
-def then(results: list[Result], options: Options) -> list[Case]:
+def _then(results: list[Result], options: Options) -> list[Case]:
     """Return the best trials of the searches for the test users."""
-    return [
-        case
-        for each in results
-        if each.label[0] == "search"
-        for name, chosen in best(each).items()
-        for case in tests(each.label[1], each.label[2], name, chosen, options)
-    ]
+    found = []
+    for each in results:
+        if each.label[0] == "search":
+            _, data, model = each.label
+            kind, fixed = MODELS[model]
+            for name, chosen in _best(each).items():
+                more = {"model": kind, "options": {**fixed, **chosen}}
+                found += _tests(quality, data, model, name, options, more)
+    return found
 
 
-def best(search: Result) -> dict[str, dict[str, Any]]:
+def _best(search: Result) -> dict[str, dict[str, Any]]:
     """Return the options of the best trials, by the mean and by both; {} are the defaults."""
     first, *_ = trials = search.record["trials"]
     gains = np.array([np.divide(each["scores"], first["scores"]) for each in trials])
@@ -111,19 +82,20 @@ def best(search: Result) -> dict[str, dict[str, Any]]:
     return found
 
 
-def tables(results: list[Result], options: Options) -> Tables:
+def _tables(results: list[Result], options: Options) -> Tables:
     """Return how near the defaults come to the best trials, and what SAFER2 gains, by data set."""
+    about = {name: DATA[name] for name in ("searched", "means")}
     names = ("numbers", "facts", "against", "implicit", "gains", "chosen")
-    stored: Tables = {**{name: [] for name in names}, "about": [FACTS]}
+    stored: Tables = {**{name: [] for name in names}, "about": [about]}
     found = grouped(results)
     means = [column for column in COLUMNS if column[1] == 1]
-    for data in sets(options):
+    for data in _sets(options):
         of = {label[2:]: each for label, each in found.items() if label[:2] == ("test", data)}
         known = scores.evaluations(of)
         named = {f"{model}, {name}": each for (model, name), each in of.items()}
         stored["numbers"] += scores.numbers(named, COLUMNS)
         stored["facts"].append({"data": data, **found["facts", data][0].record["facts"]})
-        for model in VARIANTS:
+        for model in MODELS:
             about = {"data": data, "model": model}
             for row in scores.gains(known, [((model, DEFAULTS), (model, MEANS))], means):
                 head, metric = heading(row["metric"]), row["metric"]
@@ -136,7 +108,7 @@ def tables(results: list[Result], options: Options) -> Tables:
                 for what, each in values.items():
                     stored["against"].append({**about, "heading": f"{head}, {what}", **each})
             (search,) = found["search", data, model]
-            picked = {n: options_text(each) or "the defaults" for n, each in best(search).items()}
+            picked = {n: options_text(each) or "the defaults" for n, each in _best(search).items()}
             start = search.record["trials"][0]["options"]
             resolved = options_text({name: float(f"{v:.3g}") for name, v in start.items()})
             stored["chosen"].append({**about, "resolved": resolved, **picked})
@@ -144,11 +116,11 @@ def tables(results: list[Result], options: Options) -> Tables:
             peers, about = (IMPLICIT, DEFAULTS), {"data": data, "column": heading(*column)}
             value = known[peers].mean(column[0])
             stored["implicit"].append({**about, "model": IMPLICIT, "value": value})
-            for model in (name for name in VARIANTS if "ridge" not in name):
+            for model in (name for name in MODELS if "ridge" not in name):
                 (row,) = scores.gains(known, [((model, DEFAULTS), peers)], [column])
                 stored["implicit"].append({**row, **about, "model": model})
         for name in (TAILS, DEFAULTS):
-            for model, baseline in PAIRS:
+            for model, baseline in DATA["pairs"]:
                 about = {"data": data, "settings": name, "model": model, "baseline": baseline}
                 rows = scores.gains(known, [((model, name), (baseline, name))], COLUMNS)
                 stored["gains"] += [{**row, **about} for row in rows]
@@ -156,10 +128,8 @@ def tables(results: list[Result], options: Options) -> Tables:
     return stored
 
 
-def draw(tables: Tables) -> Any:
+def _draw(tables: Tables) -> Any:
     """Draw the gain of the tuned SAFER2 over the tuned iALS, a panel each for nDCG and its tail."""
-    from reproduction.figures import Panel, curves  # noqa: PLC0415
-
     wanted = {"model": "SAFER2", "baseline": "iALS", "settings": TAILS, "metric": "ndcg"}
     rows = [row for row in tables["gains"] if wanted.items() <= row.items()]
     lengths = {
@@ -175,4 +145,4 @@ def draw(tables: Tables) -> Any:
     return curves(drawn, legend=4, height=2.4, sharey=True)[0]
 
 
-EXPERIMENT = declared("defaults", cases, tables, draw, then)
+EXPERIMENT = declared("defaults", _cases, _tables, _draw, _then)

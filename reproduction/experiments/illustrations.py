@@ -7,6 +7,7 @@ from scipy.stats import gamma
 
 from reproduction.experiment import Case, Options, Result, Row, Tables
 from reproduction.experiments import declared
+from reproduction.figures import GREY, Panel, curves, lines_of
 from safecf.als.kernels import KERNELS, Floats
 from safecf.als.population import Population, Smoothing
 from safecf.als.quantile import Psi, bisection
@@ -63,13 +64,8 @@ def cvar(results: list[Result], options: Options) -> Tables:
 
 def draw_cvar(tables: Tables) -> Any:
     """Draw the density with its tail, and the functions of xi."""
-    from reproduction.figures import Panel, curves  # noqa: PLC0415
-
-    found: dict[str, tuple[list[float], list[float]]] = {}
-    for row in tables["numbers"]:
-        x, y = found.setdefault(row["curve"].removeprefix("objective, "), ([], []))
-        x.append(row["x"])
-        y.append(row["y"])
+    lines = lines_of(tables["numbers"], "curve", "x", "y")
+    found = {name.removeprefix("objective, "): line for name, line in lines.items()}
     marks, density = exact(TAIL), {"density": found.pop("density")}
     label = r"$\xi + \frac{1}{\alpha} E[\max(0, \mathrm{loss} - \xi)]$"
     drawn = [Panel("loss of a user", "density", density), Panel(r"$\xi$", label, found)]
@@ -141,7 +137,6 @@ def check_function(results: list[Result], options: Options) -> Tables:
 
 def draw_check_function(tables: Tables) -> Any:
     """Draw two kernels by bandwidth, all kernels at one bandwidth, and the weights of users."""
-    from reproduction.figures import Panel, curves  # noqa: PLC0415
 
     def curve(kernel: str, h: float, column: str = "smoothed") -> tuple[list[Any], list[Any]]:
         rows = [r for r in tables["numbers"] if (r["kernel"], r["bandwidth"]) == (kernel, h)]
@@ -158,7 +153,7 @@ def draw_check_function(tables: Tables) -> Any:
     x, y = r"$\mathrm{loss} - \xi$", r"$1 - K_h(\xi - \mathrm{loss})$"
     drawn.append(Panel(x, y, weights, "weight of a user, Gaussian kernel"))
     figure, axes = curves(drawn, legend=4, height=2.1)
-    plain = {"color": "#7F7F7F", "linewidth": 2.5, "alpha": 0.6, "zorder": 1}
+    plain = {"color": GREY, "linewidth": 2.5, "alpha": 0.6, "zorder": 1}
     for panel in axes[:3]:
         panel.plot(GRID, check(GRID), **plain)
     axes[3].plot([-REACH, 0, 0, REACH], [0, 0, 1, 1], **plain)

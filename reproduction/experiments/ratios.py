@@ -1,72 +1,64 @@
 """`robustness` and `kernels`: SAFER2 over other models, on many splits."""
 
+from functools import partial
 from typing import Any
 
 from reproduction import presets, scores
 from reproduction.experiment import Case, Options, Result, Tables, grouped
 from reproduction.experiments import declared
+from safecf.models.presets import Preset
 
-BASELINE = "iALS"
-MODELS = (BASELINE, "ERM-MF", "SAFER2")
-PAIRS = [("SAFER2", "ERM-MF"), ("SAFER2", BASELINE)]
 SMOOTHED = ("Gaussian", "Epanechnikov", "logistic", "uniform", "triangular")
 NAMES = [f"SAFER2, {kernel}" for kernel in SMOOTHED]
-OVER_IALS = [(name, BASELINE) for name in NAMES]
-OVER_GAUSSIAN = [(name, NAMES[0]) for name in NAMES[1:]]
+# By experiment: names of presets by their set, and which models are compared in which table.
+MODELS = {
+    "robustness": {"paper": ["iALS", "ERM-MF", "SAFER2"]},
+    "kernels": {"paper": ["iALS"], "grid": NAMES},
+}
+PAIRS: dict[str, Any] = {
+    "robustness": {"gains": [("SAFER2", "ERM-MF"), ("SAFER2", "iALS")]},
+    "kernels": {
+        "gains": [(name, "iALS") for name in NAMES],
+        "kernels": [(name, NAMES[0]) for name in NAMES[1:]],
+    },
+}
 
 
-def robustness_cases(options: Options) -> list[Case]:
-    """Return the cases of every model on every split with every seed."""
-    chosen = presets.require(options.data, "paper", MODELS, options.presets)
-    return presets.on_splits({each.name: each for each in chosen}, options)
+def _models(name: str, options: Options) -> dict[str, Preset]:
+    return {
+        each.name: each
+        for which, names in MODELS[name].items()
+        for each in presets.require(options.data, which, names, options.presets)
+    }
 
 
-def robustness(results: list[Result], options: Options) -> Tables:
-    """Return the ratios of all pairs on the splits, and the means."""
-    return compared(results, {"gains": PAIRS})
+def _cases(name: str, options: Options) -> list[Case]:
+    return presets.on_splits(_models(name, options), options)
 
 
-def kernel_cases(options: Options) -> list[Case]:
-    """Return the cases of iALS as published, and of every kernel with the best bandwidth."""
-    chosen = [
-        *presets.require(options.data, "paper", (BASELINE,), options.presets),
-        *presets.require(options.data, "grid", NAMES, options.presets),
-    ]
-    return presets.on_splits({each.name: each for each in chosen}, options)
-
-
-def kernels(results: list[Result], options: Options) -> Tables:
-    """Return the kernels over iALS and over the Gaussian one, and their bandwidths."""
-    chosen = presets.require(options.data, "grid", NAMES, options.presets)
-    bandwidths = [
-        {"model": each.name, "kernel": each.options["kernel"], "found": each.found}
-        | {"bandwidth": each.options["bandwidth"]}
-        for each in chosen
-    ]
-    pairs = {"gains": OVER_IALS, "kernels": OVER_GAUSSIAN}
-    return {**compared(results, pairs), "bandwidths": bandwidths}
-
-
-def compared(results: list[Result], pairs: dict[str, list[tuple[str, str]]]) -> Tables:
-    """Return the means of all models, and a table of gains for each list of pairs."""
+def _tables(name: str, results: list[Result], options: Options) -> Tables:
+    """Return the means of all models, their bandwidths, and a table for each list of pairs."""
     found = grouped(results)
     known, numbers = scores.evaluations(found), scores.numbers(found, scores.RATIOS)
     gains = {
-        name: scores.over(numbers, scores.gains(known, each, scores.RATIOS))
-        for name, each in pairs.items()
+        table: scores.over(numbers, scores.gains(known, pairs, scores.RATIOS))
+        for table, pairs in PAIRS[name].items()
     }
-    return {"numbers": numbers, **gains, "means": scores.means(numbers)}
+    bandwidths = [
+        {"model": each.name, "kernel": each.options["kernel"], "found": each.found}
+        | {"bandwidth": each.options["bandwidth"]}
+        for each in _models(name, options).values()
+        if each.name in NAMES
+    ]
+    return {"numbers": numbers, **gains, "means": scores.means(numbers), "bandwidths": bandwidths}
 
 
-def draw_robustness(tables: Tables) -> Any:
-    """Draw the ratios of SAFER2 over ERM-MF and iALS."""
-    return scores.draw_ratios(tables["numbers"], PAIRS)
-
-
-def draw_kernels(tables: Tables) -> Any:
-    """Draw the ratios of each kernel over iALS."""
-    return scores.draw_ratios(tables["numbers"], OVER_IALS)
-
-
-ROBUSTNESS = declared("robustness", robustness_cases, robustness, draw_robustness)
-KERNELS = declared("kernels", kernel_cases, kernels, draw_kernels)
+ROBUSTNESS, KERNELS = (
+    declared(
+        name,
+        partial(_cases, name),
+        partial(_tables, name),
+        partial(scores.draw_ratios, PAIRS[name]["gains"]),
+    )
+    for name in ("robustness", "kernels")
+)

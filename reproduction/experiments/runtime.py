@@ -1,63 +1,43 @@
 """`runtime`: seconds per epoch of every model, with the paper's solvers and with the library's."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from reproduction import presets, published
-from reproduction.experiment import Case, Options, Result, Row, Tables
-from reproduction.experiments import declared
-from reproduction.experiments.convergence import NAMES, course_cases, shape_of
+from reproduction import presets, scores
+from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
+from reproduction.experiments import declared, settings
+from reproduction.experiments.convergence import course_cases, shape_of
+from reproduction.figures import panels
 
-TIMED = {"ml-20m": 5, "msd": 2}  # epochs after the first; other data as msd
-BLOCK = 128
-BLOCKS, SPECTRAL = f"blocks of {BLOCK}", "spectral CG"
-THEIRS = ("exact", "one step of Adam", "Adam, by batches")  # the solvers of the paper's table
-# Label and grey of each step.
-STEPS = {
-    "quantile": (r"$\xi$ and weights", "#000000"),
-    "losses": ("losses", "#444444"),
-    "rotate": ("rotations", "#777777"),
-    "users": ("users", "#AAAAAA"),
-    "items": ("items", "#E5E5E5"),
-    "training": ("batches", "#FFFFFF"),
-}
-# By data set: models of which only the first epoch is timed, since it takes a minute.
-SLOW = {"ml-20m": ("Mult-VAE",), "msd": ("iALS, exact", "SAFER2, exact", "iALS++", "SAFER2++")}
-# By data set: models that are left out, since they take too long.
-LEFT_OUT = {"msd": ("ERM-MF, exact", "Mult-VAE")}
+DATA = settings("runtime")
+STEPS = DATA["steps"]  # label and grey of each
 
 
-def cases(options: Options) -> list[Case]:
+def _cases(options: Options) -> list[Case]:
     """Return every model with each of its solvers; users are not scored."""
-    shape = shape_of(options.data)
-    ials, erm, cvar, safer2 = presets.require(shape, "paper", NAMES, options.presets)
-    vae = presets.load(shape, "paper", options.presets).get("Mult-VAE")
-    planned = [
-        ("iALS", THEIRS[0], presets.exact(ials)),
-        ("iALS", SPECTRAL, ials),
-        ("iALS++", BLOCKS, presets.blockwise(ials, BLOCK)),
-        ("ERM-MF", THEIRS[0], presets.exact(erm)),
-        ("ERM-MF", SPECTRAL, erm),
-        ("CVaR-MF", THEIRS[1], presets.adam(cvar)),
-        ("SAFER2", THEIRS[0], presets.exact(safer2)),
-        ("SAFER2", SPECTRAL, safer2),
-        ("SAFER2-CG", "CG, 5 steps", presets.cg(safer2)),
-        ("SAFER2++", BLOCKS, presets.blockwise(safer2, BLOCK)),
-        *([("Mult-VAE", THEIRS[2], vae)] if vae else []),
-    ]
-    found = []
-    for name, solver, preset in planned:
-        if preset.name not in LEFT_OUT.get(shape, ()):
-            slow = preset.name in SLOW.get(shape, ())
-            count = 1 if slow else 1 + TIMED.get(shape, TIMED["msd"])
-            chosen = presets.changed(preset, iterations=count)
-            found += course_cases((name, solver, int(not slow)), chosen, options, 1, scored=False)
+    shape, found = shape_of(options.data), []
+    models = presets.load(shape, "paper", options.presets)
+    presets.require(shape, "paper", ("iALS", "ERM-MF", "CVaR-MF", "SAFER2"), options.presets)
+    for each in DATA["models"]:
+        preset = models.get(each["of"])
+        if preset is None:
+            continue
+        preset = presets.solved(preset, each["by"]) if "by" in each else preset
+        if preset.name not in DATA["left_out"].get(shape, ()):
+            slow = preset.name in DATA["slow"].get(shape, ())
+            label = (each["model"], each["solver"], int(not slow))
+            chosen = presets.changed(preset, iterations=1 if slow else 1 + _epochs(shape))
+            found += course_cases(label, chosen, options, 1, scored=False)
     return found
 
 
-def tables(results: list[Result], options: Options) -> Tables:
+def _epochs(shape: str) -> int:
+    """Return the number of epochs after the first; those of other data are those of msd."""
+    return int(DATA["epochs"].get(shape, DATA["epochs"]["msd"]))
+
+
+def _tables(results: list[Result], options: Options) -> Tables:
     """Return the seconds of each step and epoch, and their medians beside those of the paper."""
     numbers = []
     for each in results:
@@ -68,46 +48,43 @@ def tables(results: list[Result], options: Options) -> Tables:
                 about = {"model": name, "solver": solver, "epoch": epoch, "step": step}
                 seconds = {"seconds": round(row["seconds"][step], 5), "counts": epoch > first}
                 numbers.append(about | seconds)
-    factors = results[0].settings["options"]["factors"]
     shape = shape_of(options.data)
-    facts = {"factors": factors, "epochs": TIMED.get(shape, TIMED["msd"])}
-    return {"numbers": numbers, "models": medians(numbers, shape), "facts": [facts]}
+    factors = results[0].settings["options"]["factors"]
+    facts = {"factors": factors, "epochs": _epochs(shape)}
+    return {"numbers": numbers, "models": _medians(numbers, shape), "facts": [facts]}
 
 
-def medians(numbers: Sequence[Row], shape: str) -> list[Row]:
+def _medians(numbers: list[Row], shape: str) -> list[Row]:
     """Return a row per model and solver: median and range over the epochs that count."""
-    totals: dict[tuple[str, str], dict[int, float]] = {}
-    for row in numbers:
-        if row["counts"]:
-            of = totals.setdefault((row["model"], row["solver"]), {})
-            of[row["epoch"]] = of.get(row["epoch"], 0.0) + row["seconds"]
     found = []
-    for (model, solver), of in totals.items():
-        theirs = (
-            published.NUMBERS["seconds"].get(shape, {}).get(model) if solver in THEIRS else None
-        )
-        ends = {"low": min(of.values()), "high": max(of.values())}
-        row = {"model": model, "solver": solver, "seconds": float(np.median(list(of.values())))}
-        found.append({**row, **ends, "epochs": len(of), "theirs": theirs})
+    published = scores.PUBLISHED["seconds"].get(shape, {})
+    counted = grouped((row for row in numbers if row["counts"]), "model", "solver")
+    for (model, solver), of in counted.items():
+        steps = grouped(of, "epoch").values()
+        totals = [sum(row["seconds"] for row in epoch) for epoch in steps]
+        row = {"model": model, "solver": solver, "seconds": float(np.median(totals))}
+        row |= {"low": min(totals), "high": max(totals), "epochs": len(totals)}
+        theirs = published.get(model) if solver in DATA["theirs"] else None
+        found.append({**row, "theirs": theirs})
     return found
 
 
-def draw(tables: Tables) -> Any:
+def _draw(tables: Tables) -> Any:
     """Draw a stacked bar of the steps per model, and the seconds of the paper."""
-    from reproduction.figures import panels  # noqa: PLC0415
-
     models = tables["models"]
     figure, (panel,) = panels(1, height=0.9 + 0.2 * len(models))
     figure.set_figwidth(5.5)
     names = [f"{row['model']} ({row['solver']})" for row in models]
     left = np.zeros(len(names))
-    steps: dict[tuple[str, str], list[float]] = {}
-    for row in tables["numbers"]:
-        if row["counts"]:
-            step = "rotate" if row["step"] == "turn" else row["step"]  # its name until 0.1
-            steps.setdefault((f"{row['model']} ({row['solver']})", step), []).append(row["seconds"])
+    counted = [
+        {**row, "step": "rotate"} if row["step"] == "turn" else row  # its name until 0.1
+        for row in tables["numbers"]
+        if row["counts"]
+    ]
+    steps = grouped(counted, "model", "solver", "step")
     for step, (label, grey) in STEPS.items():
-        times = [float(np.median(steps.get((name, step), [0.0]))) for name in names]
+        of = [steps.get((row["model"], row["solver"], step), []) for row in models]
+        times = [float(np.median([row["seconds"] for row in rows] or [0.0])) for rows in of]
         if any(times):
             style = {"color": grey, "edgecolor": "k", "linewidth": 0.4}
             panel.barh(names, times, left=left, label=label, **style)
@@ -119,15 +96,14 @@ def draw(tables: Tables) -> Any:
     longest = int(np.argmax(left))
     others = 1.3 * np.nanmax([*np.delete(left, longest), *theirs])
     shown = min(others, 1.05 * np.nanmax([*left, *theirs]))
-    panel.set_xlim(0, shown)
     if left[longest] > shown:  # far longer than the others: cut off
         text = rf"{left[longest]:.1f} s $\rightarrow$"
         panel.text(0.99 * shown, longest, text, ha="right", va="center", fontsize="small")
-    panel.set_xlabel("seconds per epoch")
+    panel.set(xlim=(0, shown), xlabel="seconds per epoch")
     panel.grid(visible=False, axis="y")
     panel.invert_yaxis()
     figure.legend(loc="outside lower center", ncols=5)
     return figure
 
 
-EXPERIMENT = declared("runtime", cases, tables, draw)
+EXPERIMENT = declared("runtime", _cases, _tables, _draw)

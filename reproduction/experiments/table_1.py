@@ -1,13 +1,15 @@
 """`table-1`: quality of all models for all users and the worst-off; `quantiles`: by tail level."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from reproduction import presets, published, scores
+import numpy as np
+
+from reproduction import presets, scores
 from reproduction.data import SEED
 from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
 from reproduction.experiments import declared
+from reproduction.figures import Panel, curves, lines_of
 from reproduction.page import heading
 from reproduction.tasks import statistics
 from safecf.models.presets import Preset
@@ -21,9 +23,10 @@ LEVELS = [round(0.1 + 0.05 * place, 2) for place in range(19)]
 SHOWN = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 NAMES = ("iALS", "Mult-VAE", "ERM-MF", "CVaR-MF", "SAFER2", "EASE")
 BANDED = "SAFER2"
+GAIN = "gain over iALS in percent"
 
 
-def models(options: Options) -> dict[str, Preset]:
+def _models(options: Options) -> dict[str, Preset]:
     """Return all models with the authors' settings, or the tuned ones for other data.
 
     Models that were tuned over the paper's ranges follow.
@@ -33,148 +36,130 @@ def models(options: Options) -> dict[str, Preset]:
     )
     which = "paper" if paper else "tuned"
     presets.require(options.data, which, (BASELINE, "ERM-MF", "SAFER2"), options.presets)
-    again = {name + GRID: replace(each, name=name + GRID) for name, each in grid.items()}
-    return {
-        **(paper or tuned),
-        **{name + GRID: again[name + GRID] for name in REPEATED if name in grid},
+    again = {name: grid[name] for name in REPEATED if name in grid}
+    return (paper or tuned) | {
+        name + GRID: presets.changed(each, name + GRID) for name, each in again.items()
     }
 
 
-def cases(options: Options) -> list[Case]:
+def _cases(options: Options) -> list[Case]:
     """Return the cases of all models, after the one for statistics of the data."""
     facts = Case(statistics, {"data": options.data, "split": SEED}, "facts")
-    return [facts, *presets.on_splits(models(options), options)]
+    return [facts, *presets.on_splits(_models(options), options)]
 
 
-def tables(results: list[Result], options: Options) -> Tables:
+def _tables(results: list[Result], options: Options) -> Tables:
     """Return scores with published ones below each, gains over iALS, facts and settings."""
-    (facts, *_), found = results, grouped(results)
-    del found["facts"]
-    known = scores.evaluations(found)
-    numbers = scores.numbers(found, COLUMNS)
+    statistic, found = results[0], grouped(results[1:])
+    known, numbers = scores.evaluations(found), scores.numbers(found, COLUMNS)
+    facts = [{"name": n, "number": f"{of:,}"} for n, of in statistic.record["facts"].items()]
+    theirs = scores.PUBLISHED["statistics"].get(options.data)
+    if theirs:
+        name = "the paper: users, items, interactions"
+        facts.append({"name": name, "number": ", ".join(theirs)})
     return {
         "numbers": numbers,
-        "scores": beside(scores.means(numbers, known), options.data),
+        "scores": _beside(scores.means(numbers, known), options.data),
         "gains": scores.gains(known, [(name, BASELINE) for name in list(known)[1:]], COLUMNS),
-        "facts": facts_of(facts.record["facts"], options.data),
-        "settings": presets.rows(models(options)),
+        "facts": facts,
+        "settings": presets.rows(_models(options)),
     }
 
 
-def facts_of(facts: dict[str, int], data: str) -> list[Row]:
-    """Return the numbers of users, items and interactions, and the paper's."""
-    rows = [{"name": name, "number": f"{count:,}"} for name, count in facts.items()]
-    theirs = {"name": "the paper: users, items, interactions"}
-    reported = published.NUMBERS["statistics"].get(data)
-    return [*rows, {**theirs, "number": ", ".join(reported)}] if reported else rows
-
-
-def beside(ours: Sequence[Row], data: str) -> list[Row]:
+def _beside(ours: Sequence[Row], data: str) -> list[Row]:
     """Put what the paper and its authors' code have below our scores of each model."""
     found = []
-    for model in dict.fromkeys(row["model"] for row in ours):
-        found += [{**row, "by": f"**{model}**"} for row in ours if row["model"] == model]
+    for model, rows in grouped(ours, "model").items():
+        found += [{**row, "by": f"**{model}**"} for row in rows]
         for source, by in (("paper", "the paper"), ("code", "authors' code")):
-            for (metric, tail), value in published.reported(data, source).get(model, {}).items():
+            for (metric, tail), value in scores.reported(data, source).get(model, {}).items():
                 row = {"model": model, "metric": metric, "tail": tail, "value": value, "by": by}
                 found.append(row)
     return found
 
 
-def draw(tables: Tables) -> Any:
+def _draw(tables: Tables) -> Any:
     """Draw our numbers with their intervals, and those of the paper."""
-    from reproduction.figures import error_bars, panels  # noqa: PLC0415
-
-    data = tables["numbers"][0]["data"]
-    ours = [row for row in tables["scores"] if "low" in row]
-    names = list(dict.fromkeys(row["model"] for row in ours))
-    columns = published.columns(data)
-    figure, axes = panels(len(columns), height=0.8 + 0.15 * len(names), sharey=True)
-    for column, panel in zip(columns, axes, strict=True):
-        of = [row for row in ours if (row["metric"], row["tail"]) == column]
-        values, lows, highs = ([row[name] for row in of] for name in ("value", "low", "high"))
-        bars = error_bars(values, lows, highs)
-        style: dict[str, Any] = {"fmt": "o", "color": "#0072B2", "label": "safecf, 95 %"}
-        panel.errorbar(values, range(len(names)), xerr=bars, **style)
-        theirs = published.reported(data)
-        known = [(theirs[n][column], y) for y, n in enumerate(names) if column in theirs.get(n, {})]
-        if known:
-            style = {"linestyle": "none", "marker": "D", "markerfacecolor": "none"}
-            panel.plot(*zip(*known, strict=True), color="#D55E00", label="the paper", **style)
-        panel.set_yticks(range(len(names)), names)
-        panel.set_xlabel(heading(*column))
+    data, columns = tables["numbers"][0]["data"], scores.columns(tables["numbers"][0]["data"])
+    ours = grouped((row for row in tables["scores"] if "low" in row), "model")
+    theirs, places, drawn = scores.reported(data), list(range(len(ours))), []
+    for metric, tail in columns:
+        of = [
+            r for rows in ours.values() for r in rows if (r["metric"], r["tail"]) == (metric, tail)
+        ]
+        values, *ends = ([row[name] for row in of] for name in ("value", "low", "high"))
+        known = [theirs.get(name, {}).get((metric, tail), np.nan) for name in ours]
+        points = {"safecf, 95 %": (values, places)}
+        if not np.isnan(known).all():
+            points["the paper"] = known, places
+        bars = {"safecf, 95 %": (places, places, *ends)}
+        drawn.append(Panel(heading(metric, tail), "", points, bars=bars))
+    styles: dict[str, Any] = {
+        "safecf, 95 %": {"color": "#0072B2", "linestyle": "none", "linewidth": 1.2}
+    }
+    styles["the paper"] = {"color": "#D55E00", "marker": "D", "linestyle": "none"}
+    styles["the paper"]["markerfacecolor"] = "none"
+    height = 0.8 + 0.15 * len(ours)
+    figure, axes = curves(drawn, legend=2, styles=styles, height=height, sharey=True)
+    axes[0].set_yticks(places, list(ours))
     axes[0].invert_yaxis()
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 
 
-def quantile_cases(options: Options) -> list[Case]:
+def _quantile_cases(options: Options) -> list[Case]:
     """Return the cases of `table-1` for some models; there are no others."""
-    return [case for case in cases(options) if case.label in NAMES]
+    return [case for case in _cases(options) if case.label in NAMES]
 
 
-def quantiles(results: list[Result], options: Options) -> Tables:
+def _quantiles(results: list[Result], options: Options) -> Tables:
     """Return the gains over iALS at each level, as far as their intervals are finite."""
     known = scores.evaluations(grouped(results))
-    metrics = list(dict.fromkeys(metric for metric, _ in published.columns(options.data)))
+    metrics = list(dict.fromkeys(metric for metric, _ in scores.columns(options.data)))
     columns = [(metric, level) for metric in metrics for level in LEVELS]
     found = scores.gains(known, [(name, BASELINE) for name in list(known)[1:]], columns)
     numbers = [
         {"model": row["model"], "metric": row["metric"], "level": row["tail"]}
-        | {"gain over iALS in percent": row["gain"], "low": row["low"], "high": row["high"]}
+        | {GAIN: row["gain"], "low": row["low"], "high": row["high"]}
         for row in sorted(found, key=lambda row: metrics.index(row["metric"]))
         if row["gain"] is not None
     ]
-    return {"numbers": numbers, "shown": shown(numbers)}
+    best = {
+        of: max(r[GAIN] for r in rows) for of, rows in grouped(numbers, "metric", "level").items()
+    }
+    shown = []  # some levels of all models, the largest gain of a level with a mark
+    for (metric, model), rows in grouped(numbers, "metric", "model").items():
+        of = {row["level"]: row for row in rows}
+        for level in SHOWN:
+            row = {"model": model, "metric": metric, "level": level}
+            if level in of:
+                row |= {"gain": of[level][GAIN], "low": of[level]["low"], "high": of[level]["high"]}
+                row["mark"] = "**" if row["gain"] == best[metric, level] else ""
+            shown.append(row)
+    return {"numbers": numbers, "shown": shown}
 
 
-def shown(numbers: Sequence[Row]) -> list[Row]:
-    """Return the rows of some levels, the largest gain of a level with a mark."""
-    found = []
-    of_level: dict[tuple[str, float], list[float]] = {}
-    for row in numbers:
-        key = (row["metric"], row["level"])
-        of_level.setdefault(key, []).append(row["gain over iALS in percent"])
-    for metric in dict.fromkeys(row["metric"] for row in numbers):
-        of = {(r["model"], r["level"]): r for r in numbers if r["metric"] == metric}
-        for model in dict.fromkeys(model for model, _ in of):
-            for level in SHOWN:
-                row = {"model": model, "metric": metric, "level": level}
-                if (model, level) in of:
-                    each = of[model, level]
-                    gain = each["gain over iALS in percent"]
-                    mark = "**" if gain == max(of_level[metric, level]) else ""
-                    row |= {"gain": gain, "low": each["low"], "high": each["high"], "mark": mark}
-                found.append(row)
-    return found
-
-
-def draw_quantiles(tables: Tables) -> Any:
+def _draw_quantiles(tables: Tables) -> Any:
     """Draw a panel per metric, from the first level that all models have."""
-    from reproduction.figures import Panel, curves  # noqa: PLC0415
-
-    drawn, bands = [], []
-    for metric in dict.fromkeys(row["metric"] for row in tables["numbers"]):
-        of: dict[str, list[Row]] = {}
-        for row in tables["numbers"]:
-            if row["metric"] == metric:
-                of.setdefault(row["model"], []).append(row)
-        known = set.intersection(*({row["level"] for row in rows} for rows in of.values()))
-        lines = {}
-        for name, rows in of.items():
-            chosen = [row for row in rows if row["level"] >= min(known, default=1.0)]
-            levels = [row["level"] for row in chosen]
-            lines[name] = levels, [1 + row["gain over iALS in percent"] / 100 for row in chosen]
-            if name == BANDED:
-                ends = [[1 + row[end] / 100 for row in chosen] for end in ("low", "high")]
-                bands.append((levels, *ends))
-        x = r"quantile level $\alpha$ (share of worst-off users)"
+    drawn: list[Panel] = []
+    bands: list[list[Any]] = []
+    x = r"quantile level $\alpha$ (share of worst-off users)"
+    for metric, of in grouped(tables["numbers"], "metric").items():
+        known = [{row["level"] for row in rows} for rows in grouped(of, "model").values()]
+        first = min(set.intersection(*known), default=1.0)
+        rows = [
+            {**row} | {name: 1 + row[name] / 100 for name in (GAIN, "low", "high")}
+            for row in of
+            if row["level"] >= first
+        ]
+        lines = lines_of(rows, "model", "level", GAIN)
         drawn.append(Panel(x, f"{heading(metric)} relative to iALS", lines, level=1))
+        shown = [row for row in rows if row["model"] == BANDED]
+        bands.append([[row[name] for row in shown] for name in ("level", "low", "high")])
     figure, axes = curves(drawn, legend=6, height=2.6)
     for place, band in zip(axes, bands, strict=True):
         place.fill_between(*band, color="#000000", alpha=0.1, linewidth=0)
     return figure
 
 
-EXPERIMENT = declared("table-1", cases, tables, draw)
-QUANTILES = declared("quantiles", quantile_cases, quantiles, draw_quantiles)
+EXPERIMENT = declared("table-1", _cases, _tables, _draw)
+QUANTILES = declared("quantiles", _quantile_cases, _quantiles, _draw_quantiles)

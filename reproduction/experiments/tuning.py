@@ -7,28 +7,28 @@ epochs; the best mean over these seeds becomes the preset.
 
 import json
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from reproduction import presets
 from reproduction.data import SEED
-from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, canonical
-from reproduction.experiments import declared
+from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, canonical, grouped
+from reproduction.experiments import declared, settings
 from reproduction.tasks import range_of, trial, tuned
+from safecf.atomic import replace_file
 from safecf.errors import choose
-from safecf.models.presets import Preset, Presets
+from safecf.models import presets as library
+from safecf.models.presets import Preset
 
 TRIALS = 160  # of a whole run, for models with row solvers
 KEPT, STARTS = 3, 3  # how many settings are repeated, and with how many seeds
 SAME = 5e-4  # smaller differences of the objective count as none: about the noise of three seeds
 NEAR = 0.1  # values so near an end of their range, as a share of it, are marked
-SEARCHES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8"))
+SEARCHES = settings("tuning")
 SMALL = {"factors": ("one of", 4), "block_size": ("one of", 2), "batch_size": ("one of", 50)}
 AIMS = {"mean": "mean of recall@20", "both": "mean and tail 0.3 of recall@20"}
 
@@ -65,32 +65,31 @@ class Search:
         drawn = range_of(*self.space["factors"]).grid() if "factors" in self.space else []
         return max([*self.sizes, *drawn, self.fixed.get("factors", 0)]) or None
 
-    def _settings(self, data: str, options: dict[str, Any], last: int, seed: int = 0) -> Row:
-        if presets.has_option(self.model, "iterations"):
-            options = {**options, "iterations": last}
-        return {"data": data, "split": SEED, "model": self.model, "options": options, "seed": seed}
+    def _iterated(self, options: Row, last: int) -> Row:
+        has_any = presets.has_option(self.model, "iterations")
+        return {**options, "iterations": last} if has_any else options
 
-    def _trial(self, data: str, options: dict[str, Any], seed: int = 0) -> Case:
+    def _case(
+        self, run: Any, data: str, options: Row, last: int, seed: int = 0, **more: Any
+    ) -> Case:
+        settings = {"data": data, "split": SEED, "model": self.model, "seed": seed, **more}
+        settings["options"] = self._iterated(options, last)
+        return Case(run, settings, (self.which, self.name, bool(seed)))
+
+    def _trial(self, data: str, options: Row, seed: int = 0) -> Case:
         """Return a trial of a grid, whose seed is 0, or a repetition."""
         epochs = list(self.final if seed else self.epochs)
-        settings = self._settings(data, options, max(epochs), seed) | {"epochs": epochs}
-        return Case(trial, settings, (self.which, self.name, bool(seed)))
+        return self._case(trial, data, options, max(epochs), seed, epochs=epochs)
 
     def first(self, options: Options) -> list[Case]:
         """Return the trials of the grid, or a part of it in a smaller run, or the search."""
         if self.trials is None:
             found = [self._trial(options.data, each) for each in self.grid]
-            order = np.random.default_rng(0).permutation(len(found))
-            return (
-                found if options.trials >= TRIALS else [found[n] for n in order[: options.trials]]
-            )
-        settings = self._settings(options.data, self.fixed, max(self.epochs))
-        settings |= {
-            "objective": self.objective,
-            "space": {k: list(v) for k, v in self.space.items()},
-        }
-        settings["trials"] = min(self.trials, options.trials)
-        return [Case(tuned, settings, (self.which, self.name, False))]
+            order = np.random.default_rng(0).permutation(len(found))[: options.trials]
+            return found if options.trials >= TRIALS else [found[place] for place in order]
+        more: Row = {"objective": self.objective, "trials": min(self.trials, options.trials)}
+        more["space"] = {name: list(each) for name, each in self.space.items()}
+        return [self._case(tuned, options.data, self.fixed, max(self.epochs), **more)]
 
     def value(self, mean: float, tail: float) -> float:
         """Return what is maximised."""
@@ -102,16 +101,17 @@ class Search:
         for each in results:
             if each.label[:2] != (self.which, self.name):
                 continue
-            trials = [
+            about = {"set": self.which, "model": self.name}
+            about |= {"stage": "repetition" if each.label[2] else "search"}
+            about |= {"seed": each.settings["seed"]}
+            tried = [
                 ({**self.fixed, **one["options"]}, one["epochs"], *one["scores"])
                 for one in each.record.get("trials", [])
             ] + [(each.settings["options"], *of) for of in each.record.get("curve", [])]
-            for options, epochs, mean, tail in trials:
-                stage = "repetition" if each.label[2] else "search"
-                row: Row = {"set": self.which, "model": self.name, "stage": stage}
-                row |= {"seed": each.settings["seed"], "options": canonical(options)}
-                row |= {"epochs": int(epochs), "objective": self.value(mean, tail)}
-                found.append({**row, "R@20": mean, "tail 0.3": tail})
+            for options, epochs, mean, tail in tried:
+                row = {**about, "options": canonical(options), "epochs": int(epochs)}
+                row |= {"objective": self.value(mean, tail), "R@20": mean, "tail 0.3": tail}
+                found.append(row)
         return found
 
     def repetitions(self, results: Sequence[Result], options: Options) -> list[Case]:
@@ -119,20 +119,16 @@ class Search:
         best: dict[str, float] = {}
         for row in self.rows(results):
             if row["stage"] == "search":
-                text = canonical(
-                    {k: v for k, v in json.loads(row["options"]).items() if k != "iterations"}
-                )
+                text = _plain(json.loads(row["options"]))
                 best[text] = max(best.get(text, -math.inf), row["objective"])
         chosen = sorted(best, key=lambda text: -best[text])[:KEPT]
         if self.trials is not None:
             chosen = list(dict.fromkeys([*chosen, next(iter(best))]))
         sizes = [{"factors": size} for size in self.sizes] or [{}]
-        random = presets.has_option(self.model, "random_state")
+        starts = STARTS if presets.has_option(self.model, "random_state") else 1
         return [
             self._trial(options.data, {**json.loads(each), **size}, seed)
-            for each in chosen
-            for size in sizes
-            for seed in range(1, 1 + (STARTS if random else 1))
+            for each, size, seed in product(chosen, sizes, range(1, 1 + starts))
         ]
 
     def candidates(self, results: Sequence[Result]) -> list[Row]:
@@ -141,17 +137,15 @@ class Search:
         Differences up to `SAME` count as none: then the fewest epochs, and the fewest factors, win.
         """
         runs: dict[str, list[Any]] = {}
-        for each in results:
-            if each.label == (self.which, self.name, True):
-                options = {k: v for k, v in each.settings["options"].items() if k != "iterations"}
-                runs.setdefault(canonical(options), []).append(each.record["curve"])
+        for each in grouped(results).get((self.which, self.name, True), []):
+            runs.setdefault(_plain(each.settings["options"]), []).append(each.record["curve"])
         found = []
         for text, curves in runs.items():
             size = min(map(len, curves))  # less if training diverged
             means = np.mean([curve[:size] for curve in curves], axis=0)
             values = [self.value(mean, tail) for _, mean, tail in means]
-            place = int(np.argmax(np.array(values) >= max(values) - SAME)) if size else 0
             if size:
+                place = int(np.argmax(np.array(values) >= max(values) - SAME))
                 epochs, mean, tail = map(float, means[place])
                 row = {"options": json.loads(text), "epochs": int(epochs), "value": values[place]}
                 found.append({**row, "mean": mean, "tail": tail})
@@ -170,15 +164,13 @@ class Search:
             of_size = [row for row in candidates if row["options"]["factors"] == size]
             best = max(of_size, key=lambda row: float(row["value"]))
             rows.append(("sized", f"{self.name}, d = {size}", best))
-        found = []
-        for which, name, row in rows:
-            some = (
-                {"iterations": row["epochs"]}
-                if presets.has_option(self.model, "iterations")
-                else {}
+        return [
+            (
+                which,
+                Preset(name, self.model, self._iterated(row["options"], row["epochs"]), command),
             )
-            found.append((which, Preset(name, self.model, {**row["options"], **some}, command)))
-        return found
+            for which, name, row in rows
+        ]
 
     def marked(self, options: Mapping[str, Any]) -> str:
         """Write options; those near an end of their range, which may be too narrow, have a mark."""
@@ -201,49 +193,47 @@ class Search:
             f"epochs; then the {KEPT} best, after {final}{sizes}."
         )
 
-
-def searches(data: str, names: Sequence[str] = ()) -> list[Search]:
-    """Return the searches on a data set, or those of the set `tuned` with these names.
-
-    On "tiny" they are those of ml-1m with few factors and epochs.
-    """
-    found = [Search(**each) for each in SEARCHES["ml-1m" if data == TINY else data]]
-    if names:
-        known = {each.name: each for each in found if each.which == "tuned"}
-        found = [choose("search", name, known) for name in dict.fromkeys(names)]
-    if data != TINY:
-        return found
-    return [
-        replace(
-            each,
-            space={name: SMALL.get(name, kept) for name, kept in each.space.items()},
-            fixed={**each.fixed, **({"factors": 4} if "factors" in each.fixed else {})},
+    @property
+    def small(self) -> "Search":
+        """The same with few factors and epochs, for "tiny" data."""
+        return replace(
+            self,
+            space={name: SMALL.get(name, kept) for name, kept in self.space.items()},
+            fixed=self.fixed | ({"factors": 4} if "factors" in self.fixed else {}),
             epochs=(1,),
-            final=(1,) if each.model in ("EASE", "MultVAE") else (1, 2),
-            sizes=(4, 6) if each.sizes else (),
+            final=(1,) if self.model in ("EASE", "MultVAE") else (1, 2),
+            sizes=(4, 6) if self.sizes else (),
         )
-        for each in found
-    ]
 
 
-def cases(options: Options) -> list[Case]:
-    """Return the trials."""
-    found = searches(options.data, options.searches)
-    return [case for each in found for case in each.first(options)]
+def _plain(options: Mapping[str, Any]) -> str:
+    return canonical({name: each for name, each in options.items() if name != "iterations"})
 
 
-def then(results: list[Result], options: Options) -> list[Case]:
-    """Return the repetitions."""
-    found = searches(options.data, options.searches)
-    return [case for each in found for case in each.repetitions(results, options)]
+def searches(options: Options) -> list[Search]:
+    """Return the searches on a data set, or some of the set `tuned`; on "tiny" those of ml-1m."""
+    tiny = options.data == TINY
+    found = [Search(**each) for each in SEARCHES["ml-1m" if tiny else options.data]]
+    if options.searches:
+        known = {each.name: each for each in found if each.which == "tuned"}
+        found = [choose("search", name, known) for name in dict.fromkeys(options.searches)]
+    return [each.small for each in found] if tiny else found
 
 
-def tables(results: list[Result], options: Options) -> Tables:
+def _cases(options: Options) -> list[Case]:
+    return [case for each in searches(options) for case in each.first(options)]
+
+
+def _then(results: list[Result], options: Options) -> list[Case]:
+    return [case for each in searches(options) for case in each.repetitions(results, options)]
+
+
+def _tables(results: list[Result], options: Options) -> Tables:
     """Return trials, repetitions and presets; write the latter to `options.presets`, if given."""
     found: list[tuple[str, Preset]] = []
     stored: Tables = {"numbers": [], "searches": [], "candidates": []}
     command = EXPERIMENT.command(replace(options, presets=None))
-    for search in searches(options.data, options.searches):
+    for search in searches(options):
         names = {"set": search.which, "model": search.name}
         candidates = search.candidates(results)
         found += search.chosen(candidates, command)
@@ -251,12 +241,11 @@ def tables(results: list[Result], options: Options) -> Tables:
         stored["searches"].append({**names, "about": search.about})
         for row in candidates:
             stored["candidates"].append({**names, **row, "options": search.marked(row["options"])})
-    if options.presets is not None:
-        presets.update(options.presets, options.data, found)
-    everything: Presets = {}
-    for which, preset in found:
-        everything.setdefault(which, {}).setdefault(options.data, {})[preset.name] = preset
-    return {**stored, "presets": [{"toml": presets.dump(everything)}]}
+    file = options.presets
+    if file is not None:  # a new file starts as a copy of the library's
+        old = library.read(file if file.exists() else library.FILE)
+        replace_file(file, presets.added(old, options.data, found).encode())
+    return {**stored, "presets": [{"toml": presets.added({}, options.data, found)}]}
 
 
-EXPERIMENT = declared("tuning", cases, tables, then=then)
+EXPERIMENT = declared("tuning", _cases, _tables, then=_then)
