@@ -5,7 +5,7 @@ import gzip
 import io
 import warnings
 import zipfile
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -124,8 +124,8 @@ def test_damaged_files(tmp_path, name, data):
 
 def test_no_byte_of_a_zip_archive_is_trusted(tmp_path):
     path, content = tmp_path / "log.csv.zip", FILES["log.csv.zip"]
-    for at, byte in enumerate(content):
-        path.write_bytes(content[:at] + bytes([byte ^ 0xFF]) + content[at + 1 :])
+    for at, flip in product(range(len(content)), (0xFF, 1)):  # the last bit of flags: encrypted
+        path.write_bytes(content[:at] + bytes([content[at] ^ flip]) + content[at + 1 :])
         told = read_or_refuse(lambda: Interactions.from_csv(path))
         assert "log.csv.zip" in told or Interactions.from_csv(path).user_ids.tolist() == [1]
 

@@ -31,9 +31,10 @@ def test_ml1m_is_split_as_in_the_paper(real_data, tmp_path):
 
 
 def random_interactions(seed, num_users=40, num_items=25, density=0.3):
-    """Return pairs in random order, with ids that have gaps."""
+    """Return pairs in random order, with ids that have gaps; nearly nobody has some items."""
     rng = np.random.default_rng(seed)
-    users, items = np.nonzero(rng.random((num_users, num_items)) < density)
+    popularity = density * np.linspace(0.1, 1.9, num_items)
+    users, items = np.nonzero(rng.random((num_users, num_items)) < popularity)
     order = rng.permutation(users.size)
     return users[order] * 7 - 50, items[order] * 3 + 10
 
