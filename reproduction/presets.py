@@ -68,8 +68,10 @@ def changed(preset: Preset, name: str | None = None, /, **options: Any) -> Prese
     return replace(preset, name=name or preset.name, options={**preset.options, **options})
 
 
-def solved(preset: Preset, by: str | int) -> Preset:
+def solved(preset: Preset, by: str | int | None = None) -> Preset:
     """Return a preset with another solver: "exact", "CG", "Adam", or blocks of a size."""
+    if by is None:
+        return preset
     if by == "CG":
         return replace(preset, name=f"{preset.name}-CG", model="SAFER2CG")
     if isinstance(by, str):

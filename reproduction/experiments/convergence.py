@@ -133,30 +133,25 @@ def _paces(rows: Sequence[Row], names: Sequence[str], warm_up: int = 0) -> list[
 
 NAMES = ("iALS", "ERM-MF", "CVaR-MF", "SAFER2")  # published for all data sets
 ALSO = ("iALS++", "SAFER2++", "Mult-VAE")  # published for some
-BLOCK = 128  # on synthetic data
 SHOWN = 0.7  # the share of the best recall at which the axes begin
 
 
 def _walltime_cases(options: Options) -> list[Case]:
     """Return all models where quality is measured, else those with the same losses as SAFER2."""
     shape, scored = shape_of(options.data), has_quality(options.data)
-    known = presets.require(shape, "paper", NAMES, options.presets)
-    _, erm, cvar, safer2 = known
+    presets.require(shape, "paper", NAMES, options.presets)
+    known = presets.load(shape, "paper", options.presets)
     if scored:
-        some = presets.load(shape, "paper", options.presets)
-        chosen = [*known, presets.solved(cvar, "Adam")]
-        chosen += [some[name] for name in ALSO if name in some]
+        chosen = [known[name] for name in NAMES]
+        chosen += [presets.solved(known["CVaR-MF"], "Adam")]
+        chosen += [known[name] for name in ALSO if name in known]
     else:
-        same = {name: safer2.options[name] for name in ("unobserved_weight", "regularization")}
-        epochs = [
-            (safer2, 10),
-            (presets.solved(safer2, "exact"), 4),
-            (presets.solved(safer2, "CG"), 10),
-            (presets.solved(safer2, BLOCK), 10),
-            (presets.changed(erm, **same), 10),
-            (presets.solved(presets.changed(cvar, **same), "Adam"), 50),
+        safer2 = known["SAFER2"].options
+        same = {name: safer2[name] for name in ("unobserved_weight", "regularization")}
+        chosen = [
+            presets.solved(presets.changed(known[of], iterations=epochs, **same), *by)
+            for of, epochs, *by in DATA["synthetic"]
         ]
-        chosen = [presets.changed(each, iterations=count) for each, count in epochs]
     seeds = options.seeds if scored else 1
     found = [course_cases((each.name,), each, options, seeds, scored=scored) for each in chosen]
     return [case for cases in found for case in cases]

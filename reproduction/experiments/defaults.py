@@ -23,6 +23,7 @@ DATA = settings("defaults")
 MODELS = DATA["models"]
 METRICS = ["recall", "ndcg"]
 COLUMNS = [(metric, level) for metric in ("recall@20", "ndcg") for level in (1.0, LEVEL)]
+RATIO = {"ratio": "gain", "low": "low", "high": "high"}
 IMPLICIT = "implicit"
 # What trials are chosen by: the mean of nDCG, to judge the defaults; also its tail, to compare.
 DEFAULTS, MEANS, TAILS = "defaults", "means", "mean and tail"
@@ -98,15 +99,15 @@ def _tables(results: list[Result], options: Options) -> Tables:
         for model in MODELS:
             about = {"data": data, "model": model}
             for row in scores.gains(known, [((model, DEFAULTS), (model, MEANS))], means):
-                head, metric = heading(row["metric"]), row["metric"]
-                ratio = {"ratio": 100 + row["gain"], "low": 100 + row["low"]}
+                metric = row["metric"]
                 values = {
                     "default": {"value": known[model, DEFAULTS].mean(metric)},
                     "best": {"value": known[model, MEANS].mean(metric)},
-                    "%": {**ratio, "high": 100 + row["high"]},
+                    "%": {name: 100 + row[of] for name, of in RATIO.items()},
                 }
                 for what, each in values.items():
-                    stored["against"].append({**about, "heading": f"{head}, {what}", **each})
+                    head = f"{heading(metric)}, {what}"
+                    stored["against"].append({**about, "heading": head, **each})
             (search,) = found["search", data, model]
             picked = {n: options_text(each) or "the defaults" for n, each in _best(search).items()}
             start = search.record["trials"][0]["options"]

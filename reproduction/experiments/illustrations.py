@@ -28,14 +28,14 @@ GRID = np.linspace(-REACH, REACH, 161)
 POINTS = (-2.0, -1.0, 0.0, 1.0, 2.0)
 
 
-def exact(tail: float) -> Row:
+def _exact(tail: float) -> Row:
     """Return mean, VaR and CVaR as integrals; x f(x) is the mean times the next gamma density."""
     mean, var = float(SHAPE * SCALE), float(gamma(SHAPE, scale=SCALE).isf(tail))
     cvar = mean * float(gamma(SHAPE + 1, scale=SCALE).sf(var)) / tail
     return {"mean": mean, "VaR": var, "CVaR": cvar}
 
 
-def cvar(results: list[Result], options: Options) -> Tables:
+def _cvar(results: list[Result], options: Options) -> Tables:
     """Return the density, the functions of xi, and their minima.
 
     The library's numbers are those of users whose losses are evenly spaced quantiles.
@@ -57,16 +57,16 @@ def cvar(results: list[Result], options: Options) -> Tables:
         ours = (users.mean_loss, users.value_at_risk(tail), users.tail_mean(tail))
         names = ("mean", "VaR", "CVaR")
         marks.append({"by": "the library", "alpha": tail, **dict(zip(names, ours, strict=True))})
-        marks.append({"by": "integrals", "alpha": tail, **exact(tail)})
+        marks.append({"by": "integrals", "alpha": tail, **_exact(tail)})
     numbers = [{"curve": name, "x": float(x), "y": float(y)} for name, x, y in curves]
     return {"numbers": numbers, "marks": marks, "minima": minima}
 
 
-def draw_cvar(tables: Tables) -> Any:
+def _draw_cvar(tables: Tables) -> Any:
     """Draw the density with its tail, and the functions of xi."""
     lines = lines_of(tables["numbers"], "curve", "x", "y")
     found = {name.removeprefix("objective, "): line for name, line in lines.items()}
-    marks, density = exact(TAIL), {"density": found.pop("density")}
+    marks, density = _exact(TAIL), {"density": found.pop("density")}
     label = r"$\xi + \frac{1}{\alpha} E[\max(0, \mathrm{loss} - \xi)]$"
     drawn = [Panel("loss of a user", "density", density), Panel(r"$\xi$", label, found)]
     figure, (left, right) = curves(drawn, height=2.3)
@@ -91,14 +91,14 @@ def check(u: Floats) -> Floats:
     return np.where(u < 0, TAU - 1, TAU) * u
 
 
-def convolved(kernel: str, u: float, h: float) -> float:
+def _convolved(kernel: str, u: float, h: float) -> float:
     """Return the integral of rho_tau(u + h t) k(t) dt by the midpoint rule."""
     width = 1 / 4096
     t = (np.arange(-40 / width, 40 / width) + 0.5) * width
     return float(check(u + h * t) @ KERNELS[kernel].density(t)) * width
 
 
-def printed(kernel: str, u: float, h: float) -> float | None:
+def _printed(kernel: str, u: float, h: float) -> float | None:
     """Return the value of the formula as printed in the paper, None if it has none."""
     if kernel not in SHOWN:
         return None
@@ -112,7 +112,7 @@ def printed(kernel: str, u: float, h: float) -> float | None:
     return float(h / 2 * smooth + (TAU - 1 / 2) * u)
 
 
-def check_function(results: list[Result], options: Options) -> Tables:
+def _check_function(results: list[Result], options: Options) -> Tables:
     """Return the smoothed check functions and weights, and formulas beside integrals."""
 
     def smoothed(name: str, u: float, h: float) -> float:
@@ -128,14 +128,14 @@ def check_function(results: list[Result], options: Options) -> Tables:
     h = BANDWIDTHS[1]
     formulas = [
         {"kernel": name, "u": u, "ours": smoothed(name, u, h)}
-        | {"integral": convolved(name, u, h), "printed": printed(name, u, h)}
+        | {"integral": _convolved(name, u, h), "printed": _printed(name, u, h)}
         for name in KERNELS
         for u in POINTS
     ]
     return {"numbers": numbers, "formulas": formulas}
 
 
-def draw_check_function(tables: Tables) -> Any:
+def _draw_check_function(tables: Tables) -> Any:
     """Draw two kernels by bandwidth, all kernels at one bandwidth, and the weights of users."""
 
     def curve(kernel: str, h: float, column: str = "smoothed") -> tuple[list[Any], list[Any]]:
@@ -160,10 +160,9 @@ def draw_check_function(tables: Tables) -> Any:
     return figure
 
 
-def no_cases(options: Options) -> list[Case]:
-    """Return nothing: the library's formulas need no training."""
+def _no_cases(options: Options) -> list[Case]:
     return []
 
 
-CVAR = declared("cvar", no_cases, cvar, draw_cvar)
-CHECK_FUNCTION = declared("check-function", no_cases, check_function, draw_check_function)
+CVAR = declared("cvar", _no_cases, _cvar, _draw_cvar)
+CHECK_FUNCTION = declared("check-function", _no_cases, _check_function, _draw_check_function)

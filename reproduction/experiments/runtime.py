@@ -20,10 +20,9 @@ def _cases(options: Options) -> list[Case]:
     models = presets.load(shape, "paper", options.presets)
     presets.require(shape, "paper", ("iALS", "ERM-MF", "CVaR-MF", "SAFER2"), options.presets)
     for each in DATA["models"]:
-        preset = models.get(each["of"])
-        if preset is None:
+        if each["of"] not in models:
             continue
-        preset = presets.solved(preset, each["by"]) if "by" in each else preset
+        preset = presets.solved(models[each["of"]], each.get("by"))
         if preset.name not in DATA["left_out"].get(shape, ()):
             slow = preset.name in DATA["slow"].get(shape, ())
             label = (each["model"], each["solver"], int(not slow))
