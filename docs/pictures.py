@@ -170,9 +170,8 @@ def architecture() -> str:
 def main() -> None:
     """Draw all of them."""
     FOLDER.mkdir(exist_ok=True)
-    with figures.style():
-        for draw, name in ((weights, "weights"), (spectral_cg, "spectral-cg"), (where, "where")):
-            figures.save(draw(), FOLDER / name)
+    for draw, name in ((weights, "weights"), (spectral_cg, "spectral-cg"), (where, "where")):
+        figures.save(draw, FOLDER / name)
     (FOLDER / "architecture.svg").write_text(architecture())
 
 

@@ -113,9 +113,9 @@ def curves(
             style = {"label": name, **usual[name]._asdict(), **styles.get(name, {})}
             if name in panel.bars:
                 low, high, *ends = panel.bars[name]
-                wide = _error_bars(x, *ends) if ends else None
+                wide = error_bars(x, *ends) if ends else None
                 style = {"linewidth": 0.8, **style}
-                labels[name] = place.errorbar(x, y, _error_bars(y, low, high), wide, **style)
+                labels[name] = place.errorbar(x, y, error_bars(y, low, high), wide, **style)
             else:
                 every = len(x) // 8 if len(x) > FEW_POINTS else None
                 (labels[name],) = place.plot(x, y, markevery=every, **style)
@@ -138,7 +138,7 @@ def lines_of(rows: Iterable[Row], name: str, x: str, y: str) -> dict[Any, tuple[
     }
 
 
-def _error_bars(values: Any, lows: Any, highs: Any) -> Any:
+def error_bars(values: Any, lows: Any, highs: Any) -> Any:
     """Return the lengths of error bars below and above; 0 if an end is on the wrong side."""
     values, lows, highs = (np.array(each, dtype=float) for each in (values, lows, highs))
     return np.maximum(0, [values - lows, highs - values])
