@@ -65,7 +65,7 @@ def test_the_cpu_benchmark_runs_small(tmp_path):
     found = run("cpu", tmp_path, "ml-20m", "topk", "threads")
     rivals = [row for row in found["ml-20m"]["rivals"] if row["name"].startswith("safecf")]
     assert len(rivals) == 5
-    assert all(row["floor"]["total"] > 0 < row["seconds"]["median"] for row in rivals)
+    assert all(min(row["floor"]["total"], row["seconds"]["median"]) > 0 for row in rivals)
     assert all(row["error_users"] < 0.02 for row in rivals if "subspace" not in row["name"])
     assert len(found["topk"]["single"]) == 4
     assert {row["factors"] for row in found["threads"]["cases"]} == {16, 48}
