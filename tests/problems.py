@@ -9,20 +9,6 @@ from safecf.als.loss import Loss, Ridge
 from safecf.als.rows import Problem
 from safecf.data.matrices.csr import Csr
 from safecf.data.matrices.interactions import Interactions
-from tests.reference import dense, gradient, objective, user_losses
-from tests.reference import invariants as rotation_free
-
-__all__ = [
-    "LOSSES",
-    "N_DIMENSIONAL",
-    "dense",
-    "gradient",
-    "matrix_of",
-    "objective",
-    "problem_of",
-    "rotation_free",
-    "user_losses",
-]
 
 # Whether scipy has sparse arrays with one dimension and with more than two.
 N_DIMENSIONAL = tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 15)

@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from safecf.als.loss import Loss
-from safecf.als.rows import Problem
-from safecf.data.matrices.csr import Csr
 
-
-def dense(matrix: Csr) -> np.ndarray:
+def dense(matrix) -> np.ndarray:
     """Return the confidences as a dense matrix."""
     out = np.zeros(matrix.shape)
     for row in range(matrix.num_rows):
@@ -16,7 +12,7 @@ def dense(matrix: Csr) -> np.ndarray:
     return out
 
 
-def user_losses(users: Csr, loss: Loss, x, y) -> np.ndarray:
+def user_losses(users, loss, x, y) -> np.ndarray:
     """loss_u = a_u/2 sum_i c_ui (1 - x_u.y_i)^2 + b/2 sum_i (x_u.y_i)^2."""
     confidence, scores = dense(users), x @ y.T
     pair_weight = loss.pair_weight(users.row_mass())
@@ -24,7 +20,7 @@ def user_losses(users: Csr, loss: Loss, x, y) -> np.ndarray:
     return pair_weight / 2 * error + loss.unobserved_weight / 2 * (scores**2).sum(axis=1)
 
 
-def objective(problem: Problem, weights, x, y) -> float:
+def objective(problem, weights, x, y) -> float:
     """sum_u count_u (w_u loss_u + ridge_u/2 |x_u|^2) + 1/2 sum_i ridge_i |y_i|^2."""
     losses = user_losses(problem.interactions.users, problem.loss, x, y)
     ridge_users = problem.unit_user_rows.ridge / 2 * (x**2).sum(axis=1)
@@ -44,7 +40,7 @@ def gradient(function, at, step=1e-5) -> np.ndarray:
     return slopes
 
 
-def invariants(users, items) -> np.ndarray:
+def rotation_free(users, items) -> np.ndarray:
     """X Y' and Y Y', unchanged by a common rotation."""
     return np.concatenate([users, items]) @ items.T
 
@@ -61,7 +57,7 @@ def ranking(scores, left_out=()) -> list[int]:
     return [column for column in order.tolist() if column not in set(left_out)]
 
 
-def places(index, queries, targets: Csr, exclude=None, exclude_all=None) -> np.ndarray:
+def places(index, queries, targets, exclude=None, exclude_all=None) -> np.ndarray:
     """Find the targets in a search of all items, from 1 on; 0 where one is not found."""
     ids, _ = index.search(queries, targets.num_columns, exclude, exclude_all)
     found = []

@@ -6,15 +6,16 @@ factors are compared, too.
 
 import pytest
 
-from safecf.als.capabilities import HalfSteps
+from safecf.als.capabilities import CAPABILITIES
 from tests.agreement.placed import FAST, FOR_A_GPU
 
 
 def pytest_generate_tests(metafunc):
     """Run a test that asks for `native` for all backends with the capability its module `NEEDS`."""
     if "native" in metafunc.fixturenames:
-        needed = getattr(metafunc.module, "NEEDS", HalfSteps)
-        found = [each for each in FAST if isinstance(each, needed)]
+        needed = getattr(metafunc.module, "NEEDS", "half-steps")
+        [kind] = [kind for kind, name in CAPABILITIES.items() if name == needed]
+        found = [each for each in FAST if isinstance(each, kind)]
         metafunc.parametrize("native", found, ids=repr, scope="session")
 
 

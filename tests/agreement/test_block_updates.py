@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from safecf import SolveError
-from safecf.als.capabilities import Blocks
 from safecf.als.solvers import Exact, Subspace
 from safecf.als.state import State
 from safecf.als.sweeps import Cyclic, blocks
@@ -24,7 +23,7 @@ from tests.agreement.placed import (
     with_threads,
 )
 
-NEEDS = Blocks
+NEEDS = "updates of coordinate blocks"
 MAIN = ("normalised", "cvar", False)
 # d and the size of a block, each pair with two other kinds of problems
 SIZES = [(33, 16), (40, 7), (16, 16), (5, 1), (33, 33), (17, 64)]

@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safecf.als.capabilities import Search
 from tests.agreement.placed import TWIN, floats, with_threads
 from tests.problems import matrix_of
 from tests.reference import places
 
-NEEDS = Search
+NEEDS = "search"
 MANY = 40  # queries, which are multiplied with the packed items
 SIZES = [1, 2, 17, 31, 32, 33, 40, 1023, 1025, 1100, 3000]
 

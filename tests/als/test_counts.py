@@ -12,7 +12,8 @@ from safecf.als.solvers import CG, Exact, Gradient, SpectralCG, Subspace
 from safecf.als.state import State
 from safecf.backends.numpy import NumpyBackend
 from safecf.data.matrices.csr import Csr
-from tests.problems import matrix_of, problem_of, rotation_free
+from tests.problems import matrix_of, problem_of
+from tests.reference import rotation_free
 
 NUMBERS = ("objective", "mean_loss", "var", "cvar", "xi", "mean_weight")
 MEANS = [(Loss(0.1, 0.0), Mean(1.0)), (Loss(0.02), Mean(0.3))]

@@ -16,7 +16,7 @@ from safecf.backends.numpy import NumpyBackend
 from safecf.errors import ConvergenceWarning, DivergenceError, SolveError
 from tests.als import trainings
 from tests.als.trainings import BACKENDS, held, run
-from tests.problems import gradient, objective, user_losses
+from tests.reference import gradient, objective, user_losses
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 every_optimizer = pytest.mark.parametrize("optimizer", [SGD(), Adam()], ids=str)

@@ -9,7 +9,7 @@ import pytest
 from safecf.als.kernels import KERNELS
 from safecf.als.population import Population
 from safecf.als.risk import GroupCVaR, SmoothedCVaR
-from tests.problems import gradient
+from tests.reference import gradient
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 LABELS = np.random.default_rng(3).choice(list("aabbbcddddd"), 40)

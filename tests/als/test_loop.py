@@ -20,15 +20,8 @@ from safecf.data.matrices.csr_from_scipy import check_matrix
 from safecf.data.matrices.interactions import Interactions
 from safecf.errors import ConvergenceWarning
 from tests.als.trainings import GAUSSIAN, run, training_of
-from tests.problems import (
-    dense,
-    gradient,
-    matrix_of,
-    objective,
-    problem_of,
-    rotation_free,
-    user_losses,
-)
+from tests.problems import matrix_of, problem_of
+from tests.reference import dense, gradient, objective, rotation_free, user_losses
 
 LOSSES = [Loss(0.1, 0.0), Loss(0.05, 0.6), Loss(0.02)]
 # plain losses grow with the history, so they need a wider bandwidth than normalised ones

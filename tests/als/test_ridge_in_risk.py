@@ -14,7 +14,7 @@ from safecf.als.solvers import Exact, Subspace
 from safecf.errors import ConvergenceWarning
 from tests.als import trainings
 from tests.als.trainings import BACKENDS, GAUSSIAN, run
-from tests.problems import gradient, user_losses
+from tests.reference import gradient, user_losses
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS, ids=lambda each: each.name)
 every_loss = pytest.mark.parametrize("loss", [Loss(0.1, 0.0), Loss(0.02)], ids=str)

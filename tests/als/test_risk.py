@@ -11,7 +11,7 @@ from safecf.als.kernels import KERNELS
 from safecf.als.population import Population
 from safecf.als.risk import CVaR, Mean, Risk, SmoothedCVaR
 from tests.helpers import refused
-from tests.problems import gradient
+from tests.reference import gradient
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 SETTINGS = [(0.3, 0.15), (0.7, 0.4), (1.0, 0.2), (0.3, 0.4), (0.7, 0.15)]

@@ -17,7 +17,8 @@ from safecf.models.callbacks import Watching
 from safecf.models.training import _check_memory
 from tests.agreement.placed import TWIN, fix, gram, solve, variants_of
 from tests.installed import DEVICES, GPU, KERNEL_DEVICE
-from tests.problems import LOSSES, matrix_of, problem_of, rotation_free
+from tests.problems import LOSSES, matrix_of, problem_of
+from tests.reference import rotation_free
 
 torch = pytest.importorskip(
     "torch", reason="torch is not installed: no test of its backend is run, here or elsewhere"

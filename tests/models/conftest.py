@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from safecf.backends import BACKENDS
-from safecf.backends.numpy import NumpyBackend
+from safecf.backends import BACKENDS, find_backend
 from tests.models.runs import make
 
 
@@ -16,7 +15,7 @@ def data():
     return sp.csr_matrix(likes * rng.choice([1, 2], size=likes.shape), dtype=np.float32)
 
 
-class Interrupting(NumpyBackend):
+class Interrupting(find_backend("numpy")):
     """Raise at the chosen calls of solve_rows; two of them are one epoch."""
 
     def __init__(self, error, calls):

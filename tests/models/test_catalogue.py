@@ -10,7 +10,7 @@ from safecf.als.loss import Loss, Ridge
 from safecf.als.optimizers import SGD, Adam
 from safecf.als.risk import CVaR, Mean, SmoothedCVaR
 from safecf.als.solvers import CG, Exact, Gradient, SpectralCG
-from tests.problems import rotation_free
+from tests.reference import rotation_free
 
 COMMON = {"unobserved_weight": 0.5, "regularization": 0.02}
 SMOOTH = {"kernel": "logistic", "bandwidth": 0.4, "quantile_steps": 7, "quantile_sample": 0.6}

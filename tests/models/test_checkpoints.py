@@ -11,7 +11,7 @@ from safecf import IALS, ConvergenceWarning, FileFormatError
 from tests.helpers import refused, state
 from tests.models.runs import OPTIONS, assert_same, fit, make, make_cvar
 from tests.models.saved import put_together, taken_apart
-from tests.problems import rotation_free
+from tests.reference import rotation_free
 
 GROUPS, WEIGHTS = np.array(list("aaab" * 7 + "cc")), np.arange(30) % 4
 

@@ -13,7 +13,8 @@ from safecf.backends.numpy import NumpyBackend
 from safecf.models import conditioning
 from safecf.models.conditioning import check_users, condition_bound
 from tests.models.runs import fit, make
-from tests.problems import dense, matrix_of, problem_of
+from tests.problems import matrix_of, problem_of
+from tests.reference import dense
 
 LOSS = Loss(0.1)
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from safecf import ERMMF, IALS, SAFER2, SAFER2CG
-from tests.problems import gradient
+from tests.reference import gradient
 
 OPTIONS = {"factors": 4, "iterations": 5, "random_state": 0, "backend": "numpy"}
 MODELS = [IALS(**OPTIONS), ERMMF(**OPTIONS), SAFER2(**OPTIONS, bandwidth=0.3), SAFER2CG(**OPTIONS)]

@@ -10,7 +10,7 @@ import safecf
 from safecf import ERMMF, IALS, SAFER2, SAFER2CG, SAFER2PP, NotFittedError
 from tests.helpers import refused
 from tests.models.saved import load, saved
-from tests.problems import rotation_free
+from tests.reference import rotation_free
 
 # The numbers that docs/defaults.md gives.
 UNOBSERVED, SCARCITY, LEAST_RIDGE, LARGEST_RIDGE, RELATIVE_BANDWIDTH = 15, 8, 0.005, 0.02, 1.5

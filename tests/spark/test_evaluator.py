@@ -10,8 +10,7 @@ pytest.importorskip("pyspark", reason="no pyspark: pip install 'pyspark[connect]
 
 from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 
-from safecf.measures.metrics import METRICS
-from safecf.measures.tails import tail_mean
+from safecf.evaluation import METRICS, tail_mean
 from safecf.spark import SAFER2, TailEvaluator, evaluator, training, with_unobserved
 from tests.spark.local_training import sample, train
 

@@ -12,8 +12,6 @@ import safecf
 from safecf import EASE, IALS, SAFER2, Interactions, ParameterWarning, datasets
 from safecf.evaluation import evaluate
 from safecf.tuning import Choice, LogInteger, LogUniform, TuningInterrupted, Uniform
-from safecf.tuning.space import DEFAULT_RANGES
-from safecf.tuning.trials import COMPLETE, FAILED, PRUNED
 from tests.helpers import refused
 from tests.tuning.conftest import SMALL, tune, without_time
 
@@ -31,7 +29,6 @@ def test_trial_0_are_the_defaults_in_the_middle_of_the_ranges(tuned):
     assert list(first.options) == ["unobserved_weight", "regularization", "bandwidth"]
     for name, each in search.space.items():
         assert each.place(first.options[name]) == pytest.approx(0.5, abs=5e-3)  # rounded ends
-        assert each == DEFAULT_RANGES[name].at(first.options[name])
         if defaults[name] != "auto":
             assert first.options[name] == defaults[name]
     for trial in search.trials[1:]:
@@ -63,10 +60,10 @@ def test_values_near_an_end_that_could_be_wider_are_told(split):
 
 def test_pruning_ends_the_worse_trials_and_spares_the_best(tuned):
     search = tuned.searches[0]
-    pruned = [each for each in search.trials if each.state == PRUNED]
-    complete = [each for each in search.trials if each.state == COMPLETE]
+    pruned = [each for each in search.trials if each.state == "pruned"]
+    complete = [each for each in search.trials if each.state == "complete"]
     assert pruned
-    assert search.pick().state == COMPLETE
+    assert search.pick().state == "complete"
     assert np.mean([search.gain(t) for t in pruned]) < np.mean([search.gain(t) for t in complete])
     assert all(max(each.curve) < 12 for each in pruned)
     assert all(max(each.curve) == 12 for each in complete)
@@ -156,10 +153,10 @@ def test_interactions_are_split_with_their_ids():
 def test_settings_that_cannot_be_trained_are_failed_trials(split):
     space = {"ridge_exponent": Uniform(0.5, 10), "unobserved_weight": LogUniform(1e-2, 1e15)}
     found = tune(IALS(4, iterations=3), split, trials=8, space=space)
-    failed = [each for each in found.searches[0].trials if each.state == FAILED]
+    failed = [each for each in found.searches[0].trials if each.state == "failed"]
     assert failed
     assert all(each.error for each in failed)
-    assert found.best.state == COMPLETE
+    assert found.best.state == "complete"
 
 
 def test_ctrl_c_keeps_what_was_done(split, model, tmp_path, monkeypatch):
