@@ -23,7 +23,7 @@ def bfloat16_of(native, values):
     """The numbers in the bfloat16 words of values whose number is a multiple of 32."""
     words = np.empty((len(values), values.shape[1] // 2), dtype=np.uint32)
     _core.to_bfloat16(values, words, native.execution)
-    lanes = {"avx512": 16, "avx2": 8}.get(native.isa, 4)
+    lanes = {"amx": 16, "avx512": 16, "avx2": 8}.get(native.isa, 4)
     blocks = words.reshape(len(values), -1, 1, lanes)
     pairs = np.concatenate([blocks << 16, blocks], axis=2)
     return pairs.view(np.float32).reshape(values.shape)

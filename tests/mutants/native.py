@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SWITCH = """#pragma once
@@ -117,7 +118,8 @@ def build(folder, source, *options):
 
 def compile_all(folder, sources, drawn, count):
     """Build with the first `count` mutants that compile, and return them."""
-    failing = set()
+    kept = folder / "failing.json"
+    failing = set(json.loads(kept.read_text()) if kept.exists() else [])
     while True:
         mutants = [each for i, each in enumerate(drawn) if i not in failing][:count]
         for number, each in enumerate(mutants):
@@ -136,6 +138,7 @@ def compile_all(folder, sources, drawn, count):
             if failing != before:
                 break
         print(f"{len(failing)} do not compile", flush=True)
+        kept.write_text(json.dumps(sorted(failing)))
         assert failing != before, bad
 
 
@@ -163,6 +166,7 @@ def main():
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=31)
     parser.add_argument("--limit", type=int, default=600, help="seconds of the Python tests")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
     args, tests = parser.parse_known_args()
     folder = args.folder.resolve()
     shutil.copytree("tests/cpp", folder / "tests/cpp", dirs_exist_ok=True)
@@ -180,12 +184,15 @@ def main():
     known = path.read_text().splitlines() if path.exists() else []
     done = {json.loads(line)["mutant"] for line in known}
     assert killer(folder, -1, tests, args.limit) is None or done, "the tests fail without a mutant"
-    for each in mutants:
-        if each["mutant"] not in done:
-            row = {k: each[k] for k in ("mutant", "file", "line", "change", "was")}
-            row["killed"] = killer(folder, each["mutant"], tests, args.limit)
-            with path.open("a") as file:
-                print(json.dumps(row), file=file)
+
+    def examine(each):
+        row = {k: each[k] for k in ("mutant", "file", "line", "change", "was")}
+        row["killed"] = killer(folder, each["mutant"], tests, args.limit)
+        with path.open("a") as file:
+            print(json.dumps(row), file=file)
+
+    with ThreadPoolExecutor(args.jobs) as pool:
+        list(pool.map(examine, [each for each in mutants if each["mutant"] not in done]))
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     print(f"{sum(row['killed'] is not None for row in rows)} of {len(rows)} killed")
 
