@@ -2,7 +2,7 @@
 
 import statistics
 
-from benchmarks.harness import Part, Row, Size, Tables, benchmark, progress
+from benchmarks.harness import Found, Row, Size
 from safecf.cli.demo import SPLIT, make_models, make_split
 from safecf.cli.results import Output, train_and_evaluate
 from safecf.defaults import CUTOFFS, LEVEL, METRIC
@@ -21,14 +21,14 @@ PAIRS = {
 # than its defaults.
 TUNING = "safecf tune demo --heldout 1000 -m ials --trials 20"
 TUNED = {"unobserved_weight": 0.295, "regularization": 0.00885}
-EXPERIMENT = benchmark("demo", "How typical the demo is", Part("", "demo:measure"))
 
 
-def measure(size: Size) -> Tables:
+def measure(size: Size) -> Found:
     """Run the demo on data of several seeds."""
-    output, rows = Output(METRIC, CUTOFFS, LEVEL, quiet=True), []
+    output = Output(METRIC, CUTOFFS, LEVEL, quiet=True)
     found: dict[str, list[Difference]] = {}
-    for seed in range(size.count(SEEDS, 2)):
+    seeds = size.count(SEEDS, 2)
+    for seed in range(seeds):
         models = {**make_models(0), "tuned iALS": IALS(**TUNED, random_state=0)}
         evaluations = train_and_evaluate(models, make_split(seed), output)
         row: Row = {"seed": seed}
@@ -37,21 +37,20 @@ def measure(size: Size) -> Tables:
             for name, (baseline, model) in PAIRS.items():
                 lift = compare(evaluations, baseline).difference(model, METRIC, share)
                 found.setdefault(f"{name}_{level}", []).append(lift)
-                row[f"{name}_{level}"] = dict(
-                    zip(("value", "low", "high"), lift.relative, strict=True)
-                )
-        rows.append(row)
-        progress(str(row))
+                value, low, high = lift.relative
+                row[f"{name}_{level}"] = {"value": value, "low": low, "high": high}
+        yield "seeds", row
     lifts = {name: [each.relative[0] for each in column] for name, column in found.items()}
-    setting = {"seeds": len(rows), "shown": median_seed(lifts["safer2_tail"]), "level": LEVEL}
+    setting: Row = {"seeds": seeds, "shown": median_seed(lifts["safer2_tail"]), "level": LEVEL}
     setting |= {"metric": METRIC, "heldout": SPLIT.heldout, "tuning": TUNING}
     setting["options"] = ", ".join(f"{name}={value:g}" for name, value in TUNED.items())
     for name in ("safer2", "tuned"):
         column = lifts[f"{name}_tail"]
         clear = sum(each.outcome != UNCLEAR for each in found[f"{name}_tail"])
         setting[name] = {"low": min(column), "high": max(column), "clear": clear}
+    yield "setting", setting
     medians = {name: {"value": statistics.median(column)} for name, column in lifts.items()}
-    return {"setting": [setting], "seeds": [*rows, {"seed": "median", **medians}]}
+    yield "seeds", {"seed": "median", **medians}
 
 
 def median_seed(lifts: list[float]) -> int:

@@ -6,7 +6,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from benchmarks.floors import best
-from benchmarks.harness import Row, Size, Tables, progress
+from benchmarks.harness import Found, Row, Size
 from reproduction.store import cores
 from safecf import _core
 
@@ -15,10 +15,10 @@ THREADS = (1, 2, 4, 8, 16)
 DRIVERS = ("evr", "evd")  # relatively robust representations; divide and conquer
 
 
-def measure(size: Size) -> Tables:
+def measure(size: Size) -> Found:
     """Time Gramians of random factors: LAPACK on one thread, ours on 1 to all cores."""
     counts = [each for each in THREADS if each <= cores()]
-    rows = []
+    yield "setting", {"threads": counts}
     for d in sorted({size.factors(factors) for factors in FACTORS}):
         gram = _gramian(d)
         row: Row = {"factors": d}
@@ -28,11 +28,9 @@ def measure(size: Size) -> Tables:
         row["threads"] = {f"n{n}": best(lambda: _native(gram, n)) for n in counts}  # noqa: B023
         values, basis = _native(gram, counts[-1])
         residual = np.linalg.norm(gram @ basis - basis * values) / np.linalg.norm(gram)
-        row["residual"], orthogonal = float(residual), np.linalg.norm(basis.T @ basis - np.eye(d))
-        row["orthogonal"] = float(orthogonal)
-        progress(str(row))
-        rows.append(row)
-    return {"setting": [{"threads": counts}], "seconds": rows}
+        orthogonal = np.linalg.norm(basis.T @ basis - np.eye(d))
+        row |= {"residual": float(residual), "orthogonal": float(orthogonal)}
+        yield "seconds", row
 
 
 def _gramian(d: int) -> NDArray[np.float64]:

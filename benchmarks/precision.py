@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Row, Size, Tables, progress
+from benchmarks.harness import Found, Row, Size
 from benchmarks.matrices import long_tailed
 from safecf import datasets
 from safecf.data.splits.held_out import Split
@@ -30,7 +30,7 @@ SETS = {"iALS, d = 32": ("paper", "iALS"), "SAFER2, d = 32": ("paper", "SAFER2")
 SETS["SAFER2, d = 256"] = ("tuned", "SAFER2")
 
 
-def measure(size: Size, device: bool = False) -> Tables:
+def measure(size: Size, device: bool = False) -> Found:
     """Train from the same starts with every tolerance, or on the CPU and a device; score."""
     there, ways = {"backend": "torch", "device": size.device}, WAYS
     if device:
@@ -39,7 +39,8 @@ def measure(size: Size, device: bool = False) -> Tables:
             f"1e-3, {size.device}: bfloat16, TF32 (default)": {"tolerance": 1e-3, **there},
             f"1e-6, {size.device}: float32": {"tolerance": 1e-6, **there},
         }
-    split, seeds, rows = _split(size), max(2, round(SEEDS * min(1, size.scale))), []
+    split, seeds = _split(size), max(2, round(SEEDS * min(1, size.scale)))
+    yield "setting", {"seeds": seeds}
     for name, (which, model) in SETS.items():
         preset = presets("ml-1m", which)[model]
         for label, given in ways.items():
@@ -55,9 +56,7 @@ def measure(size: Size, device: bool = False) -> Tables:
             mean, deviation = np.mean(runs, axis=0).tolist(), np.std(runs, axis=0, ddof=1).tolist()
             for place, column in enumerate(COLUMNS):
                 row[column] = {"mean": mean[place], "deviation": deviation[place]}
-            rows.append(row | {"objective": mean[-1]})
-            progress(f"{name}, {label}: {mean}, {row['seconds']:.2f} s each")
-    return {"setting": [{"seeds": seeds}], "scores": rows}
+            yield "scores", row | {"objective": mean[-1]}
 
 
 def _split(size: Size) -> Split:

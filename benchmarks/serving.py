@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from benchmarks.harness import Part, Row, Size, Tables, benchmark, progress
+from benchmarks.harness import Found, Row, Size
 from benchmarks.matrices import long_tailed
 from safecf.models import SAFER2
 
@@ -22,14 +22,13 @@ HOST = "127.0.0.1"
 ITEMS, FACTORS, HISTORY, TOP = 20_000, 256, 100, 20
 LOADS = ((1, 15.0), (8, 15.0), (32, 15.0), (32, 600.0))  # clients and seconds
 CHECKED = 16  # one answer in so many is compared
-EXPERIMENT = benchmark("serving", "The service under load", Part("", "serving:measure"))
 Request = tuple[bytes, list[int]]  # as it is sent, and the right answer
 
 
-def measure(size: Size) -> Tables:
+def measure(size: Size) -> Found:
     """Load the service with 1, 8 and 32 clients, and with 32 for a long time."""
     items, d = size.shape(1, ITEMS, 1)[1], size.factors(FACTORS)
-    history, rows = min(HISTORY, items // 2), []
+    history = min(HISTORY, items // 2)
     with tempfile.TemporaryDirectory() as folder:
         path, model = Path(folder) / "model.safetensors", SAFER2(d, iterations=1, random_state=0)
         model.fit(long_tailed(2000, items, min(200_000, 500 * items)), show_progress=False)
@@ -40,15 +39,14 @@ def measure(size: Size) -> Tables:
         try:
             for clients, seconds in LOADS:
                 span = max(0.5, seconds * size.scale)
-                rows.append(asyncio.run(load(port, process.pid, asked, clients, span)))
-                progress(str(rows[-1]))
+                yield "loads", asyncio.run(load(port, process.pid, asked, clients, span))
         finally:
             process.terminate()
             code = process.wait(60)
     if code:
         raise RuntimeError(f"the service ended with {code}")
     setting = {"items": items, "factors": d, "history": history, "top": TOP, "checked": CHECKED}
-    return {"setting": [setting], "loads": rows}
+    yield "setting", setting
 
 
 def requests_of(model: Any, items: int, length: int, count: int = 64) -> list[Request]:
