@@ -73,19 +73,20 @@ def cost(call: Step) -> Row:
 
     The peak counts from the resident size before.
     """
-    before = _status("VmRSS:")
+    before = status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     begin, begin_cpu = time.perf_counter(), time.process_time()
     kept = call()
     seconds, cpu = time.perf_counter() - begin, time.process_time() - begin_cpu
-    rise = _status("VmHWM:") - before
+    rise = status("VmHWM") - before
     del kept
     return {"seconds": seconds, "cpu": cpu, "rise": rise}
 
 
-def _status(key: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
+def status(key: str, process: int | str = "self") -> int:
+    """Return a size of a process in bytes, such as VmRSS, or VmHWM for its peak."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), 0)
 
 
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:

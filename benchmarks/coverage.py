@@ -11,12 +11,6 @@ from safecf.measures.tails import Floats, tail_mean
 
 Population = Callable[[np.random.Generator, int], Floats]
 
-SAMPLES, DRAWS = 1000, 500
-LARGE = 400_000  # users, by whom the true value is computed
-USERS = (4, 15, 30, 60)  # of whom the worst-off share LEVEL is measured
-INSIDE = (ENOUGH // 2, ENOUGH, 5 * ENOUGH // 2)  # users in the tail
-LEVELS = (0.1, LEVEL, 1.0)
-
 
 def like_recall(rng: np.random.Generator, size: int) -> Floats:
     """Hits among 5 to 20 held-out items: few values, and 0 for 10 % of the users."""
@@ -24,17 +18,18 @@ def like_recall(rng: np.random.Generator, size: int) -> Floats:
     return np.asarray(rng.binomial(held_out, rng.beta(1.5, 2.5, size)) / held_out)
 
 
-def like_ndcg(rng: np.random.Generator, size: int) -> Floats:
-    """Any value, but 0 for 5 % of the users."""
-    return np.where(rng.random(size) < 0.05, 0.0, rng.beta(1.3, 2.4, size))
-
-
-def like_auc(rng: np.random.Generator, size: int) -> Floats:
-    """Any value, mostly near 1, with a long lower tail."""
-    return rng.beta(8.0, 1.5, size)
-
-
-POPULATIONS: dict[str, Population] = {"recall": like_recall, "ndcg": like_ndcg, "auc": like_auc}
+POPULATIONS: dict[str, Population] = {
+    "recall": like_recall,
+    # any value, but 0 for 5 % of the users
+    "ndcg": lambda rng, size: np.where(rng.random(size) < 0.05, 0.0, rng.beta(1.3, 2.4, size)),
+    # any value, mostly near 1, with a long lower tail
+    "auc": lambda rng, size: rng.beta(8.0, 1.5, size),
+}
+SAMPLES, DRAWS = 1000, 500
+LARGE = 400_000  # users, by whom the true value is computed
+USERS = (4, 15, 30, 60)  # of whom the worst-off share LEVEL is measured
+INSIDE = (ENOUGH // 2, ENOUGH, 5 * ENOUGH // 2)  # users in the tail
+LEVELS = (0.1, LEVEL, 1.0)
 
 
 def covered(

@@ -1,7 +1,6 @@
 """A device of PyTorch: what it is, its limits, and the least time that they leave for an epoch."""
 
 import gc
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,13 +43,10 @@ def peak(device: str) -> int | None:
 
 def description(device: str) -> dict[str, str]:
     """Return the name of a GPU with its memory, driver and CUDA."""
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    driver = ""
-    if shutil.which(query[0]):
-        done = subprocess.run(query, capture_output=True, text=True, check=False)
-        driver = f", driver {(done.stdout.splitlines() or ['unknown'])[0].strip()}"
+    query = "nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -1"
+    driver = subprocess.getoutput(query)
     memory = torch.cuda.get_device_properties(0).total_memory / 2**30
-    details = f"({memory:.0f} GiB{driver}, CUDA {torch.version.cuda})"
+    details = f"({memory:.0f} GiB, driver {driver}, CUDA {torch.version.cuda})"
     return {torch.cuda.get_device_name(): details}
 
 

@@ -10,16 +10,14 @@ from benchmarks.harness import Found, Row, Size
 from reproduction.store import cores
 from safecf import _core
 
-FACTORS = (256, 512, 1024, 2048)
-THREADS = (1, 2, 4, 8, 16)
 DRIVERS = ("evr", "evd")  # relatively robust representations; divide and conquer
 
 
-def measure(size: Size) -> Found:
+def measure(size: Size, factors: list[int], threads: list[int]) -> Found:
     """Time Gramians of random factors: LAPACK on one thread, ours on 1 to all cores."""
-    counts = [each for each in THREADS if each <= cores()]
+    counts = [each for each in threads if each <= cores()]
     yield "setting", {"threads": counts}
-    for d in sorted({size.factors(factors) for factors in FACTORS}):
+    for d in sorted({size.factors(each) for each in factors}):
         gram = _gramian(d)
         row: Row = {"factors": d}
         with threadpoolctl.threadpool_limits(1, "blas"):

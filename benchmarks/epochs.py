@@ -16,39 +16,32 @@ from benchmarks.harness import Found, Row, Size
 from benchmarks.matrices import SHAPES, long_tailed, setting_of
 from benchmarks.peers import SETTINGS, Rival, Safecf, flat, paper, peers
 from benchmarks.sampled import check
-from safecf.als.solvers import CG, Exact, Solver, SpectralCG, Subspace
+from safecf.als.solvers import CG, SpectralCG
 from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
 from safecf.models import SAFER2
 
 Floor = Callable[..., Row]  # of a solver and the steps of CG
 
-# by shape: d, solvers of SAFER2 beside spectral CG, and those of irspack on the CPU
-CASES: dict[str, tuple[int, list[Solver], tuple[str, ...]]] = {
-    "ml-20m": (256, [Exact(), CG(), Subspace(64)], ("CG", "IALSPP")),
-    "msd": (512, [], ()),
-}
 WARM_UP = 2  # epochs on the CPU before the clock starts
 BEFORE, SYNCHRONISED = 3, 3  # on a device; and epochs that wait after every step
 FEW = 3  # epochs of what is slow
-GOALS = {"ml-20m": 0.015, "msd": 0.08, "fit": 4.0}  # seconds on a GPU, per epoch or for all
 FIT_EPOCHS, FIT_EPOCHS_ON_CPU = 50, 4
 
 
-def beside_peers(size: Size, shape: str) -> Found:
-    """Time epochs of all rivals in turn on the CPU."""
+def beside_peers(
+    size: Size, shape: str, factors: int, solvers: list[Row], of_irspack: list[str]
+) -> Found:
+    """Time epochs of all rivals in turn on the CPU; `solvers` are those of SAFER2."""
     limits = Limits.measure(size.threads)
-    factors, others, solvers = CASES[shape]
     matrix, d = long_tailed(*size.shape(*SHAPES[shape])), size.factors(factors)
     yield "setting", setting_of(matrix, factors=d, repeats=size.repeats, warm_up=WARM_UP)
     yield "setting", asdict(limits)
     interactions, cpu = Interactions.from_csr(matrix), CpuBackend(size.threads)
     plain, floor = flat(interactions, d), partial(epoch_floor, interactions, d, limits)
-    rivals: list[Rival] = [
-        Safecf(paper(shape, d), interactions, cpu, solver) for solver in (SpectralCG(), *others)
-    ]
-    rivals.append(Safecf(plain, interactions, cpu, SpectralCG()))
-    rivals += peers(plain, interactions, size.threads, solvers)
+    models = [*(paper(shape, d, **solver) for solver in solvers), plain]
+    rivals: list[Rival] = [Safecf(model, interactions, cpu) for model in models]
+    rivals += peers(plain, interactions, size.threads, of_irspack)
     with threadpoolctl.threadpool_limits(1, "blas"):
         for rival in rivals:
             for _ in range(WARM_UP):
@@ -90,23 +83,25 @@ def _inside(rival: Rival, median: float, last: int, floor: Floor) -> Row:
     return found
 
 
-def on_device(size: Size, shape: str) -> Found:
-    """Time epochs of SAFER2 and IALS on a device, one rival after the other, and the CPU's."""
+def on_device(size: Size, shape: str, factors: int, goal: float, slower: list[Row]) -> Found:
+    """Time epochs of SAFER2 and IALS on a device, one rival after the other, and the CPU's.
+
+    `slower` are further solvers of SAFER2.
+    """
     from benchmarks import devices  # noqa: PLC0415 - needs PyTorch
 
-    matrix, d = long_tailed(*size.shape(*SHAPES[shape])), size.factors(CASES[shape][0])
+    matrix, d = long_tailed(*size.shape(*SHAPES[shape])), size.factors(factors)
     interactions = Interactions.from_csr(matrix)
     limits, eigh = devices.DeviceLimits.measure(size), devices.eigh_seconds(d, size)
-    yield "setting", setting_of(matrix, factors=d, eigh=eigh, goal=GOALS[shape], **asdict(limits))
+    yield "setting", setting_of(matrix, factors=d, eigh=eigh, goal=goal, **asdict(limits))
     floor = partial(devices.device_floor, interactions, d, limits, eigh)
-    backend, model = devices.backend_of(size), paper(shape, d)
-    usual = SpectralCG(), BEFORE, size.repeats
-    rivals = [(model, *usual), (flat(interactions, d), *usual)]
-    rivals += [(model, solver, 1, FEW) for solver in CASES[shape][1]]
-    for each, solver, before, repeats in rivals:
-        make = partial(Safecf, each, interactions, backend, solver)
+    backend = devices.backend_of(size)
+    rivals = [(model, BEFORE, size.repeats) for model in (paper(shape, d), flat(interactions, d))]
+    rivals += [(paper(shape, d, **solver), 1, FEW) for solver in slower]
+    for model, before, repeats in rivals:
+        make = partial(Safecf, model, interactions, backend)
         yield "rivals", _on_device(make, before, repeats, floor, size.device)
-    cpu = Safecf(model, interactions, CpuBackend(size.threads), SpectralCG())
+    cpu = Safecf(paper(shape, d), interactions, CpuBackend(size.threads))
     cpu.epoch()
     seconds = spread([timed(cpu.epoch) for _ in range(FEW)])
     yield "cpu", {"name": f"{cpu.name}, CPU, {size.threads} threads", "seconds": seconds}
@@ -138,7 +133,6 @@ def _on_device(
     rival.backend.wait = wait
     for _ in range(SYNCHRONISED):
         rival.epoch()
-    rival.backend.wait = None
     row = {"name": rival.name, "seconds": seconds, "mean": mean, "first": first, "start": start}
     row |= {"placing": placing, "memory": devices.peak(device)}
     row |= _inside(rival, seconds["median"], SYNCHRONISED, floor)
@@ -155,7 +149,7 @@ def _above(row: Row) -> dict[str, float]:
     return above | {"beyond": row["seconds"]["median"] - sum(steps.values())}
 
 
-def fit_on_device(size: Size) -> Found:
+def fit_on_device(size: Size, goal: float) -> Found:
     """Time a whole fit on a device, then go through the first epochs on the CPU."""
     from benchmarks import devices  # noqa: PLC0415
 
@@ -167,7 +161,7 @@ def fit_on_device(size: Size) -> Found:
     where: dict[str, Any] = {"backend": "torch", "device": size.device, "random_state": 0}
     model = SAFER2(d, iterations=FIT_EPOCHS, **where, **SETTINGS["msd"])
     fit = timed(lambda: model.fit(held[0], show_progress=False), wait)
-    yield "setting", setting_of(matrix, factors=d, epochs=FIT_EPOCHS, goal=GOALS["fit"])
+    yield "setting", setting_of(matrix, factors=d, epochs=FIT_EPOCHS, goal=goal)
     epochs = [sum(record.seconds.values()) for record in model.history]
     yield "setting", {"seconds": sum(epochs), "memory": devices.peak(size.device)}
     seconds = {
@@ -178,7 +172,7 @@ def fit_on_device(size: Size) -> Found:
         "of it the rest: start, fold-in of all users, copies": fit - sum(epochs),
     }
     yield "times", [{"name": name, "seconds": value} for name, value in seconds.items()]
-    cpu = Safecf(model, held[0], CpuBackend(size.threads), model.make_solver())
+    cpu = Safecf(model, held[0], CpuBackend(size.threads))
     for record in model.history[:FIT_EPOCHS_ON_CPU]:
         cpu.epoch()
         row: Row = {"epoch": record.epoch, "device": record.objective}

@@ -10,20 +10,16 @@ import threadpoolctl
 
 from benchmarks.clock import timed
 from benchmarks.floors import ONE, Limits, bags, epoch_floor, takes
-from benchmarks.harness import Found, Row, Size, progress
+from benchmarks.harness import Found, Row, Size
 from benchmarks.matrices import SHAPES, long_tailed, setting_of
 from benchmarks.memory import expected_bytes, fits, train_apart
-from benchmarks.peers import SETTINGS, Implicit, Rival, Safecf, flat, installed, paper
+from benchmarks.peers import SETTINGS, Rival, Safecf, flat, implicit, installed, paper
 from reproduction.store import cores
 from safecf.als.solvers import SpectralCG
 from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
-from safecf.models import SAFER2, SAFER2PP
 
 BEFORE = 2  # epochs before the clock starts
-SHAPE, FACTORS = "ml-20m", 256
-ALL_FACTORS = (64, 128, 256, 512, 1024, 2048, 4096)
-SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)  # and all of them
 LARGE = 1024  # from here on two epochs have to do
 
 
@@ -45,22 +41,18 @@ def by_threads(size: Size, cases: list[Row]) -> Found:
         seconds: list[float] = []
         for threads in sorted({min(count, cores()) for count in case["threads"]}):
             row = name | {"threads": threads}
-            if _fits(matrix, d, threads):
-                rival = Safecf(
-                    paper(row["shape"], d), interactions, CpuBackend(threads), SpectralCG()
-                )
+            if fits(matrix, d, threads):
+                rival = Safecf(paper(row["shape"], d), interactions, CpuBackend(threads))
                 seconds.append(_median(rival, BEFORE, case["epochs"]))
                 row |= {"seconds": seconds[-1], "steps": rival.seconds_by_step(case["epochs"])}
                 row["speed_up"] = seconds[0] / seconds[-1]
                 del rival
-                by = bags if find_spec("torch") else takes
-                floor = epoch_floor(interactions, d, limits[threads], SpectralCG(), ONE, by)[
-                    "total"
-                ]
+                by, solver = bags if find_spec("torch") else takes, SpectralCG()
+                floor = epoch_floor(interactions, d, limits[threads], solver, ONE, by)["total"]
                 row |= {"floor": floor, "over": row["seconds"] / floor}
             yield "cases", row
         if seconds and case["peer"] and installed("implicit"):
-            peer = Implicit(flat(interactions, d), interactions, threads)
+            peer = implicit(flat(interactions, d), interactions, threads)
             with threadpoolctl.threadpool_limits(1, "blas"):  # what it advises
                 taken = _median(peer, 1, case["epochs"])
             found = {"name": peer.name, "threads": threads, "seconds": taken}
@@ -74,30 +66,23 @@ def _median(rival: Rival, before: int, epochs: int) -> float:
     return statistics.median([timed(rival.epoch) for _ in range(epochs)])
 
 
-def _fits(matrix: scipy.sparse.csr_matrix, d: int, threads: int, more: int = 0) -> bool:
-    """Whether training has enough memory; print a message if not."""
-    needed = expected_bytes(matrix, d, threads) + more
-    if fits(needed):
-        return True
-    progress(f"d = {d}, {threads} threads: left out, {needed / 2**30:.0f} GiB are not free")
-    return False
+def of_training(size: Size, usual: int, factors: list[int], shares: list[float]) -> Found:
+    """Train with each d, each share of the interactions and each number of threads.
 
-
-def of_training(size: Size) -> Found:
-    """Train with each d, each share of the interactions and each number of threads."""
-    whole, middle = long_tailed(*size.shape(*SHAPES[SHAPE])), size.factors(FACTORS)
+    `usual` is d where the others change.
+    """
+    whole, middle = long_tailed(*size.shape(*SHAPES["ml-20m"])), size.factors(usual)
     yield "setting", setting_of(whole, factors=middle, threads=size.threads, large=LARGE)
     counts = sorted({min(2**power, cores()) for power in range(cores().bit_length() + 1)})
     limits = {threads: Limits.measure(threads) for threads in {*counts, size.threads}}
-    usual = limits[size.threads]
-    for d in sorted({size.factors(d) for d in ALL_FACTORS}):
-        yield "cases", {"axis": "factors"} | _train_apart(whole, d, usual)
-    for share in SHARES:
+    for d in sorted({size.factors(d) for d in factors}):
+        yield "cases", {"axis": "factors"} | _train_apart(whole, d, limits[size.threads])
+    for share in shares:
         part = whole.copy()
         kept = np.random.default_rng(0).random(whole.nnz) < share
         part.data = kept.astype(part.data.dtype)
         part.eliminate_zeros()
-        yield "cases", {"axis": "interactions"} | _train_apart(part, middle, usual)
+        yield "cases", {"axis": "interactions"} | _train_apart(part, middle, limits[size.threads])
     for threads in counts:
         if threads != size.threads:
             yield "cases", {"axis": "threads"} | _train_apart(whole, middle, limits[threads])
@@ -108,7 +93,7 @@ def _train_apart(matrix: scipy.sparse.csr_matrix, factors: int, limits: Limits) 
     threads = limits.threads
     case: Row = {"factors": factors, "interactions": int(matrix.nnz), "threads": threads}
     case["formula"] = expected_bytes(matrix, factors, threads)
-    if not _fits(matrix, factors, threads, 2 * matrix.data.nbytes):
+    if not fits(matrix, factors, threads):
         return case
     epochs = 2 if factors >= LARGE else 4
     case |= train_apart(matrix, factors, threads, epochs, SETTINGS["ml-20m"])
@@ -123,11 +108,10 @@ def by_solver(
     matrix = long_tailed(*size.shape(*shape))
     yield "setting", setting_of(matrix, threads=size.threads, epochs=epochs)
     interactions = Interactions.from_csr(matrix)
-    options = {"iterations": epochs, "num_threads": size.threads, "random_state": 0}
-    options |= {**SETTINGS["ml-20m"], "ridge_in_risk": False, "backend": "cpu"}
+    options = {"num_threads": size.threads, "backend": "cpu", "random_state": 0}
     for d in sorted({size.factors(d) for d in factors}):
         for name, solver in solvers.items():
-            model = (SAFER2PP if "block_size" in solver else SAFER2)(d, **options, **solver)
+            model = paper("ml-20m", d, iterations=epochs, **options, **solver)
             with threadpoolctl.threadpool_limits(1, "blas"):
                 model.fit(interactions, show_progress=False)
             times = [sum(record.seconds.values()) for record in model.history[1:]]

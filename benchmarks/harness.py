@@ -64,7 +64,7 @@ def experiment(name: str, declared: Mapping[str, Any]) -> Experiment:
         declared["title"],
         cases,
         lambda results, options: results[0].record["tables"],
-        {end: partial(called, draw) for end, draw in declared.get("figures", {}).items()},
+        {end: partial(called, **how) for end, how in declared.get("figures", {}).items()},
         counts={"repeats": declared["repeats"]} if "repeats" in declared else {},
         parts={part: each["title"] for part, each in parts.items() if part},
         alone=True,
@@ -72,9 +72,9 @@ def experiment(name: str, declared: Mapping[str, Any]) -> Experiment:
     )
 
 
-def called(function: str, *given: Any, **options: Any) -> Any:
+def called(*given: Any, by: str, **options: Any) -> Any:
     """Call a function of this package, such as "topk:on_host"."""
-    return resolve_name(f"benchmarks.{function}")(*given, **options)
+    return resolve_name(f"benchmarks.{by}")(*given, **options)
 
 
 def run(settings: Settings) -> dict[str, Any]:
@@ -83,9 +83,9 @@ def run(settings: Settings) -> dict[str, Any]:
     What measures yields the name of a table with a row or a list of rows, again and again. All
     rows of "setting" are joined into one.
     """
-    setting: Row = {}
+    size, setting = Size(**settings["size"]), dict[str, Any]()
     tables: dict[str, list[Row]] = {"setting": [setting]}
-    for name, found in called(settings["measure"], Size(**settings["size"]), **settings["given"]):
+    for name, found in called(size, by=settings["measure"], **settings["given"]):
         if name == "setting":
             setting |= found
         else:
@@ -95,8 +95,8 @@ def run(settings: Settings) -> dict[str, Any]:
     for package in settings["beside"]:
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
-    if settings["size"]["device"] != "cpu":
-        versions |= called("devices:description", settings["size"]["device"])
+    if size.device != "cpu":
+        versions |= called(size.device, by="devices:description")
     return {"tables": tables}
 
 

@@ -7,23 +7,18 @@ import numpy as np
 import scipy.sparse
 
 from benchmarks.clock import apart, cost
-from benchmarks.harness import Found, Row, Size
+from benchmarks.harness import Found, Row, Size, progress
 from benchmarks.matrices import long_tailed
 from safecf.free_memory import available_bytes, training_bytes
 from safecf.models import SAFER2
 
 ARRAYS = ("data", "indices", "indptr")
-CASES = [
-    # users, items, interactions, factors: many interactions, then large factors
-    (100_000, 20_000, 20_000_000, 16),
-    (100_000, 20_000, 4_000_000, 128),
-]
 
 
-def measure(size: Size) -> Found:
-    """Train on two shapes, and compare the peak with the formula."""
-    for *shape, factors in CASES:
-        matrix, d = long_tailed(*size.shape(*shape)), size.factors(factors)
+def measure(size: Size, cases: list[Row]) -> Found:
+    """Train on several shapes, and compare the peak with the formula."""
+    for case in cases:
+        matrix, d = long_tailed(*size.shape(*case["shape"])), size.factors(case["factors"])
         formula = expected_bytes(matrix, d, size.threads)
         rise = train_apart(matrix, d, size.threads, 2, {})["rise"]
         row = {"users": matrix.shape[0], "items": matrix.shape[1], "interactions": matrix.nnz}
@@ -37,10 +32,13 @@ def expected_bytes(matrix: scipy.sparse.csr_matrix, factors: int, threads: int) 
     return 8 * matrix.nnz + training_bytes(*matrix.shape, matrix.nnz, factors, threads)
 
 
-def fits(size: int) -> bool:
-    """Whether so many bytes are free, with a fifth to spare."""
-    free = available_bytes()
-    return free is None or 1.2 * size < free
+def fits(matrix: scipy.sparse.csr_matrix, factors: int, threads: int) -> bool:
+    """Whether memory for training is free, with a fifth to spare; print a message if not."""
+    needed, free = expected_bytes(matrix, factors, threads), available_bytes()
+    enough = free is None or 1.2 * needed < free
+    if not enough:
+        progress(f"d = {factors}: left out, {needed / 2**30:.0f} GiB are not free")
+    return enough
 
 
 def train_apart(

@@ -2,7 +2,9 @@
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -14,10 +16,10 @@ from benchmarks.harness import progress
 from safecf.als.loop import Epoch, Training
 from safecf.als.loss import Vector
 from safecf.als.rows import Problem
-from safecf.als.solvers import CG, Exact, Solver, SpectralCG, Subspace
+from safecf.als.solvers import Solver
 from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
-from safecf.models import IALS, SAFER2
+from safecf.models import IALS, IALSPP, SAFER2, SAFER2PP
 from safecf.models.als import ALSModel
 
 Floats = NDArray[np.float32]
@@ -33,26 +35,28 @@ STEPS = ("users", "items", "rotate", "losses", "quantile")  # of an epoch of saf
 BATCH = 2**16
 
 
-def paper(shape: str, factors: int) -> SAFER2:
-    """SAFER2 with the paper's settings for a shape."""
-    return SAFER2(factors, **SETTINGS[shape], ridge_in_risk=False)
+def paper(shape: str, factors: int, **options: Any) -> ALSModel:
+    """SAFER2 with the paper's settings for a shape; SAFER2++ if given a `block_size`."""
+    kind = SAFER2PP if "block_size" in options else SAFER2
+    return kind(factors, **SETTINGS[shape], ridge_in_risk=False, **options)
 
 
-def flat(interactions: Interactions, factors: int) -> IALS:
+def flat(interactions: Interactions, factors: int, **options: Any) -> ALSModel:
     """1/2 sum_S (1 - x_u.y_i)^2 + b/2 sum_ui (x_u.y_i)^2 + lambda/2 (|X|^2 + |Y|^2).
 
     The iALS objective with the same ridge for every row: the one that all of the peers know. The
     ridge is as strong as the frequency ridge of iALS is on average,
     lambda_flat = lambda sqrt( mean_u(|V_u| + b |V|) mean_i(|U_i| + b |U|) ): only the product of
-    both sides' ridges matters, since X may be scaled against Y.
+    both sides' ridges matters, since X may be scaled against Y. iALS++ if given a `block_size`.
     """
     users, items, b = interactions.num_users, interactions.num_items, IALS_UNOBSERVED
     ridges = (interactions.nnz / users + b * items) * (interactions.nnz / items + b * users)
     ridge = IALS_REGULARIZATION * math.sqrt(ridges)
-    return IALS(factors, unobserved_weight=b, regularization=ridge, ridge_exponent=0.0)
+    kind = IALSPP if "block_size" in options else IALS
+    return kind(factors, unobserved_weight=b, regularization=ridge, ridge_exponent=0.0, **options)
 
 
-def objective(model: IALS, matrix: scipy.sparse.csr_matrix, users: Floats, items: Floats) -> float:
+def objective(model: Any, matrix: scipy.sparse.csr_matrix, users: Floats, items: Floats) -> float:
     """The objective of `flat` in float64, by numpy alone; sum_ui (x_u.y_i)^2 = tr(X'X Y'Y)."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     x, y = users.astype(np.float64), items.astype(np.float64)
@@ -74,22 +78,19 @@ class HalfStep(NamedTuple):
     after: Floats
 
 
+@dataclass
 class Rival:
-    """Something that trains, one epoch at a time, and solves the rows of a model's `problem`."""
+    """Something that trains, one epoch at a time, and solves the rows of `problem`.
 
-    alternates = True  # whether a half-step solves all rows of a side given the other side
+    `epoch` trains all users, then all items; `factors` returns copies of X and Y on the scale of
+    `problem`. `alternates`: a half-step solves all rows of a side given the other side.
+    """
 
-    def __init__(self, name: str, model: ALSModel, interactions: Interactions) -> None:
-        loss, ridge, self.risk, _ = model.parts()
-        self.name, self.problem = name, Problem(interactions, loss, ridge, self.risk.tail)
-
-    def epoch(self) -> None:
-        """Train one epoch: all users, then all items."""
-        raise NotImplementedError
-
-    def factors(self) -> Pair:
-        """Return copies of X and Y on the scale of `problem`."""
-        raise NotImplementedError
+    name: str
+    problem: Problem
+    epoch: Callable[[], object]
+    factors: Callable[[], Pair]
+    alternates: bool = True
 
     def half_steps(self) -> list[HalfStep]:
         """Train one epoch, and return what it did for the users and for the items.
@@ -107,44 +108,45 @@ class Rival:
 
 
 class Waiting:
-    """A backend whose methods wait for the device while `wait` is set."""
-
-    wait: Callable[[], object] | None = None
+    """A backend whose methods end with `wait`, which may wait for the device."""
 
     def __init__(self, backend: Any) -> None:
-        self.backend = backend
+        self.backend, self.wait = backend, lambda: None
 
     def __getattr__(self, name: str) -> Any:
         """Return what the backend has."""
-        found, wait = getattr(self.backend, name), self.wait
-        if wait is None or not callable(found):
-            return found
+        found = getattr(self.backend, name)
+        return partial(self._call, found) if callable(found) else found
 
-        def waiting(*arguments: Any, **options: Any) -> Any:
-            result = found(*arguments, **options)
-            wait()
-            return result
-
-        return waiting
+    def _call(self, method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        result = method(*arguments, **options)
+        self.wait()
+        return result
 
 
 class Safecf(Rival):
     """One epoch of `Training`: losses, xi, weights, both half-steps."""
 
     def __init__(
-        self, model: ALSModel, interactions: Interactions, backend: Any, solver: Solver
+        self, model: ALSModel, interactions: Interactions, backend: Any, solver: Any = None
     ) -> None:
-        super().__init__(f"safecf {type(model).__name__}, {described(solver)}", model, interactions)
-        self.solver, self.alternates = solver, solver.name != "subspace"
-        self.backend: Any = Waiting(backend)
-        problem = self.problem.place(self.backend)
-        self.training = Training(problem, self.risk, solver, self.backend, seed=0)
+        self.solver, self.backend = solver or model.make_solver(), Waiting(backend)
+        self.name = f"safecf {type(model).__name__.removesuffix('PP')}, {described(self.solver)}"
+        self.problem, self.alternates = (
+            problem_of(model, interactions),
+            self.solver.name != "subspace",
+        )
+        problem, risk = self.problem.place(self.backend), model.make_risk()
+        self.training = Training(problem, risk, self.solver, self.backend, seed=0)
         self.state = self.training.start(model.factors, model.init_std)
         self.steps = self.training.epochs(self.state, 10**6)
         self.records: list[Epoch] = []
 
     def epoch(self) -> None:
         self.records.append(next(self.steps))
+
+    def factors(self) -> Pair:
+        return self.on_host(self.state.users), self.on_host(self.state.items)
 
     def half_steps(self) -> list[HalfStep]:
         """Watch the solves of an epoch, since it rotates the factors as well."""
@@ -162,9 +164,6 @@ class Safecf(Rival):
         del self.backend.solve_rows
         return seen
 
-    def factors(self) -> Pair:
-        return self.on_host(self.state.users), self.on_host(self.state.items)
-
     def weights(self) -> Vector:
         return self.on_host(self.state.weights)
 
@@ -178,25 +177,29 @@ class Safecf(Rival):
         return {step: statistics.median(each.get(step, 0.0) for each in found) for step in STEPS}
 
 
+def problem_of(model: ALSModel, interactions: Interactions) -> Problem:
+    """Return what a model minimises."""
+    loss, ridge, risk, _ = model.parts()
+    return Problem(interactions, loss, ridge, risk.tail)
+
+
 def described(solver: Solver) -> str:
     """Name a solver with the option that matters."""
-    match solver:
-        case SpectralCG():
-            return f"spectral CG ({solver.tolerance:g})"
-        case CG():
-            return f"CG (at most {solver.max_iterations} steps)"
-        case Subspace():
-            return f"subspace (blocks of {solver.block_size})"
-    return solver.name
+    patterns = {
+        "spectral-cg": "spectral CG ({tolerance:g})",
+        "cg": "CG (at most {max_iterations} steps)",
+        "subspace": "subspace (blocks of {block_size})",
+    }
+    return patterns.get(solver.name, solver.name).format(**vars(solver))
 
 
 def start(model: ALSModel, interactions: Interactions) -> Pair:
     """Return the factors that every rival starts from."""
-    return Safecf(model, interactions, CpuBackend(1), Exact()).factors()
+    return Safecf(model, interactions, CpuBackend(1)).factors()
 
 
-class Implicit(Rival):
-    """implicit's AlternatingLeastSquares with its default solver, on the scale of `flat`.
+def implicit(model: Any, interactions: Interactions, threads: int) -> Rival:
+    """Return implicit's AlternatingLeastSquares with its default solver, on the scale of `flat`.
 
     implicit minimises sum_S C (1 - s)^2 + sum_notS s^2 + L (|X|^2 + |Y|^2). With C = 1 + 1/b and
     t = C / (C - 1) = 1 + b, completing the square of the observed pairs gives
@@ -205,72 +208,62 @@ class Implicit(Rival):
 
     which in terms of X / sqrt(t) and Y / sqrt(t) is 2 t^2/b times `flat` with lambda = b L / t.
     """
+    from implicit.cpu._als import least_squares_cg  # noqa: PLC0415 - only in an environment of peers
 
-    def __init__(self, model: IALS, interactions: Interactions, threads: int) -> None:
-        from implicit.cpu import _als  # noqa: PLC0415 - only in the benchmarks' environment
+    b = model.unobserved_weight
+    scale, ridge = np.float32(math.sqrt(1 + b)), model.regularization * (1 + b) / b
+    sides = interactions.users, interactions.items
+    matrices = [side.to_scipy().copy() for side in sides]  # it takes no read-only arrays
+    for matrix in matrices:
+        matrix.data = matrix.data * np.float32(1 + 1 / b)
+        matrix.indptr = matrix.indptr.astype(np.int32)
+    x, y = (side * scale for side in start(model, interactions))
 
-        super().__init__("implicit ALS, CG (3 steps)", model, interactions)
-        self.least_squares, self.threads, b = (
-            _als.least_squares_cg,
-            threads,
-            model.unobserved_weight,
-        )
-        self.scale, self.ridge = np.float32(math.sqrt(1 + b)), model.regularization * (1 + b) / b
-        sides = interactions.users, interactions.items
-        self.matrices = [side.to_scipy().copy() for side in sides]  # it takes no read-only arrays
-        for matrix in self.matrices:
-            matrix.data = matrix.data * np.float32(1 + 1 / b)
-            matrix.indptr = matrix.indptr.astype(np.int32)
-        self.x, self.y = (side * self.scale for side in start(model, interactions))
+    def epoch() -> None:
+        for matrix, own, other in zip(matrices, (x, y), (y, x), strict=True):
+            least_squares_cg(matrix, own, other, ridge, num_threads=threads, cg_steps=3)
 
-    def epoch(self) -> None:
-        for matrix, x, y in zip(self.matrices, (self.x, self.y), (self.y, self.x), strict=True):
-            self.least_squares(matrix, x, y, self.ridge, num_threads=self.threads, cg_steps=3)
-
-    def factors(self) -> Pair:
-        return self.x / self.scale, self.y / self.scale
+    problem = problem_of(model, interactions)
+    return Rival("implicit ALS, CG (3 steps)", problem, epoch, lambda: (x / scale, y / scale))
 
 
-class Irspack(Rival):
-    """irspack's trainer of iALS; its "IALSPP" loss with nu = 0 is `flat`, term by term."""
+def irspack(model: Any, interactions: Interactions, threads: int, solver: str) -> Rival:
+    """Return irspack's trainer of iALS; its "IALSPP" loss with nu = 0 is `flat`, term by term."""
+    from irspack.recommenders import _ials_core as core  # noqa: PLC0415 - as above
 
-    def __init__(self, model: IALS, interactions: Interactions, threads: int, solver: str) -> None:
-        from irspack.recommenders import _ials_core as core  # noqa: PLC0415 - as above
-
-        how = {"CG": "CG (3 steps)", "IALSPP": "iALS++ (blocks of 64)", "CHOLESKY": "exact"}
-        super().__init__(f"irspack IALS, {how[solver]}", model, interactions)
-        config = core.IALSModelConfigBuilder().set_K(model.factors).set_init_stdev(model.init_std)
-        config = config.set_alpha0(model.unobserved_weight).set_reg(model.regularization)
-        config = config.set_nu(0.0).set_loss_type(core.LossType.IALSPP).set_random_seed(0)
-        options = core.IALSSolverConfigBuilder().set_n_threads(threads).set_max_cg_steps(3)
-        options = options.set_solver_type(getattr(core.SolverType, solver))
-        self.options = options.set_ialspp_subspace_dimension(64).set_ialspp_iteration(1).build()
-        matrix = interactions.users.to_scipy().copy()  # it takes no read-only arrays
-        self.trainer: Any = core.IALSTrainer(config.build(), matrix)
-        self.trainer.user, self.trainer.item = start(model, interactions)
-
-    def epoch(self) -> None:
-        self.trainer.step(self.options)
-
-    def factors(self) -> Pair:
-        return self.trainer.user.copy(), self.trainer.item.copy()
+    config = core.IALSModelConfigBuilder().set_K(model.factors).set_init_stdev(model.init_std)
+    config = config.set_alpha0(model.unobserved_weight).set_reg(model.regularization)
+    config = config.set_nu(0.0).set_loss_type(core.LossType.IALSPP).set_random_seed(0)
+    options = core.IALSSolverConfigBuilder().set_n_threads(threads).set_max_cg_steps(3)
+    options = options.set_solver_type(getattr(core.SolverType, solver))
+    options = options.set_ialspp_subspace_dimension(64).set_ialspp_iteration(1).build()
+    matrix = interactions.users.to_scipy().copy()  # it takes no read-only arrays
+    trainer: Any = core.IALSTrainer(config.build(), matrix)
+    trainer.user, trainer.item = start(model, interactions)
+    how = {"CG": "CG (3 steps)", "IALSPP": "iALS++ (blocks of 64)", "CHOLESKY": "exact"}
+    return Rival(
+        f"irspack IALS, {how[solver]}",
+        problem_of(model, interactions),
+        lambda: trainer.step(options),
+        lambda: (trainer.user.copy(), trainer.item.copy()),
+    )
 
 
 def peers(
-    model: IALS, interactions: Interactions, threads: int, solvers: tuple[str, ...]
+    model: ALSModel, interactions: Interactions, threads: int, solvers: Iterable[str]
 ) -> list[Rival]:
     """Return implicit, and irspack with these solvers, as far as they are installed."""
     found: list[Rival] = []
     if installed("implicit"):
-        found.append(Implicit(model, interactions, threads))
+        found.append(implicit(model, interactions, threads))
     if solvers and installed("irspack"):
-        found += [Irspack(model, interactions, threads, solver) for solver in solvers]
+        found += [irspack(model, interactions, threads, solver) for solver in solvers]
     return found
 
 
 def installed(package: str) -> bool:
     """Tell whether a package can be imported, and print a message if not."""
-    if find_spec(package) is None:
+    found = find_spec(package) is not None
+    if not found:
         progress(f"{package} is left out: it is not installed")
-        return False
-    return True
+    return found

@@ -8,7 +8,7 @@ import time
 import urllib.request
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -18,20 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.clock import apart
-from benchmarks.harness import Found, Row, Size
+from benchmarks.clock import apart, status
+from benchmarks.harness import DECLARED, Found, Row, Size
 
 SIZE = 20_000, 5_000, 1_000_000  # users, items, ratings
-NO_NATIVE = " ".join(
-    f"-Ddev.ludovic.netlib.{part}.nativeLib=none" for part in ("blas", "lapack", "arpack")
-)
-NATIVE, PLAIN = "pyspark ALS, native BLAS", "pyspark ALS, as installed"
-RIVALS = {
-    "safecf SAFER2": "safecf.spark:SAFER2",
-    "safecf IALS": "safecf.spark:IALS",
-    NATIVE: "pyspark.ml.recommendation:ALS",
-    PLAIN: "pyspark.ml.recommendation:ALS",
-}
+NATIVE = "pyspark ALS, native BLAS"
 
 
 def session(java: str = "") -> Any:
@@ -40,16 +31,8 @@ def session(java: str = "") -> Any:
 
     os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable)
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # two tasks on two cores
-    options = {
-        "spark.driver.memory": "8g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": java,
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": tempfile.mkdtemp(),
-        "spark.ui.port": "0",
-        "spark.ui.showConsoleProgress": "false",
-    }
+    options = DECLARED["spark"]["session"] | {"spark.driver.extraJavaOptions": java}
+    options["spark.sql.warehouse.dir"] = tempfile.mkdtemp()
     spark = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -77,32 +60,34 @@ def ratings(spark: Any, scale: float, more: int = 0) -> Any:
     return frame
 
 
-def epochs(size: Size, ranks: list[int], times: float = 1.0) -> Found:
-    """Time all rivals at every rank, one process after the other."""
-    scale, large = times * size.scale, times > 1
+def epochs(
+    size: Size, ranks: list[int], rivals: list[Row], fits: list[int], times: float = 1.0
+) -> Found:
+    """Time all rivals at every rank, one process after the other.
+
+    A rival has a name, an estimator, its Params, and options of Java. `fits` are the epochs of two
+    fits, the difference of which is timed.
+    """
+    scale = times * size.scale
     users, items, pairs = (round(scale * each) for each in SIZE)
     shape = {"users": users, "items": items, "ratings": pairs}
     for d in map(size.factors, ranks):
-        rivals = [rival for rival in RIVALS if not large or rival != PLAIN]
-        found = {rival: apart(case, rival, scale, d, large) for rival in rivals}
-        for rival, row in found.items():
-            row |= {"rival": rival, "factors": d, "ratio": row["epoch"] / found[NATIVE]["epoch"]}
+        found = {rival["name"]: apart(case, rival, scale, d, *fits) for rival in rivals}
+        for name, row in found.items():
+            row |= {"rival": name, "factors": d, "ratio": row["epoch"] / found[NATIVE]["epoch"]}
             yield "epochs", shape | row
 
 
-def case(rival: str, scale: float, factors: int, large: bool) -> Row:
+def case(rival: Row, scale: float, factors: int, few: int, many: int) -> Row:
     """Return the seconds of an epoch and of a fit, in a process that does nothing else."""
-    spark = session(NO_NATIVE if rival == PLAIN else "")
-    kind, params = resolve_name(RIVALS[rival]), {"numUserBlocks": 2, "numItemBlocks": 2, "seed": 0}
-    if rival in (NATIVE, PLAIN):
-        params |= {"implicitPrefs": True, "regParam": 0.01}
+    spark, kind = session(rival.get("java", "")), resolve_name(rival["estimator"])
+    params = {"numUserBlocks": 2, "numItemBlocks": 2, "seed": 0, **rival.get("params", {})}
 
     def fit(frame: Any, rank: int, count: int) -> float:
         begin = time.perf_counter()
         kind(rank=rank, maxIter=count, **params).fit(frame).userFactors.count()
         return time.perf_counter() - begin
 
-    few, many = (1, 3) if large else (2, 6)
     warm, frame = ratings(spark, min(scale, 1.0)), ratings(spark, scale)
     for _ in range(2):
         fit(warm, 32, 10)
@@ -160,18 +145,11 @@ def shuffled(scale: float, factors: int, blocks: int, both: bool, more: int, big
     lengths = of_users + of_items
     assert bool(of_users["big_rows"]) == big
     hot, summed = (lengths[f"hot_{each}"] + lengths[f"big_{each}"] for each in ("rows", "columns"))
-    bytes_of = {}
+    params = {"numUserBlocks": blocks, "numItemBlocks": blocks, "checkpointInterval": -1, "seed": 0}
+    folder, bytes_of = tempfile.mkdtemp() if both else None, {}
     for epochs in (2, 5):
         before = _written(spark)
-        model = SAFER2(
-            rank=factors,
-            maxIter=epochs,
-            numUserBlocks=blocks,
-            numItemBlocks=blocks,
-            seed=0,
-            checkpointInterval=-1,
-            checkpointDir=tempfile.mkdtemp() if both else None,
-        ).fit(frame)
+        model = SAFER2(rank=factors, maxIter=epochs, checkpointDir=folder, **params).fit(frame)
         bytes_of[epochs] = _written(spark) - before
     words = -(-factors // 32) * 32
     checkpoint = users.size * (4 * factors + 24) + items.size * (4 * factors + 8)
@@ -237,13 +215,9 @@ def _worker_memory() -> int:
     """Return the largest peak, in bytes, of the Python workers that run now."""
     found = [0]
     for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if b"pyspark.daemon" not in (process / "cmdline").read_bytes():
-                continue
-            lines = (process / "status").read_text().splitlines()
-        except OSError:  # it has ended
-            continue
-        found += [1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+        with suppress(OSError):  # it has ended
+            if b"pyspark.daemon" in (process / "cmdline").read_bytes():
+                found.append(status("VmHWM", process.name))
     return max(found)
 
 

@@ -61,10 +61,11 @@ def draw_threads(tables: Tables) -> Any:
     return draw(panels)
 
 
-def _growth(
-    tables: Tables, axes: list[str], y: str, keys: dict[str, str], unit: float = 1
-) -> list[Panel]:
-    """Return a panel for each axis, where the case of the usual size is on all of them."""
+def draw_growth(tables: Tables, axes: list[str], y: str, keys: dict[str, str], unit: int) -> Any:
+    """Draw a panel for each axis; the case of the usual size is on all of them.
+
+    `keys` are what the rows have, by the name of the curve.
+    """
     cases = [row for row in tables.get("growth.cases", []) if "seconds" in row]
     panels = []
     for axis in axes if cases else ():
@@ -76,29 +77,11 @@ def _growth(
         x = [row[axis] / scale for row in own]
         found = {name: (x, [row[key] / unit for row in own]) for name, key in keys.items()}
         panels.append(Panel(label, y, found))
-    return panels
+    return draw(panels)
 
 
-def draw_growth(tables: Tables) -> Any:
-    """Draw seconds per epoch against d, interactions and threads, with the floor."""
-    return draw(_growth(tables, [*AXES], SECONDS, KEYS))
-
-
-def draw_memory(tables: Tables) -> Any:
-    """Draw the peak of memory against d and interactions, with the formula."""
-    keys, axes = {"measured": "rise", "formula": "formula"}, ["factors", "interactions"]
-    return draw(_growth(tables, axes, "peak of training, MiB", keys, 2**20))
-
-
-def draw_quality(tables: Tables) -> Any:
-    """Draw the objective above its converged value by seconds."""
-    found = lines_of(tables.get("quality.curves", []), "name", "seconds", "gap")
-    [setting] = tables.get("quality.setting", [{"within": 0}])
-    label = "gap to the converged objective, relative"
-    return draw([Panel("seconds", label, found)], target=setting["within"])
-
-
-def draw_solvers(tables: Tables) -> Any:
-    """Draw the seconds by solver and number of factors."""
-    found = lines_of(tables["solvers"], "solver", "factors", "seconds")
-    return draw([Panel("factors d", SECONDS, found)])
+def draw_lines(
+    tables: Tables, table: str, columns: list[str], labels: list[str], **how: Any
+) -> Any:
+    """Draw a curve for each name in a table; `columns` are those of the name, of x and of y."""
+    return draw([Panel(*labels, lines_of(tables.get(table, []), *columns))], **how)

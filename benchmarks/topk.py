@@ -22,8 +22,6 @@ SHAPE = (100_000, 20_000, 7_000_000)
 FACTORS, TOP, BATCH = 128, 100, 2048
 ONE_FACTORS, ONE_TOP, HISTORY, REQUESTS = 256, 20, 100, 2000
 PRODUCT = "bare product"
-# on a device, for all users of the Million Song Dataset, not those of training alone
-DEVICE_SHAPE, DEVICE_FACTORS, DEVICE_REPEATS, GOAL = (571_355, 41_140, 33_600_000), 512, 3, 5.0
 
 
 def on_host(size: Size) -> Found:
@@ -127,21 +125,21 @@ def _histories(matrix: Any, count: int, length: int) -> list[Any]:
     return rows
 
 
-def on_device(size: Size) -> Found:
+def on_device(size: Size, shape: list[int], factors: int, repeats: int, goal: float) -> Found:
     """Train for two epochs on a device, and rank for everybody."""
     import torch  # noqa: PLC0415 - other benchmarks do without
 
     from benchmarks import devices  # noqa: PLC0415
 
-    matrix, d = long_tailed(*size.shape(*DEVICE_SHAPE)), size.factors(DEVICE_FACTORS)
+    matrix, d = long_tailed(*size.shape(*shape)), size.factors(factors)
     where: dict[str, Any] = {"backend": "torch", "device": size.device, "random_state": 0}
     model = SAFER2(d, iterations=2, **where, **SETTINGS["msd"]).fit(matrix, show_progress=False)
     seen, top, wait = check_matrix(matrix), min(TOP, matrix.shape[1]), devices.waiter(size.device)
-    yield "setting", setting_of(matrix, factors=d, top=top, epochs=2, batch=BATCH, goal=GOAL)
+    yield "setting", setting_of(matrix, factors=d, top=top, epochs=2, batch=BATCH, goal=goal)
     index, medians = devices.backend_of(size).index(model.item_factors), list[float]()
 
     def row(name: str, step: Step) -> Row:
-        seconds = spread([timed(step, wait) for _ in range(DEVICE_REPEATS + 1)][1:])
+        seconds = spread([timed(step, wait) for _ in range(repeats + 1)][1:])
         medians.append(seconds["median"])
         found = {"name": name, "seconds": seconds, "ratio": medians[-1] / medians[0]}
         return found | {"users_per_second": matrix.shape[0] / medians[-1]}

@@ -81,8 +81,8 @@ def test_the_gpu_benchmark_runs_small_on_a_cpu(tmp_path):
 
 
 def test_the_evaluated_objective_is_that_of_training():
-    model = flat(INTERACTIONS, 16)
-    rival = Safecf(model, INTERACTIONS, CpuBackend(1), Exact())
+    model = flat(INTERACTIONS, 16, solver="exact")
+    rival = Safecf(model, INTERACTIONS, CpuBackend(1))
     rival.epoch()
     value = objective(model, MATRIX, *rival.factors()) / np.count_nonzero(np.diff(MATRIX.indptr))
     assert value == pytest.approx(rival.records[-1].objective, rel=1e-5)
