@@ -80,10 +80,9 @@ def memory(users: int) -> Row:
     model.user_factors = rng.normal(size=(users, MEMORY_FACTORS)).astype(np.float32)
     columns = rng.integers(MEMORY_ITEMS // MEMORY_INTERACTIONS, size=(users, MEMORY_INTERACTIONS))
     columns += np.arange(MEMORY_INTERACTIONS) * (MEMORY_ITEMS // MEMORY_INTERACTIONS)
-    indptr = np.arange(users + 1) * MEMORY_INTERACTIONS
-    ones = np.ones(columns.size, dtype=np.float32)
-    shape = (users, MEMORY_ITEMS)
-    data = named(scipy.sparse.csr_matrix((ones, columns.ravel(), indptr), shape=shape))
+    indptr, ones = np.arange(users + 1) * MEMORY_INTERACTIONS, np.ones(columns.size, np.float32)
+    parts = ones, columns.ravel(), indptr
+    data = named(scipy.sparse.csr_matrix(parts, shape=(users, MEMORY_ITEMS)))
     model.user_ids = data.user_ids
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "out.parquet"

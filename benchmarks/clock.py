@@ -49,11 +49,7 @@ def in_turn(
 
 
 def spread(values: list[float]) -> dict[str, float]:
-    """Return the median and both ends.
-
-    >>> spread([3.0, 1.0, 2.0])
-    {'median': 2.0, 'low': 1.0, 'high': 3.0}
-    """
+    """Return the median and both ends."""
     return {"median": statistics.median(values), "low": min(values), "high": max(values)}
 
 
@@ -96,7 +92,5 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
     """
     module, name = function.__module__, function.__name__
     code = f"import json, {module} as m; print(json.dumps(m.{name}(*{arguments!r})))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+    printed = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT)
+    return json.loads(printed.splitlines()[-1])

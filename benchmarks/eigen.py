@@ -10,6 +10,7 @@ from benchmarks.harness import Found, Row, Size
 from reproduction.store import cores
 from safecf import _core
 
+Matrix = NDArray[np.float64]
 DRIVERS = ("evr", "evd")  # relatively robust representations; divide and conquer
 
 
@@ -31,14 +32,12 @@ def measure(size: Size, factors: list[int], threads: list[int]) -> Found:
         yield "seconds", row
 
 
-def _gramian(d: int) -> NDArray[np.float64]:
+def _gramian(d: int) -> Matrix:
     factors = np.random.default_rng(0).normal(size=(3 * d, d)) * np.arange(1, d + 1) ** -0.5
     return (factors.T @ factors).astype(np.float32).astype(np.float64)
 
 
-def _native(
-    gram: NDArray[np.float64], threads: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _native(gram: Matrix, threads: int) -> tuple[Matrix, Matrix]:
     values, basis = np.empty(len(gram)), np.empty_like(gram)
     _core.eigen(gram, values, basis, _core.Execution(threads))
     return values, basis

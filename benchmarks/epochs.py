@@ -136,17 +136,12 @@ def _on_device(
     row = {"name": rival.name, "seconds": seconds, "mean": mean, "first": first, "start": start}
     row |= {"placing": placing, "memory": devices.peak(device)}
     row |= _inside(rival, seconds["median"], SYNCHRONISED, floor)
-    if rival.alternates:
-        row["above"] = _above(row)
+    if rival.alternates:  # by how many seconds steps are above their floor, and epochs above steps
+        steps, least = row["steps"], row["floor"]
+        least = {**least, "rotate": least["products"] + least["eigh"]}
+        row["above"] = {step: taken - least.get(step, 0.0) for step, taken in steps.items()}
+        row["above"]["beyond"] = seconds["median"] - sum(steps.values())
     return row
-
-
-def _above(row: Row) -> dict[str, float]:
-    """Return by how many seconds every step is above its floor, and the epochs above the steps."""
-    floor, steps = row["floor"], row["steps"]
-    least = {**floor, "rotate": floor["products"] + floor["eigh"]}
-    above = {step: seconds - least.get(step, 0.0) for step, seconds in steps.items()}
-    return above | {"beyond": row["seconds"]["median"] - sum(steps.values())}
 
 
 def fit_on_device(size: Size, goal: float) -> Found:

@@ -34,9 +34,7 @@ class Ranker:
         self.user_factors, self.item_factors = users, items
         self.index = CpuBackend(threads).index(items)
 
-    def recommend(
-        self, userid: Any, user_items: Any, N: int = 10, recalculate_user: bool = False
-    ) -> tuple[Any, Any]:
+    def recommend(self, userid: Any, user_items: Any, N: int = 10, **options: Any) -> Any:
         """Return the N best items by x_u . y_i."""
         liked = check_matrix(user_items, allow_empty=True)
         return self.index.search(self.user_factors[userid], N, liked)

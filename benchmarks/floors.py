@@ -39,13 +39,11 @@ class Limits:
         out = np.empty_like(a)
         with threadpoolctl.threadpool_limits(threads, "blas"):
             product = best(lambda: np.matmul(a, b, out=out))
-        source = np.ones(COPY // 8)
+        source = np.ones((COPY // 2**15, 2**12))
         target = np.zeros_like(source)
 
         def copy(part: int) -> None:
-            share = slice(part, None, threads)
-            lines = target.reshape(-1, 2**12), source.reshape(-1, 2**12)
-            np.copyto(lines[0][share], lines[1][share])
+            np.copyto(target[part::threads], source[part::threads])
 
         copied = best(lambda: in_threads(copy, threads))
         return cls(threads, 2 * GEMM**3 / product, 2 * COPY / copied)

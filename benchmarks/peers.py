@@ -65,8 +65,7 @@ def objective(model: Any, matrix: scipy.sparse.csr_matrix, users: Floats, items:
         batch = slice(first, first + BATCH)
         scores = np.einsum("nd,nd->n", x[rows[batch]], y[matrix.indices[batch]])
         observed += float(np.sum((1 - scores) ** 2))
-    everywhere = float(np.sum((x.T @ x) * (y.T @ y)))
-    ridge = float(np.sum(x * x) + np.sum(y * y))
+    everywhere, ridge = float(np.sum((x.T @ x) * (y.T @ y))), float(np.sum(x * x) + np.sum(y * y))
     return (observed + model.unobserved_weight * everywhere + model.regularization * ridge) / 2
 
 
@@ -253,9 +252,7 @@ def peers(
     model: ALSModel, interactions: Interactions, threads: int, solvers: Iterable[str]
 ) -> list[Rival]:
     """Return implicit, and irspack with these solvers, as far as they are installed."""
-    found: list[Rival] = []
-    if installed("implicit"):
-        found.append(implicit(model, interactions, threads))
+    found = [implicit(model, interactions, threads)] if installed("implicit") else []
     if solvers and installed("irspack"):
         found += [irspack(model, interactions, threads, solver) for solver in solvers]
     return found

@@ -18,18 +18,13 @@ COLUMNS = {
     for name, tail in (("mean", 1.0), ("tail", 0.3))
 }
 SEEDS = 5
-SETS = {
-    "iALS, d = 32": ("paper", "iALS"),
-    "SAFER2, d = 32": ("paper", "SAFER2"),
-    "SAFER2, d = 256": ("tuned", "SAFER2"),
-}
 
 
-def measure(size: Size, ways: dict[str, Row]) -> Found:
-    """Train from the same starts in several ways, those of PyTorch on the device; score."""
+def measure(size: Size, sets: dict[str, list[str]], ways: dict[str, Row]) -> Found:
+    """Train presets from the same starts in several ways, those of PyTorch on the device; score."""
     split, seeds = _split(size), max(2, round(SEEDS * min(1, size.scale)))
     yield "setting", {"seeds": seeds}
-    for name, (which, model) in SETS.items():
+    for name, (which, model) in sets.items():
         preset = presets("ml-1m", which)[model]
         for label, given in ways.items():
             where = {"device": size.device} if "backend" in given else {}

@@ -29,27 +29,24 @@ def measure(size: Size) -> Found:
         models = [flat(interactions, d, **solver) for solver in SOLVERS]
         rivals: list[Rival] = [Safecf(each, interactions, cpu) for each in models]
         rivals += peers(model, interactions, size.threads, ("CHOLESKY", "CG", "IALSPP"))
-        gap = objective(model, matrix, *rivals[0].factors()) / lowest - 1
-        curves: dict[str, list[Row]] = {
-            rival.name: [{"name": rival.name, "epoch": 0, "seconds": 0.0, "gap": gap}]
-            for rival in rivals
-        }
+        curves: dict[str, list[Row]] = {rival.name: [] for rival in rivals}
+        taken = dict.fromkeys(curves, 0.0)
         for epoch in range(1, MOST + 1):
             for rival in list(rivals):
-                seconds = curves[rival.name][-1]["seconds"] + timed(rival.epoch)
+                taken[rival.name] += timed(rival.epoch)
                 gap = objective(model, matrix, *rival.factors()) / lowest - 1
-                point = {"name": rival.name, "epoch": epoch, "seconds": seconds, "gap": gap}
-                curves[rival.name].append(point)
+                point = {"name": rival.name, "epoch": epoch, "seconds": taken[rival.name]}
+                curves[rival.name].append(point | {"gap": gap})
                 if gap <= WITHIN / 2:
                     rivals.remove(rival)
-                    progress(f"{rival.name}: {seconds:.2f} s, {epoch} epochs")
+                    progress(str(point))
     setting = setting_of(matrix, factors=d, threads=size.threads, within=WITHIN)
     setting |= {"b": model.unobserved_weight, "ridge": model.regularization}
     setting |= {"reference": longest, "stride": STRIDE, "still": STILL, "longest": LONGEST}
     yield "setting", setting
     for curve in curves.values():
         yield "rivals", _reached(curve)
-        yield "curves", [point for point in curve[1:] if point["gap"] > 0]
+        yield "curves", [point for point in curve if point["gap"] > 0]
 
 
 def _reached(curve: list[Row]) -> Row:

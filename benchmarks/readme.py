@@ -55,15 +55,10 @@ def write_clicks(folder: Path) -> None:
 def run(command: str, folder: Path) -> str:
     """Run a command in a folder; return what it prints."""
     program, *arguments = chain.from_iterable(map(data, shlex.split(command)))
-    done = subprocess.run(
-        [sys.executable, "-m", program, *arguments],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": str(WIDTH)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    words = [sys.executable, "-m", program, *arguments]
+    environment = {**os.environ, "COLUMNS": str(WIDTH)}
+    printed = subprocess.check_output(words, cwd=folder, env=environment, text=True)
+    return "\n".join(line.rstrip() for line in printed.splitlines())
 
 
 def curve(page: Path) -> list[Row]:

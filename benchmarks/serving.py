@@ -117,10 +117,8 @@ async def load(port: int, pid: int, requests: list[Request], clients: int, secon
 
 def start(path: Path) -> tuple[subprocess.Popen[str], int]:
     """Start the service in a process of its own; return its port."""
-    command = [sys.executable, "-c", "from safecf.cli import main; main()"]
-    process = subprocess.Popen(
-        [*command, "serve", str(path), "--port", "0"], stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "safecf", "serve", str(path), "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
         if "http://" in line:

@@ -46,16 +46,14 @@ def ratings(spark: Any, scale: float, more: int = 0) -> Any:
     item = (items * rng.random(pairs) ** 2.5).astype(np.int32)
     others = np.arange(users, users + more, dtype=np.int32)
     hot, random = np.full(more, items), rng.integers(0, items, more)
-    table = pa.table(
-        {
-            "user": np.concatenate([user, others, others]),
-            "item": np.concatenate([item, hot, random]).astype(np.int32),
-            "rating": np.ones(pairs + 2 * more, dtype=np.float32),
-        }
-    )
-    path = Path(tempfile.mkdtemp()) / "ratings.parquet"
-    pq.write_table(table, path)
-    frame = spark.read.parquet(str(path)).repartition(2).persist()
+    columns = {
+        "user": np.concatenate([user, others, others]),
+        "item": np.concatenate([item, hot, random]).astype(np.int32),
+        "rating": np.ones(pairs + 2 * more, dtype=np.float32),
+    }
+    path = f"{tempfile.mkdtemp()}/ratings.parquet"
+    pq.write_table(pa.table(columns), path)
+    frame = spark.read.parquet(path).repartition(2).persist()
     frame.count()
     return frame
 
@@ -109,11 +107,8 @@ def shuffles(size: Size, rank: int, cases: list[Row]) -> Found:
     d = size.factors(rank)
     yield "setting", {"factors": d}
     for each in cases:
-        more = size.count(each["more"], 0)
-        yield (
-            "shuffles",
-            apart(shuffled, size.scale, d, each["blocks"], each["both"], more, each["big"]),
-        )
+        given = each["blocks"], each["both"], size.count(each["more"], 0), each["big"]
+        yield "shuffles", apart(shuffled, size.scale, d, *given)
 
 
 def shuffled(scale: float, factors: int, blocks: int, both: bool, more: int, big: bool) -> Row:
