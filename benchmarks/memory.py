@@ -3,6 +3,7 @@
 import statistics
 import tempfile
 
+import numpy as np
 import scipy.sparse
 
 from benchmarks.clock import apart, cost
@@ -10,6 +11,8 @@ from benchmarks.harness import Found, Row, Size, progress
 from benchmarks.matrices import long_tailed
 from safecf.free_memory import available_bytes, training_bytes
 from safecf.models import SAFER2
+
+ARRAYS = ("data", "indices", "indptr")
 
 
 def measure(size: Size, cases: list[Row]) -> Found:
@@ -44,17 +47,18 @@ def train_apart(
     """Train SAFER2 on a matrix that is read from files, in a process of its own; see `train`."""
     options = {"iterations": epochs, "num_threads": threads, "random_state": 0, **options}
     with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/matrix.npz"
-        scipy.sparse.save_npz(path, matrix, compressed=False)
-        found: Row = apart(train, path, factors, options)
+        for name in ARRAYS:
+            np.save(f"{folder}/{name}.npy", getattr(matrix, name))
+        found: Row = apart(train, folder, matrix.shape, factors, options)
     return found
 
 
-def train(path: str, factors: int, options: Row) -> Row:
+def train(folder: str, shape: tuple[int, int], factors: int, options: Row) -> Row:
     """Train; return seconds per epoch and around the epochs, and by how far the peak rose."""
     small = long_tailed(200, 100, 2000)  # loads all code, so that its memory is not counted
     SAFER2(factors=8, iterations=1, random_state=0).fit(small, show_progress=False)
-    matrix = scipy.sparse.load_npz(path)
+    arrays = tuple(np.load(f"{folder}/{name}.npy") for name in ARRAYS)
+    matrix = scipy.sparse.csr_matrix(arrays, shape=shape, copy=False)
     model = SAFER2(factors=factors, **options)
     found = cost(lambda: model.fit(matrix, show_progress=False))
     seconds = [sum(record.seconds.values()) for record in model.history]
