@@ -2,23 +2,10 @@
 
 import sys
 
+from benchmarks.harness import EXPERIMENTS
 from reproduction.command import main
 
-NAMES = {
-    "batch": "benchmarks.batch:EXPERIMENT",
-    "coverage": "benchmarks.coverage:EXPERIMENT",
-    "cpu": "benchmarks.speed:CPU",
-    "demo": "benchmarks.demo:EXPERIMENT",
-    "evaluation": "benchmarks.evaluation:EXPERIMENT",
-    "gpu": "benchmarks.speed:GPU",
-    "memory": "benchmarks.memory:EXPERIMENT",
-    "parquet": "benchmarks.parquet:EXPERIMENT",
-    "readme": "benchmarks.readme:EXPERIMENT",
-    "serving": "benchmarks.serving:EXPERIMENT",
-    "solvers": "benchmarks.speed:SOLVERS",
-    "spark": "benchmarks.spark:EXPERIMENT",
-    "synthetic": "benchmarks.synthetic:EXPERIMENT",
-}
+NAMES = {name: f"benchmarks.harness:EXPERIMENTS.{name}" for name in vars(EXPERIMENTS)}
 ABOUT = """Measure speed and memory beside a peer or the machine's own limit, and write a page.
 
 A part that is not measured keeps its rows, with the commit and the machine that made them. With

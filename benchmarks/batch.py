@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from benchmarks.clock import Cost, Step, apart, compared, cost, in_turn
-from benchmarks.harness import Part, Size, Tables, benchmark
+from benchmarks.clock import Step, apart, compared, cost, in_turn
+from benchmarks.harness import Found, Row, Size
 from benchmarks.matrices import long_tailed, setting_of
 from safecf import Interactions
 from safecf.batch import recommend_to_file
@@ -20,12 +20,9 @@ TOP, BATCH = 10, 2048
 PRODUCT, NUMPY, SEARCH = "bare product", "product and argpartition, numpy", "`model.recommend`"
 SUFFIXES = (".parquet", ".csv", ".jsonl", ".csv.gz")
 MEMORY_USERS, MEMORY_ITEMS, MEMORY_FACTORS, MEMORY_INTERACTIONS = (250_000, 1_000_000), 5000, 16, 20
-EXPERIMENT = benchmark(
-    "batch", "Recommendations of many users into a file", Part("", "batch:measure"), repeats=3
-)
 
 
-def measure(size: Size) -> Tables:
+def measure(size: Size) -> Found:
     """Time files of all formats beside the product and selection alone, and measure the memory."""
     matrix = long_tailed(*size.shape(USERS, ITEMS, USERS * INTERACTIONS))
     data, d = named(matrix), size.factors(FACTORS)
@@ -33,14 +30,13 @@ def measure(size: Size) -> Tables:
     model.fit(data, show_progress=False)
     with tempfile.TemporaryDirectory() as folder:
         seconds = in_turn(steps(model, matrix, data, Path(folder)), size.repeats, size.threads)
-    peaks = []
+    yield "times", compared(seconds, product=PRODUCT, numpy=NUMPY, recommend=SEARCH)
     for users in sorted({size.count(users, 1000) for users in MEMORY_USERS}):
-        peaks.append({"users": users, **Cost(*apart("batch", "memory", users))._asdict()})
+        yield "peaks", {"users": users, **apart(memory, users)}
     setting = setting_of(matrix, factors=d, top=TOP, batch=BATCH)
     setting |= {"threads": size.threads, "repeats": size.repeats, "memory_items": MEMORY_ITEMS}
     setting |= {"memory_factors": MEMORY_FACTORS, "memory_interactions": MEMORY_INTERACTIONS}
-    times = compared(seconds, product=PRODUCT, numpy=NUMPY, recommend=SEARCH)
-    return {"setting": [setting], "times": times, "peaks": peaks}
+    yield "setting", setting
 
 
 def named(matrix: scipy.sparse.csr_matrix) -> Interactions:
@@ -75,7 +71,7 @@ def steps(
     }
 
 
-def memory(users: int) -> Cost:
+def memory(users: int) -> Row:
     """Return what a file for so many users takes; factors and histories are random."""
     rng = np.random.default_rng(0)
     small = long_tailed(1000, MEMORY_ITEMS, 20_000)
@@ -84,10 +80,9 @@ def memory(users: int) -> Cost:
     model.user_factors = rng.normal(size=(users, MEMORY_FACTORS)).astype(np.float32)
     columns = rng.integers(MEMORY_ITEMS // MEMORY_INTERACTIONS, size=(users, MEMORY_INTERACTIONS))
     columns += np.arange(MEMORY_INTERACTIONS) * (MEMORY_ITEMS // MEMORY_INTERACTIONS)
-    indptr = np.arange(users + 1) * MEMORY_INTERACTIONS
-    ones = np.ones(columns.size, dtype=np.float32)
-    shape = (users, MEMORY_ITEMS)
-    data = named(scipy.sparse.csr_matrix((ones, columns.ravel(), indptr), shape=shape))
+    indptr, ones = np.arange(users + 1) * MEMORY_INTERACTIONS, np.ones(columns.size, np.float32)
+    parts = ones, columns.ravel(), indptr
+    data = named(scipy.sparse.csr_matrix(parts, shape=(users, MEMORY_ITEMS)))
     model.user_ids = data.user_ids
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "out.parquet"

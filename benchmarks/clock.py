@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import threadpoolctl
 
-from benchmarks.harness import Row, progress
+from benchmarks.harness import progress
+from reproduction.experiment import ROOT, Row
 
 Step = Callable[[], Any]
 
@@ -48,11 +49,7 @@ def in_turn(
 
 
 def spread(values: list[float]) -> dict[str, float]:
-    """Return the median and both ends.
-
-    >>> spread([3.0, 1.0, 2.0])
-    {'median': 2.0, 'low': 1.0, 'high': 3.0}
-    """
+    """Return the median and both ends."""
     return {"median": statistics.median(values), "low": min(values), "high": max(values)}
 
 
@@ -67,39 +64,33 @@ def compared(seconds: Mapping[str, list[float]], **bases: str) -> list[Row]:
     return rows
 
 
-class Cost(NamedTuple):
-    """What a call took: seconds of wall and CPU time, and how far the peak of memory rose."""
+def cost(call: Step) -> Row:
+    """Return seconds of wall and CPU time of a call, and by how many bytes the peak of memory rose.
 
-    seconds: float
-    cpu: float
-    rise: int
-
-
-def cost(call: Step) -> Cost:
-    """Call it, and return what it took; the peak counts from the resident size before."""
-    before = _status("VmRSS:")
+    The peak counts from the resident size before.
+    """
+    before = status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     begin, begin_cpu = time.perf_counter(), time.process_time()
     kept = call()
     seconds, cpu = time.perf_counter() - begin, time.process_time() - begin_cpu
-    rise = _status("VmHWM:") - before
+    rise = status("VmHWM") - before
     del kept
-    return Cost(seconds, cpu, rise)
+    return {"seconds": seconds, "cpu": cpu, "rise": rise}
 
 
-def _status(key: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
+def status(key: str, process: int | str = "self") -> int:
+    """Return a size of a process in bytes, such as VmRSS, or VmHWM for its peak."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key)), 0)
 
 
-def apart(module: str, function: str, *arguments: Any) -> Any:
-    """Return `benchmarks.module.function(*arguments)`, as JSON has it, from its own process.
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of a module in a process of its own; return the result as JSON has it.
 
     There, no memory that was freed before is used again.
     """
-    code = f"import json, benchmarks.{module} as m; print(json.dumps(m.{function}(*{arguments!r})))"
-    root = Path(__file__).resolve().parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, cwd=root
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+    module, name = function.__module__, function.__name__
+    code = f"import json, {module} as m; print(json.dumps(m.{name}(*{arguments!r})))"
+    printed = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT)
+    return json.loads(printed.splitlines()[-1])

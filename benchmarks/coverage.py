@@ -4,21 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.harness import Part, Row, Size, Tables, benchmark, progress
+from benchmarks.harness import Found, Size
 from safecf.defaults import CONFIDENCE, LEVEL
 from safecf.measures.bootstrap import ENOUGH, percentile_interval, resample
 from safecf.measures.tails import Floats, tail_mean
 
 Population = Callable[[np.random.Generator, int], Floats]
-
-SAMPLES, DRAWS = 1000, 500
-LARGE = 400_000  # users, by whom the true value is computed
-USERS = (4, 15, 30, 60)  # of whom the worst-off share LEVEL is measured
-INSIDE = (ENOUGH // 2, ENOUGH, 5 * ENOUGH // 2)  # users in the tail
-LEVELS = (0.1, LEVEL, 1.0)
-EXPERIMENT = benchmark(
-    "coverage", "How often intervals hold the true value", Part("", "coverage:measure")
-)
 
 
 def like_recall(rng: np.random.Generator, size: int) -> Floats:
@@ -27,17 +18,18 @@ def like_recall(rng: np.random.Generator, size: int) -> Floats:
     return np.asarray(rng.binomial(held_out, rng.beta(1.5, 2.5, size)) / held_out)
 
 
-def like_ndcg(rng: np.random.Generator, size: int) -> Floats:
-    """Any value, but 0 for 5 % of the users."""
-    return np.where(rng.random(size) < 0.05, 0.0, rng.beta(1.3, 2.4, size))
-
-
-def like_auc(rng: np.random.Generator, size: int) -> Floats:
-    """Any value, mostly near 1, with a long lower tail."""
-    return rng.beta(8.0, 1.5, size)
-
-
-POPULATIONS: dict[str, Population] = {"recall": like_recall, "ndcg": like_ndcg, "auc": like_auc}
+POPULATIONS: dict[str, Population] = {
+    "recall": like_recall,
+    # any value, but 0 for 5 % of the users
+    "ndcg": lambda rng, size: np.where(rng.random(size) < 0.05, 0.0, rng.beta(1.3, 2.4, size)),
+    # any value, mostly near 1, with a long lower tail
+    "auc": lambda rng, size: rng.beta(8.0, 1.5, size),
+}
+SAMPLES, DRAWS = 1000, 500
+LARGE = 400_000  # users, by whom the true value is computed
+USERS = (4, 15, 30, 60)  # of whom the worst-off share LEVEL is measured
+INSIDE = (ENOUGH // 2, ENOUGH, 5 * ENOUGH // 2)  # users in the tail
+LEVELS = (0.1, LEVEL, 1.0)
 
 
 def covered(
@@ -53,21 +45,17 @@ def covered(
     return inside / samples
 
 
-def measure(size: Size) -> Tables:
+def measure(size: Size) -> Found:
     """Draw users from three populations, and count the intervals that hold the true value."""
     samples, draws = size.count(SAMPLES, 20), size.count(DRAWS, 50)
-
-    def row(users: int, level: float) -> Row:
+    setting = {"samples": samples, "draws": draws, "large": LARGE, "enough": ENOUGH}
+    setting |= {"users": USERS, "inside": INSIDE, "confidence": CONFIDENCE, "level": LEVEL}
+    yield "setting", setting | {"error": (0.09 / samples) ** 0.5}
+    cases = [(users * LEVEL, users, LEVEL) for users in USERS]
+    cases += [(inside, round(inside / level), level) for inside in INSIDE for level in LEVELS]
+    for tail, users, level in cases:
         shares = {
             name: covered(population, users, level, samples, draws)
             for name, population in POPULATIONS.items()
         }
-        progress(f"{users} users, level {level}: {shares}")
-        return {"users": users, "level": level, **shares}
-
-    rows = [{"tail": users * LEVEL, **row(users, LEVEL)} for users in USERS]
-    for inside in INSIDE:
-        rows += [{"tail": inside, **row(round(inside / level), level)} for level in LEVELS]
-    setting = {"samples": samples, "draws": draws, "large": LARGE, "enough": ENOUGH}
-    setting |= {"users": USERS, "inside": INSIDE, "confidence": CONFIDENCE, "level": LEVEL}
-    return {"setting": [setting | {"error": (0.09 / samples) ** 0.5}], "shares": rows}
+        yield "shares", {"tail": tail, "users": users, "level": level, **shares}

@@ -1,7 +1,6 @@
 """A device of PyTorch: what it is, its limits, and the least time that they leave for an epoch."""
 
 import gc
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.floors import EIGEN, ONE, Work, best, epoch_work
+from benchmarks.floors import EIGEN, ONE, best, epoch_work
 from benchmarks.harness import Size
 from safecf.als.solvers import Solver, Subspace
 from safecf.backends import make_backend
@@ -44,13 +43,10 @@ def peak(device: str) -> int | None:
 
 def description(device: str) -> dict[str, str]:
     """Return the name of a GPU with its memory, driver and CUDA."""
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    driver = ""
-    if shutil.which(query[0]):
-        done = subprocess.run(query, capture_output=True, text=True, check=False)
-        driver = f", driver {(done.stdout.splitlines() or ['unknown'])[0].strip()}"
+    query = "nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -1"
+    driver = subprocess.getoutput(query)
     memory = torch.cuda.get_device_properties(0).total_memory / 2**30
-    details = f"({memory:.0f} GiB{driver}, CUDA {torch.version.cuda})"
+    details = f"({memory:.0f} GiB, driver {driver}, CUDA {torch.version.cuda})"
     return {torch.cuda.get_device_name(): details}
 
 
@@ -67,52 +63,43 @@ class DeviceLimits:
         """Take the best of several runs of PyTorch's product and copy."""
         wait, rows = waiter(size.device), size.factors(GEMM)
         a, b = torch.rand(2, rows, rows, device=size.device)
-        out = torch.empty_like(a)
-        products = [_seconds(lambda: torch.mm(a, b, out=out), wait, tf32) for tf32 in (False, True)]
+        out, matmul, products = torch.empty_like(a), torch.backends.cuda.matmul, []
+        before = matmul.allow_tf32
+        for tf32 in (False, True):
+            matmul.allow_tf32 = tf32
+            products.append(2 * rows**3 / best(lambda: torch.mm(a, b, out=out), wait=wait))
+        matmul.allow_tf32 = before
         source = torch.ones(max(2**20, round(COPY * size.scale) // 4), device=size.device)
         target = torch.zeros_like(source)
-        copied = _seconds(lambda: target.copy_(source), wait)
-        return cls(2 * rows**3 / products[0], 2 * rows**3 / products[1], 8 * len(source) / copied)
+        return cls(*products, 8 * len(source) / best(lambda: target.copy_(source), wait=wait))
 
 
 def eigh_seconds(factors: int, size: Size) -> float:
     """Return the seconds of PyTorch's eigendecomposition of a Gramian, in float64."""
     rows = torch.randn(2 * factors, factors, dtype=torch.float64, device=size.device)
-    gram, wait = rows.T @ rows, waiter(size.device)
-    return _seconds(lambda: torch.linalg.eigh(gram), wait)
-
-
-def _seconds(step: Callable[[], Any], wait: Callable[[], object], tf32: bool = False) -> float:
-    matmul = torch.backends.cuda.matmul
-    before, matmul.allow_tf32 = matmul.allow_tf32, tf32
-    try:
-        return best(lambda: (step(), wait()))
-    finally:
-        matmul.allow_tf32 = before
+    gram = rows.T @ rows
+    return best(lambda: torch.linalg.eigh(gram), wait=waiter(size.device))
 
 
 def device_floor(
     interactions: Interactions,
     factors: int,
-    solver: Solver,
     limits: DeviceLimits,
     eigh: float,
-    steps: tuple[float, float] | None,
-) -> dict[str, Any]:
+    solver: Solver,
+    steps: tuple[float, float] = ONE,
+) -> dict[str, float]:
     """Return the floor in seconds by part; the work is that of `epoch_work`.
 
     Products at the speed of TF32 where the solver's tolerance allows it, else of float32; two
     `eigh`; and each half-step by its flops in float32 or by its gathered bytes at the speed of a
     copy, whichever takes longer.
     """
-    sides = [np.diff(side.indptr) for side in (interactions.users, interactions.items)]
-    work: Work = epoch_work(sides[0], sides[1], factors, solver, steps or ONE)
-    blocks = isinstance(solver, Subspace)
+    users, items = (np.diff(side.indptr) for side in (interactions.users, interactions.items))
+    work, blocks = epoch_work(users, items, factors, solver, steps), isinstance(solver, Subspace)
     flops = work.products if blocks else work.products - EIGEN * factors**3
-    found = {
-        "products": flops / (limits.tf32 if solver.is_rough else limits.gemm),
-        "eigh": 0.0 if blocks else 2 * eigh,
-    }
-    for side, passes, gathered in zip(("users", "items"), work.passes, work.gathered, strict=True):
-        found[side] = max(passes / limits.gemm, gathered / limits.copy)
-    return found | {"total": sum(found.values())}
+    found = work.seconds(limits, (limits.copy, limits.copy))
+    found["products"] = flops / (limits.tf32 if solver.is_rough else limits.gemm)
+    found["eigh"] = 0.0 if blocks else 2 * eigh
+    found["total"] = sum(found[part] for part in ("products", "eigh", "users", "items"))
+    return found

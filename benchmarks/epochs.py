@@ -11,56 +11,37 @@ from typing import Any
 import threadpoolctl
 
 from benchmarks.clock import in_turn, spread, timed
-from benchmarks.floors import Limits, epoch_floor
-from benchmarks.harness import Row, Size, Tables, progress
+from benchmarks.floors import ONE, Limits, epoch_floor
+from benchmarks.harness import Found, Row, Size
 from benchmarks.matrices import SHAPES, long_tailed, setting_of
-from benchmarks.memory import expected_bytes, fits
-from benchmarks.peers import SAFER2 as SETTINGS
-from benchmarks.peers import Flat, Rival, Safecf, ials, peers, safer2
+from benchmarks.peers import SETTINGS, Rival, Safecf, flat, paper, peers
 from benchmarks.sampled import check
-from safecf.als.rows import Problem
-from safecf.als.solvers import CG, Exact, Solver, SpectralCG, Subspace
+from safecf.als.solvers import CG, SpectralCG
 from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.interactions import Interactions
 from safecf.models import SAFER2
 
-Floor = Callable[[Interactions, Solver, tuple[float, float] | None], dict[str, Any]]
+Floor = Callable[..., Row]  # of a solver and the steps of CG
 
-# by shape: d, solvers of SAFER2 beside spectral CG, and those of irspack on the CPU
-CASES: dict[str, tuple[int, list[Solver], tuple[str, ...]]] = {
-    "ml-20m": (256, [Exact(), CG(), Subspace(64)], ("CG", "IALSPP")),
-    "msd": (512, [], ()),
-}
 WARM_UP = 2  # epochs on the CPU before the clock starts
 BEFORE, SYNCHRONISED = 3, 3  # on a device; and epochs that wait after every step
 FEW = 3  # epochs of what is slow
-GOALS = {"ml-20m": 0.015, "msd": 0.08, "fit": 4.0}  # seconds on a GPU, per epoch or for all
 FIT_EPOCHS, FIT_EPOCHS_ON_CPU = 50, 4
 
 
-def beside_peers(size: Size, shape: str) -> Tables:
-    """Time epochs of all rivals in turn on the CPU."""
+def beside_peers(
+    size: Size, shape: str, factors: int, solvers: list[Row], of_irspack: list[str]
+) -> Found:
+    """Time epochs of all rivals in turn on the CPU; `solvers` are those of SAFER2."""
     limits = Limits.measure(size.threads)
-    factors, others, solvers = CASES[shape]
     matrix, d = long_tailed(*size.shape(*SHAPES[shape])), size.factors(factors)
-    setting = setting_of(matrix, factors=d, repeats=size.repeats, warm_up=WARM_UP, **asdict(limits))
-    need = expected_bytes(*matrix.shape, matrix.nnz, d, size.threads)
-    need *= len(others) + len(solvers) + 3
-    if not fits(need):
-        return {"setting": [setting | {"needs": need}], "rivals": []}
+    yield "setting", setting_of(matrix, factors=d, repeats=size.repeats, warm_up=WARM_UP)
+    yield "setting", asdict(limits)
     interactions, cpu = Interactions.from_csr(matrix), CpuBackend(size.threads)
-    flat = Flat.like_ials(matrix)
-    problem = flat.problem(interactions)
-    rivals: list[Rival] = [
-        safer2(shape, interactions, solver, d, cpu) for solver in (SpectralCG(), *others)
-    ]
-    rivals.append(ials(problem, SpectralCG(), d, cpu))
-    rivals += peers(flat, problem, d, size.threads, solvers)
-
-    def floor(interactions: Interactions, solver: Solver, steps: Any) -> dict[str, Any]:
-        return epoch_floor(interactions, d, solver, limits, steps)
-
-    rows = []
+    plain, floor = flat(interactions, d), partial(epoch_floor, interactions, d, limits)
+    models = [*(paper(shape, d, **solver) for solver in solvers), plain]
+    rivals: list[Rival] = [Safecf(model, interactions, cpu) for model in models]
+    rivals += peers(plain, interactions, size.threads, of_irspack)
     with threadpoolctl.threadpool_limits(1, "blas"):
         for rival in rivals:
             for _ in range(WARM_UP):
@@ -69,16 +50,14 @@ def beside_peers(size: Size, shape: str) -> Tables:
         base = [times for name, times in seconds.items() if name.startswith("implicit")]
         while rivals:
             rival = rivals.pop(0)  # its memory goes with it
-            progress(f"{rival.name}: errors and floor")
-            times = seconds[rival.name]
-            row: Row = {"name": rival.name, "seconds": spread(times)}
+            row: Row = {"name": rival.name, "seconds": spread(seconds[rival.name])}
+            median = row["seconds"]["median"]
             if base:
-                row["ratio"] = statistics.median(times) / statistics.median(base[0])
-            row |= _inside(rival, row["seconds"]["median"], size.repeats, floor)
+                row["ratio"] = median / statistics.median(base[0])
+            row |= _inside(rival, median, size.repeats, floor)
             if "floor" in row:
-                row["speed"] = row["floor"].pop("flops") / row["seconds"]["median"] / limits.gemm
-            rows.append(row)
-    return {"setting": [setting], "rivals": rows}
+                row["speed"] = row["floor"].pop("flops") / median / limits.gemm
+            yield "rivals", row
 
 
 def _inside(rival: Rival, median: float, last: int, floor: Floor) -> Row:
@@ -89,46 +68,43 @@ def _inside(rival: Rival, median: float, last: int, floor: Floor) -> Row:
     if isinstance(rival, Safecf):
         found["steps"] = steps = rival.seconds_by_step(last)
         found["share"] = (steps["losses"] + steps["quantile"]) / median
-    sides = check(rival, solver=iterative) if rival.alternates else []
-    if sides:
-        found["error_users"], found["error_items"] = (side.error for side in sides)
-    if isinstance(rival, Safecf):
-        counted = (sides[0].steps, sides[1].steps) if iterative else None
-        found["floor"] = floor(rival.problem.interactions, rival.solver, counted)
+    counted = ONE
+    if rival.alternates:
+        users, items = check(rival, solver=iterative)
+        found |= {"error_users": users.error, "error_items": items.error}
+        if iterative:
+            counted = users.steps, items.steps
+            found |= {"cg_users": users.steps, "cg_items": items.steps}
+    if solver:
+        found["floor"] = floor(solver, counted)
         found["over"] = median / found["floor"]["total"]
-        if counted:
-            found["cg_users"], found["cg_items"] = counted
-        else:
+        if not iterative:
             found["floor"].pop("least", None)
     return found
 
 
-def on_device(size: Size, shape: str) -> Tables:
-    """Time epochs of SAFER2 and IALS on a device, one rival after the other, and the CPU's."""
+def on_device(size: Size, shape: str, factors: int, goal: float, slower: list[Row]) -> Found:
+    """Time epochs of SAFER2 and IALS on a device, one rival after the other, and the CPU's.
+
+    `slower` are further solvers of SAFER2.
+    """
     from benchmarks import devices  # noqa: PLC0415 - needs PyTorch
 
-    matrix, d = long_tailed(*size.shape(*SHAPES[shape])), size.factors(CASES[shape][0])
+    matrix, d = long_tailed(*size.shape(*SHAPES[shape])), size.factors(factors)
     interactions = Interactions.from_csr(matrix)
     limits, eigh = devices.DeviceLimits.measure(size), devices.eigh_seconds(d, size)
-
-    def floor(interactions: Interactions, solver: Solver, steps: Any) -> dict[str, Any]:
-        return devices.device_floor(interactions, d, solver, limits, eigh, steps)
-
+    yield "setting", setting_of(matrix, factors=d, eigh=eigh, goal=goal, **asdict(limits))
+    floor = partial(devices.device_floor, interactions, d, limits, eigh)
     backend = devices.backend_of(size)
-    make = partial(safer2, shape, interactions, factors=d, backend=backend)
-    flat = partial(ials, Flat.like_ials(matrix).problem(interactions), SpectralCG(), d, backend)
-    rows = [
-        _on_device(each, BEFORE, size.repeats, floor, size.device)
-        for each in (partial(make, solver=SpectralCG()), flat)
-    ]
-    for solver in CASES[shape][1]:
-        rows.append(_on_device(partial(make, solver=solver), 1, FEW, floor, size.device))
-    cpu = safer2(shape, interactions, SpectralCG(), d, CpuBackend(size.threads))
+    rivals = [(model, BEFORE, size.repeats) for model in (paper(shape, d), flat(interactions, d))]
+    rivals += [(paper(shape, d, **solver), 1, FEW) for solver in slower]
+    for model, before, repeats in rivals:
+        make = partial(Safecf, model, interactions, backend)
+        yield "rivals", _on_device(make, before, repeats, floor, size.device)
+    cpu = Safecf(paper(shape, d), interactions, CpuBackend(size.threads))
     cpu.epoch()
-    beside = {"name": f"{cpu.name}, CPU, {size.threads} threads"}
-    beside["seconds"] = spread([timed(cpu.epoch) for _ in range(FEW)])
-    setting = setting_of(matrix, factors=d, eigh=eigh, goal=GOALS[shape], **asdict(limits))
-    return {"setting": [setting], "rivals": rows, "cpu": [beside]}
+    seconds = spread([timed(cpu.epoch) for _ in range(FEW)])
+    yield "cpu", {"name": f"{cpu.name}, CPU, {size.threads} threads", "seconds": seconds}
 
 
 def _on_device(
@@ -154,28 +130,21 @@ def _on_device(
     wait()
     mean = (time.perf_counter() - marks[0]) / repeats
     seconds = spread([later - earlier for earlier, later in pairwise(marks)])
-    progress(f"{rival.name}: {1e3 * seconds['median']:.1f} ms, first {first:.2f} s")
     rival.backend.wait = wait
     for _ in range(SYNCHRONISED):
         rival.epoch()
-    rival.backend.wait = None
     row = {"name": rival.name, "seconds": seconds, "mean": mean, "first": first, "start": start}
     row |= {"placing": placing, "memory": devices.peak(device)}
     row |= _inside(rival, seconds["median"], SYNCHRONISED, floor)
-    if rival.alternates:
-        row["above"] = _above(row)
+    if rival.alternates:  # by how many seconds steps are above their floor, and epochs above steps
+        steps, least = row["steps"], row["floor"]
+        least = {**least, "rotate": least["products"] + least["eigh"]}
+        row["above"] = {step: taken - least.get(step, 0.0) for step, taken in steps.items()}
+        row["above"]["beyond"] = seconds["median"] - sum(steps.values())
     return row
 
 
-def _above(row: Row) -> dict[str, float]:
-    """Return by how many seconds every step is above its floor, and the epochs above the steps."""
-    floor, steps = row["floor"], row["steps"]
-    least = {**floor, "rotate": floor["products"] + floor["eigh"]}
-    above = {step: seconds - least.get(step, 0.0) for step, seconds in steps.items()}
-    return above | {"beyond": row["seconds"]["median"] - sum(steps.values())}
-
-
-def fit_on_device(size: Size) -> Tables:
+def fit_on_device(size: Size, goal: float) -> Found:
     """Time a whole fit on a device, then go through the first epochs on the CPU."""
     from benchmarks import devices  # noqa: PLC0415
 
@@ -187,20 +156,9 @@ def fit_on_device(size: Size) -> Tables:
     where: dict[str, Any] = {"backend": "torch", "device": size.device, "random_state": 0}
     model = SAFER2(d, iterations=FIT_EPOCHS, **where, **SETTINGS["msd"])
     fit = timed(lambda: model.fit(held[0], show_progress=False), wait)
-    memory = devices.peak(size.device)
+    yield "setting", setting_of(matrix, factors=d, epochs=FIT_EPOCHS, goal=goal)
     epochs = [sum(record.seconds.values()) for record in model.history]
-    loss, ridge, risk, solver = model.parts()
-    problem = Problem(held[0], loss, ridge, risk.tail)
-    cpu = Safecf("CPU", problem, risk, solver, d, CpuBackend(size.threads))
-    objectives = []
-    for at, record in enumerate(model.history, start=1):
-        row: Row = {"epoch": at, "device": record.objective}
-        if at <= FIT_EPOCHS_ON_CPU:
-            cpu.epoch()
-            row["cpu"] = cpu.records[-1].objective
-            row["difference"] = abs(row["device"] / row["cpu"] - 1)
-        if at <= FIT_EPOCHS_ON_CPU or at == FIT_EPOCHS:
-            objectives.append(row)
+    yield "setting", {"seconds": sum(epochs), "memory": devices.peak(size.device)}
     seconds = {
         "`Interactions.from_csr`: check and transpose": reading,
         "`fit`": fit,
@@ -208,7 +166,11 @@ def fit_on_device(size: Size) -> Tables:
         f"of it the other {len(epochs) - 1} epochs": sum(epochs[1:]),
         "of it the rest: start, fold-in of all users, copies": fit - sum(epochs),
     }
-    setting = setting_of(matrix, factors=d, epochs=FIT_EPOCHS, seconds=sum(epochs), memory=memory)
-    setting |= {"goal": GOALS["fit"]}
-    times = [{"name": name, "seconds": value} for name, value in seconds.items()]
-    return {"setting": [setting], "times": times, "objectives": objectives}
+    yield "times", [{"name": name, "seconds": value} for name, value in seconds.items()]
+    cpu = Safecf(model, held[0], CpuBackend(size.threads))
+    for record in model.history[:FIT_EPOCHS_ON_CPU]:
+        cpu.epoch()
+        row: Row = {"epoch": record.epoch, "device": record.objective}
+        row["cpu"] = cpu.records[-1].objective
+        yield "objectives", row | {"difference": abs(row["device"] / row["cpu"] - 1)}
+    yield "objectives", {"epoch": FIT_EPOCHS, "device": model.history[-1].objective}

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.clock import Step, compared, in_turn
-from benchmarks.harness import Part, Row, Size, Tables, benchmark
+from benchmarks.harness import Found, Row, Size
 from benchmarks.matrices import long_tailed
 from safecf.backends.cpu import CpuBackend
 from safecf.data.matrices.csr import Csr
@@ -25,9 +25,6 @@ PRODUCT = "bare product"
 WIDTHS = (32, 64, 256)  # factors for which ranks are counted beside the product,
 HELD_OUT = (10, 33, 100, 400)  # of so many items per user
 INTERACTIONS = 50  # per user; a fifth of them held out
-EXPERIMENT = benchmark(
-    "evaluation", "Evaluation of many users", Part("", "evaluation:measure"), threads=1, repeats=5
-)
 
 
 class Ranker:
@@ -37,15 +34,13 @@ class Ranker:
         self.user_factors, self.item_factors = users, items
         self.index = CpuBackend(threads).index(items)
 
-    def recommend(
-        self, userid: Any, user_items: Any, N: int = 10, recalculate_user: bool = False
-    ) -> tuple[Any, Any]:
+    def recommend(self, userid: Any, user_items: Any, N: int = 10, **options: Any) -> Any:
         """Return the N best items by x_u . y_i."""
         liked = check_matrix(user_items, allow_empty=True)
         return self.index.search(self.user_factors[userid], N, liked)
 
 
-def measure(size: Size) -> Tables:
+def measure(size: Size) -> Found:
     """Time the product, the evaluation without fold-in, and all that comes on top of it."""
     users, items, _ = size.shape(USERS, ITEMS, 1)
     split, d, k = make_split(users, items), size.factors(FACTORS), min(TOP, items // 2)
@@ -62,16 +57,12 @@ def measure(size: Size) -> Tables:
         "and auc, ndcg and log_rank": lambda: evaluate(model, split, k=k, metrics=every),
         "bootstrap": lambda: resample(scores, TAILS, DRAWS, seed=0),
     }
-    times = compared(in_turn(steps, size.repeats, size.threads), product=PRODUCT)
-    ranks = [
-        {"factors": width, **row}
-        for width in sorted({size.factors(width) for width in WIDTHS})
-        for row in _ranks(split, width, k, size)
-    ]
+    yield "times", compared(in_turn(steps, size.repeats, size.threads), product=PRODUCT)
+    for width in sorted({size.factors(width) for width in WIDTHS}):
+        yield "ranks", [{"factors": width, **row} for row in _ranks(split, width, k, size)]
     setting: Row = {"users": users, "items": items, "factors": d, "top": k, "draws": DRAWS}
     setting |= {"metrics": len(METRICS), "threads": size.threads, "repeats": size.repeats}
-    setting |= {"tails": len(TAILS), "held_out": ", ".join(map(str, HELD_OUT))}
-    return {"setting": [setting], "times": times, "ranks": ranks}
+    yield "setting", setting | {"tails": len(TAILS), "held_out": ", ".join(map(str, HELD_OUT))}
 
 
 def make_split(users: int, items: int) -> Split:

@@ -1,7 +1,6 @@
 """The machine's own limits, and the least time that they leave for an epoch."""
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
+from benchmarks.clock import Step, timed
 from safecf.als.solvers import CG, Exact, Solver, Subspace
 from safecf.data.matrices.interactions import Interactions
 
@@ -39,13 +39,11 @@ class Limits:
         out = np.empty_like(a)
         with threadpoolctl.threadpool_limits(threads, "blas"):
             product = best(lambda: np.matmul(a, b, out=out))
-        source = np.ones(COPY // 8)
+        source = np.ones((COPY // 2**15, 2**12))
         target = np.zeros_like(source)
 
         def copy(part: int) -> None:
-            share = slice(part, None, threads)
-            lines = target.reshape(-1, 2**12), source.reshape(-1, 2**12)
-            np.copyto(lines[0][share], lines[1][share])
+            np.copyto(target[part::threads], source[part::threads])
 
         copied = best(lambda: in_threads(copy, threads))
         return cls(threads, 2 * GEMM**3 / product, 2 * COPY / copied)
@@ -88,15 +86,10 @@ def takes(matrix: NDArray[Any], ids: NDArray[np.int64], threads: int) -> Callabl
     return lambda: in_threads(read, threads)
 
 
-def best(step: Callable[[], Any], repeats: int = 5) -> float:
+def best(step: Step, repeats: int = 5, wait: Step | None = None) -> float:
     """Return the least seconds of several calls, after one that does not count."""
     step()
-    seconds = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        step()
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds)
+    return min(timed(step, wait) for _ in range(repeats))
 
 
 def in_threads(step: Callable[[int], None], threads: int) -> None:
@@ -114,7 +107,7 @@ class Work:
     gathered: tuple[float, float]
     itemsize: int
 
-    def seconds(self, limits: Limits, gathers: tuple[float, float]) -> dict[str, float]:
+    def seconds(self, limits: Limits, gathers: Sequence[float]) -> dict[str, float]:
         """Return the floor: products at GEMM speed, then each side by what takes longer.
 
         `gathers` are the bytes/s of random rows of the items, which the users read, and of the
@@ -181,24 +174,24 @@ def _systems(lengths: NDArray[np.float64], d: int) -> float:
 def epoch_floor(
     interactions: Interactions,
     factors: int,
-    solver: Solver,
     limits: Limits,
-    steps: tuple[float, float] | None = None,
+    solver: Solver,
+    steps: tuple[float, float] = ONE,
     by: Gather = takes,
 ) -> dict[str, Any]:
     """Return the floor in seconds by part, with the flops and the gather speeds it is made from.
 
     `steps` are those of CG for users and items; `least` is the whole floor with one step each.
     """
-    sides = [np.diff(side.indptr) for side in (interactions.users, interactions.items)]
-    work = epoch_work(sides[0], sides[1], factors, solver, steps or ONE)
-    least = epoch_work(sides[0], sides[1], factors, solver, ONE)
-    of_items, of_users = (
-        gather(side.size, factors, limits.threads, work.itemsize, by) for side in sides[::-1]
-    )
-    return work.seconds(limits, (of_items, of_users)) | {
-        "least": least.seconds(limits, (of_items, of_users))["total"],
+    users, items = (np.diff(side.indptr) for side in (interactions.users, interactions.items))
+    work, least = (epoch_work(users, items, factors, solver, each) for each in (steps, ONE))
+    gathers = [
+        gather(rows, factors, limits.threads, work.itemsize, by)
+        for rows in (items.size, users.size)
+    ]
+    return work.seconds(limits, gathers) | {
+        "least": least.seconds(limits, gathers)["total"],
         "flops": work.products + sum(work.passes),
-        "of_items": of_items,
-        "of_users": of_users,
+        "of_items": gathers[0],
+        "of_users": gathers[1],
     }

@@ -1,18 +1,22 @@
-"""How a benchmark is declared: parts, each a function that returns tables, as an `Experiment`."""
+"""How a benchmark is run: the parts of benchmarks.toml, each measured by one function."""
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from pkgutil import resolve_name
+from types import SimpleNamespace
 from typing import Any
 
-from reproduction.experiment import Case, Experiment, Options, Row, Settings, Tables
+from reproduction.experiment import Case, Experiment, Options, Row, Settings
 from reproduction.store import cores
 
-__all__ = ["Part", "Row", "Size", "Tables", "benchmark", "progress"]
+Found = Iterator[tuple[str, Row | list[Row]]]  # by the name of the table
 
 
 @dataclass(frozen=True)
@@ -38,76 +42,68 @@ class Size:
         return max(least, round(number * self.scale))
 
 
-class Part:
-    """A part of a page: its title, and what measures it.
-
-    `measure` is a function of this package, such as "topk:on_host", which is called with a `Size`
-    and `given`. It returns tables, of which "setting" has one row. If it is empty, the part cannot
-    be measured, and is shown as it is stored.
-    """
-
-    def __init__(self, title: str, measure: str, **given: Any) -> None:
-        self.title, self.measure, self.given = title, measure, given
-
-
-def benchmark(
-    name: str,
-    title: str,
-    parts: Mapping[str, Part] | Part,
-    *,
-    figures: Mapping[str, Callable[[Tables], Any]] | None = None,
-    repeats: int = 1,
-    threads: int = 2,
-    beside: tuple[str, ...] = (),
-    on_device: bool = False,
-) -> Experiment:
-    """Return the experiment that measures the parts, one at a time.
-
-    `repeats` and `threads` are those of a whole run, where 0 threads are all cores. `beside` are
-    the packages whose versions matter. `on_device`: its numbers are those of a GPU.
-    """
-    known = parts if isinstance(parts, Mapping) else {"": parts}
+def experiment(name: str, declared: Mapping[str, Any]) -> Experiment:
+    """Return what a table of benchmarks.toml declares; its parts are measured one at a time."""
+    parts = declared.get("parts") or {"": declared["part"]}
 
     def cases(options: Options) -> Iterator[Case]:
-        if on_device and options.device == "cpu" and options.scale == 1:
+        if declared.get("on_device") and options.device == "cpu" and options.scale == 1:
             raise ValueError(f"{name}: give --device cuda; try it on the CPU with --scale 0.001")
-        size = {"scale": options.scale, "threads": options.threads or threads or cores()}
-        size |= {"repeats": options.repeats, "device": options.device}
-        for part in options.parts or [part for part, each in known.items() if each.measure]:
-            if not known[part].measure:
+        size = {"scale": options.scale, "repeats": options.repeats, "device": options.device}
+        size["threads"] = options.threads or declared.get("threads", 2) or cores()
+        for part in options.parts or [part for part, each in parts.items() if "measure" in each]:
+            given = dict(parts[part])
+            given.pop("title", None)
+            if "measure" not in given:
                 raise ValueError(f"{name}: {part} is shown as it is stored; try another part")
-            how = {"measure": known[part].measure, "given": known[part].given}
-            yield Case(run, {**how, "size": size, "beside": list(beside)}, part=part)
+            how = {"measure": given.pop("measure"), "given": given, "size": size}
+            yield Case(run, {**how, "beside": declared.get("beside", [])}, part=part)
 
     return Experiment(
         name,
-        title,
+        declared["title"],
         cases,
         lambda results, options: results[0].record["tables"],
-        figures or {},
-        counts={"repeats": repeats} if repeats > 1 else {},
-        parts={part: each.title for part, each in known.items() if part},
+        {end: partial(called, **how) for end, how in declared.get("figures", {}).items()},
+        counts={"repeats": declared["repeats"]} if "repeats" in declared else {},
+        parts={part: each["title"] for part, each in parts.items() if part},
         alone=True,
         package="benchmarks",
     )
 
 
+def called(*given: Any, by: str, **options: Any) -> Any:
+    """Call a function of this package, such as "topk:on_host"."""
+    return resolve_name(f"benchmarks.{by}")(*given, **options)
+
+
 def run(settings: Settings) -> dict[str, Any]:
-    """Measure a part, and add the versions of packages to its setting."""
-    measure = resolve_name(f"benchmarks.{settings['measure']}")
-    found = measure(Size(**settings["size"]), **settings["given"])
-    versions = {}
+    """Measure a part, print what is found, and add the versions of packages to the setting.
+
+    What measures yields the name of a table with a row or a list of rows, again and again. All
+    rows of "setting" are joined into one.
+    """
+    size, setting = Size(**settings["size"]), dict[str, Any]()
+    tables: dict[str, list[Row]] = {"setting": [setting]}
+    for name, found in called(size, by=settings["measure"], **settings["given"]):
+        if name == "setting":
+            setting |= found
+        else:
+            tables.setdefault(name, []).extend(found if isinstance(found, list) else [found])
+        progress(f"{name}: {found}")
+    versions = setting["versions"] = {}
     for package in settings["beside"]:
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
-    found["setting"][0]["versions"] = versions
-    if settings["size"]["device"] != "cpu":
-        from benchmarks.devices import description  # noqa: PLC0415 - needs PyTorch
-
-        found["setting"][0]["versions"] |= description(settings["size"]["device"])
-    return {"tables": found}
+    if size.device != "cpu":
+        versions |= called(size.device, by="devices:description")
+    return {"tables": tables}
 
 
 def progress(text: str) -> None:
     """Say on stderr how far it is."""
     print(text, file=sys.stderr, flush=True)
+
+
+DECLARED = tomllib.loads(Path(__file__).with_name("benchmarks.toml").read_text())
+EXPERIMENTS = SimpleNamespace(**{name: experiment(name, each) for name, each in DECLARED.items()})

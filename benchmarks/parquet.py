@@ -8,26 +8,23 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
-from benchmarks.clock import Cost, apart, cost
-from benchmarks.harness import Part, Size, Tables, benchmark, progress
+from benchmarks.clock import apart, cost
+from benchmarks.harness import Found, Row, Size
 from safecf.data.matrices.interactions import Interactions
 
 USERS, ITEMS, ROWS, PER_FILE = 2_000_000, 200_000, 100_000_000, 12_500_000
-EXPERIMENT = benchmark("parquet", "Interactions from Parquet", Part("", "parquet:measure"))
 
 
-def measure(size: Size) -> Tables:
+def measure(size: Size) -> Found:
     """Read a log with integer ids and one with strings, each in a process of its own."""
-    total, rows = size.count(ROWS), []
+    yield "setting", {"users": USERS, "items": ITEMS, "per_file": PER_FILE}
+    total = size.count(ROWS)
     with tempfile.TemporaryDirectory() as folder:
         for ids in ("integers", "strings"):
             place = Path(folder) / ids
             written = write_log(place, total, names=ids == "strings")
-            found = Cost(*apart("parquet", "read", str(place)))._asdict()
-            row = {"ids": ids, "rows": total, "files": written, **found}
-            rows.append(row | {"per_row": found["rise"] / total})
-            progress(str(rows[-1]))
-    return {"setting": [{"users": USERS, "items": ITEMS, "per_file": PER_FILE}], "logs": rows}
+            row = {"ids": ids, "rows": total, "files": written, **apart(read, str(place))}
+            yield "logs", {**row, "per_row": row["rise"] / total}
 
 
 def write_log(folder: Path, rows: int, names: bool) -> int:
@@ -47,6 +44,6 @@ def write_log(folder: Path, rows: int, names: bool) -> int:
     return sum(file.stat().st_size for file in folder.iterdir())
 
 
-def read(folder: str) -> Cost:
+def read(folder: str) -> Row:
     """Read the log, and return what it took."""
     return cost(lambda: Interactions.from_parquet(folder))

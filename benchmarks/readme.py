@@ -11,22 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Part, Row, Size, Tables, benchmark
-from reproduction.experiment import RESULTS
+from benchmarks.harness import Found, Row, Size
+from reproduction.experiment import RESULTS, Tables
 from safecf.datasets import DATASETS
 
-MOVIES = "safecf compare ml-1m"
-CLICKS = "safecf compare clicks.parquet --user visitor --item page -m ials -m safer2"
-# By part; the page says what each command is about.
-COMMANDS = {
-    "ml-1m": [
-        f"{MOVIES} -m ials -m safer2 --repeats 10 --report report.html",
-        f"{MOVIES} -m ials:unobserved_weight=0.154,regularization=0.00886,iterations=4 "
-        "-m safer2 --repeats 10",
-    ],
-    "clicks": [f"{CLICKS} --repeats 5 --report report.html", f"{CLICKS} --repeats 10"],
-    "books": ["safecf compare book-crossing.parquet -m ials -m safer2"],
-}
 # Files in the folder SAFECF_DATA that stand for what is typed; the first that is there.
 FILES = {
     "ml-1m": ("ml-1m.zip", "ml-1m.parquet"),
@@ -37,15 +25,15 @@ WIDTH = 90  # of the terminal
 FIRST = 0.15  # share of users; the interval of fewer is too wide to show
 
 
-def measure(size: Size, name: str) -> Tables:
-    """Run the commands of a part; of MovieLens-1M, keep the curve of the report as well."""
+def measure(size: Size, commands: list[str], keep_curve: bool = False) -> Found:
+    """Run commands; `keep_curve`: keep what the report of the first one draws."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        if name == "clicks":
+        if "clicks.parquet" in commands[0]:
             write_clicks(folder)
-        rows = [{"command": each, "printed": run(each, folder)} for each in COMMANDS[name]]
-        curves = curve(folder / "report.html") if name == "ml-1m" else []
-    return {"setting": [{}], "commands": rows, "curve": curves}
+        for command in commands:
+            yield "commands", {"command": command, "printed": run(command, folder)}
+        yield "curve", curve(folder / "report.html") if keep_curve else []
 
 
 def data(typed: str) -> list[str]:
@@ -67,15 +55,10 @@ def write_clicks(folder: Path) -> None:
 def run(command: str, folder: Path) -> str:
     """Run a command in a folder; return what it prints."""
     program, *arguments = chain.from_iterable(map(data, shlex.split(command)))
-    done = subprocess.run(
-        [sys.executable, "-m", program, *arguments],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": str(WIDTH)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    words = [sys.executable, "-m", program, *arguments]
+    environment = {**os.environ, "COLUMNS": str(WIDTH)}
+    printed = subprocess.check_output(words, cwd=folder, env=environment, text=True)
+    return "\n".join(line.rstrip() for line in printed.splitlines())
 
 
 def curve(page: Path) -> list[Row]:
@@ -113,15 +96,3 @@ def draw(tables: Tables) -> Any:
     )
     axes.legend(loc="upper right")
     return figure
-
-
-EXPERIMENT = benchmark(
-    "readme",
-    "What the README shows",
-    {
-        "ml-1m": Part("MovieLens-1M", "readme:measure", name="ml-1m"),
-        "clicks": Part("The tutorial's clicks", "readme:measure", name="clicks"),
-        "books": Part("Book-Crossing", "readme:measure", name="books"),
-    },
-    figures={"": draw},
-)

@@ -9,7 +9,7 @@ from benchmarks.peers import Floats, HalfStep, Rival
 from safecf.als.loss import Vector
 from safecf.als.rows import Rows
 from safecf.als.solvers import CG, SpectralCG
-from safecf.backends.numpy.twin import System, conjugate_gradients
+from safecf.backends.numpy.twin import System, conjugate_gradients, solve_dense
 
 Iterative = CG | SpectralCG
 BATCH = 2**14
@@ -28,19 +28,18 @@ class Checked(NamedTuple):
 def check(rival: Rival, sample: int = 128, solver: Iterative | None = None) -> list[Checked]:
     """Let the rival go on by one epoch, and check its users' and then its items' half-step."""
     of_users, of_items = rival.half_steps()
-    problem, weights = rival.problem, rival.weights()
-    b, rng = problem.loss.unobserved_weight, np.random.default_rng(0)
-    gram = b * _gram(of_users.fixed, np.ones(len(of_users.fixed)))
-    chosen = _choose(problem.active_users, sample, rng)
-    found = [_side(problem.user_rows(weights), of_users, gram, chosen, solver)]
-    gram = b * _gram(of_items.fixed, problem.counted(weights))
-    chosen = _choose(problem.active_items, sample, rng)
-    return [*found, _side(problem.item_rows(weights), of_items, gram, chosen, solver)]
-
-
-def _choose(active: NDArray[np.bool_], sample: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    candidates = np.flatnonzero(active)
-    return rng.choice(candidates, min(sample, candidates.size), replace=False)
+    problem, weights, rng = rival.problem, rival.weights(), np.random.default_rng(0)
+    users, items = problem.user_rows(weights), problem.item_rows(weights)
+    found = []
+    for step, rows, active, weight in (
+        (of_users, users, problem.active_users, np.ones(len(of_users.fixed))),
+        (of_items, items, problem.active_items, problem.counted(weights)),
+    ):
+        candidates = np.flatnonzero(active)
+        chosen = rng.choice(candidates, min(sample, candidates.size), replace=False)
+        gram = problem.loss.unobserved_weight * _gram(step.fixed, weight)
+        found.append(_side(rows, step, gram, chosen, solver))
+    return found
 
 
 def _gram(factors: Floats, weight: Vector) -> Vector:
@@ -50,40 +49,6 @@ def _gram(factors: Floats, weight: Vector) -> Vector:
         rows = factors[first : first + BATCH].astype(np.float64)
         gram += rows.T @ (rows * weight[first : first + BATCH, None])
     return gram
-
-
-def _side(
-    rows: Rows,
-    step: HalfStep,
-    gram: Vector,
-    chosen: NDArray[np.int64],
-    solver: Iterative | None,
-) -> Checked:
-    """Solve the chosen rows exactly: ( g G + sum_j p_j y_j y_j' + ridge I ) x = sum_j p_j y_j."""
-    spectrum, basis = np.linalg.eigh(gram)
-    away = size = 0.0
-    steps, lengths = [], []
-    for row, old, new in zip(chosen, step.before[chosen], step.after[chosen], strict=True):
-        columns, confidence = rows.matrix.row(int(row))
-        weight = rows.row_weight[row] * rows.col_weight[columns] * confidence
-        gathered = step.fixed[columns].astype(np.float64)
-        system = rows.gram_weight[row] * gram + (gathered.T * weight) @ gathered
-        system[np.diag_indices_from(system)] += rows.ridge[row]
-        right = gathered.T @ weight
-        exact = np.linalg.solve(system, right)
-        away += float(np.sum((new - exact) ** 2))
-        size += float(np.sum(exact**2))
-        if solver is not None:
-            own = System(
-                np.diag(spectrum), rows.gram_weight[row], rows.ridge[row], gathered @ basis, weight
-            )
-            diagonal = np.diag(basis.T @ system @ basis)
-            if isinstance(solver, CG):
-                diagonal = np.ones_like(diagonal)
-            steps.append(_steps(own, diagonal, basis.T @ old, solver))
-            lengths.append(columns.size)
-    mean = None if solver is None else float(np.average(steps, weights=lengths))
-    return Checked(float(np.sqrt(away / size)), mean)
 
 
 class _Counted(System):
@@ -97,8 +62,36 @@ class _Counted(System):
         return super().multiply(x)
 
 
-def _steps(system: System, diagonal: Vector, start: Vector, solver: Iterative) -> int:
-    """Count the steps of the float64 twin's CG: one product each, after one at the start."""
-    _Counted.counts[0] = 0
-    conjugate_gradients(_Counted(*system), start, diagonal, solver)
-    return _Counted.counts[0] - 1
+def _side(
+    rows: Rows,
+    step: HalfStep,
+    gram: Vector,
+    chosen: NDArray[np.int64],
+    solver: Iterative | None,
+) -> Checked:
+    """Solve the chosen rows in float64, in the eigenbasis of G: exactly, and by the twin's CG.
+
+    CG has one product for each step, after one at the start.
+    """
+    spectrum, basis = np.linalg.eigh(gram)
+    away = size = 0.0
+    steps, lengths = [], []
+    befores, afters = step.before[chosen] @ basis, step.after[chosen] @ basis
+    for row, before, after in zip(chosen, befores, afters, strict=True):
+        columns, confidence = rows.matrix.row(int(row))
+        pairs = rows.row_weight[row] * rows.col_weight[columns] * confidence
+        weight, ridge, fixed = rows.gram_weight[row], rows.ridge[row], step.fixed[columns] @ basis
+        system = _Counted(np.diag(spectrum), weight, ridge, fixed, pairs)
+        exact = solve_dense(system, system.right_hand_side())
+        away += float(np.sum((after - exact) ** 2))
+        size += float(np.sum(exact**2))
+        if solver is not None:
+            diagonal = weight * spectrum + ridge + pairs @ fixed**2
+            if isinstance(solver, CG):
+                diagonal = np.ones_like(diagonal)
+            system.counts[0] = 0
+            conjugate_gradients(system, before, diagonal, solver)
+            steps.append(system.counts[0] - 1)
+            lengths.append(columns.size)
+    mean = None if solver is None else float(np.average(steps, weights=lengths))
+    return Checked(float(np.sqrt(away / size)), mean)

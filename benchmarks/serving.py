@@ -13,23 +13,22 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from benchmarks.harness import Part, Row, Size, Tables, benchmark, progress
+from benchmarks.clock import status
+from benchmarks.harness import Found, Row, Size
 from benchmarks.matrices import long_tailed
 from safecf.models import SAFER2
 
 HOST = "127.0.0.1"
 # fold-in of 100 items, d = 256, 20,000 items, top 20
 ITEMS, FACTORS, HISTORY, TOP = 20_000, 256, 100, 20
-LOADS = ((1, 15.0), (8, 15.0), (32, 15.0), (32, 600.0))  # clients and seconds
 CHECKED = 16  # one answer in so many is compared
-EXPERIMENT = benchmark("serving", "The service under load", Part("", "serving:measure"))
 Request = tuple[bytes, list[int]]  # as it is sent, and the right answer
 
 
-def measure(size: Size) -> Tables:
-    """Load the service with 1, 8 and 32 clients, and with 32 for a long time."""
+def measure(size: Size, loads: list[tuple[int, float]]) -> Found:
+    """Load the service; a load is the number of clients, and seconds."""
     items, d = size.shape(1, ITEMS, 1)[1], size.factors(FACTORS)
-    history, rows = min(HISTORY, items // 2), []
+    history = min(HISTORY, items // 2)
     with tempfile.TemporaryDirectory() as folder:
         path, model = Path(folder) / "model.safetensors", SAFER2(d, iterations=1, random_state=0)
         model.fit(long_tailed(2000, items, min(200_000, 500 * items)), show_progress=False)
@@ -38,17 +37,16 @@ def measure(size: Size) -> Tables:
         del model
         process, port = start(path)
         try:
-            for clients, seconds in LOADS:
+            for clients, seconds in loads:
                 span = max(0.5, seconds * size.scale)
-                rows.append(asyncio.run(load(port, process.pid, asked, clients, span)))
-                progress(str(rows[-1]))
+                yield "loads", asyncio.run(load(port, process.pid, asked, clients, span))
         finally:
             process.terminate()
             code = process.wait(60)
     if code:
         raise RuntimeError(f"the service ended with {code}")
     setting = {"items": items, "factors": d, "history": history, "top": TOP, "checked": CHECKED}
-    return {"setting": [setting], "loads": rows}
+    yield "setting", setting
 
 
 def requests_of(model: Any, items: int, length: int, count: int = 64) -> list[Request]:
@@ -89,11 +87,6 @@ async def client(
     return latency, errors
 
 
-def resident(pid: int) -> float:
-    """Return the resident memory of a process, in bytes."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def cpu_seconds(pid: int) -> float:
     """Return the CPU time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -110,7 +103,7 @@ async def load(port: int, pid: int, requests: list[Request], clients: int, secon
         return np.array([one for times, _ in found for one in times]), sum(e for _, e in found)
 
     await sent(max(min(1.0, seconds), seconds / 10))
-    before, begin = resident(pid), time.perf_counter()
+    before, begin = status("VmRSS", pid), time.perf_counter()
     spent = cpu_seconds(pid), time.process_time()
     latency, errors = await sent(seconds)
     taken, count = time.perf_counter() - begin, int(latency.size)
@@ -119,15 +112,13 @@ async def load(port: int, pid: int, requests: list[Request], clients: int, secon
     row |= {"p99": p99, "max": float(latency.max()), "errors": errors, "seconds": seconds}
     row["service"] = 1000 * (cpu_seconds(pid) - spent[0]) / count
     row["client"] = 1000 * (time.process_time() - spent[1]) / count
-    return row | {"before": before, "after": resident(pid)}
+    return row | {"before": before, "after": status("VmRSS", pid)}
 
 
 def start(path: Path) -> tuple[subprocess.Popen[str], int]:
     """Start the service in a process of its own; return its port."""
-    command = [sys.executable, "-c", "from safecf.cli import main; main()"]
-    process = subprocess.Popen(
-        [*command, "serve", str(path), "--port", "0"], stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "safecf", "serve", str(path), "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
         if "http://" in line:

@@ -6,39 +6,23 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import product
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.clock import apart
-from benchmarks.harness import Part, Row, Size, Tables, benchmark, progress
+from benchmarks.clock import apart, status
+from benchmarks.harness import DECLARED, Found, Row, Size
 
 SIZE = 20_000, 5_000, 1_000_000  # users, items, ratings
-RANKS = (32, 128)
-NO_NATIVE = " ".join(
-    f"-Ddev.ludovic.netlib.{part}.nativeLib=none" for part in ("blas", "lapack", "arpack")
-)
-NATIVE, PLAIN = "pyspark ALS, native BLAS", "pyspark ALS, as installed"
-RIVALS = ("safecf SAFER2", "safecf IALS", NATIVE, PLAIN)
-# Blocks of both sides, whether the items are spread as well, more users, of one frequent item, and
-# whether the pairs of that item stay in the blocks of their users.
-SHUFFLES = (
-    (1, False, 0, False),
-    (2, False, 0, False),
-    (4, False, 0, False),
-    (4, True, 0, False),
-    (4, False, 80_000, False),
-    (4, False, 80_000, True),
-)
-# Users of one frequent item, and blocks of both sides.
-MEMORY = ((2_000_000, 16), (4_000_000, 32))
+NATIVE = "pyspark ALS, native BLAS"
 
 
 def session(java: str = "") -> Any:
@@ -47,16 +31,8 @@ def session(java: str = "") -> Any:
 
     os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable)
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # two tasks on two cores
-    options = {
-        "spark.driver.memory": "8g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": java,
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": tempfile.mkdtemp(),
-        "spark.ui.port": "0",
-        "spark.ui.showConsoleProgress": "false",
-    }
+    options = DECLARED["spark"]["session"] | {"spark.driver.extraJavaOptions": java}
+    options["spark.sql.warehouse.dir"] = tempfile.mkdtemp()
     spark = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -70,60 +46,46 @@ def ratings(spark: Any, scale: float, more: int = 0) -> Any:
     item = (items * rng.random(pairs) ** 2.5).astype(np.int32)
     others = np.arange(users, users + more, dtype=np.int32)
     hot, random = np.full(more, items), rng.integers(0, items, more)
-    table = pa.table(
-        {
-            "user": np.concatenate([user, others, others]),
-            "item": np.concatenate([item, hot, random]).astype(np.int32),
-            "rating": np.ones(pairs + 2 * more, dtype=np.float32),
-        }
-    )
-    path = Path(tempfile.mkdtemp()) / "ratings.parquet"
-    pq.write_table(table, path)
-    frame = spark.read.parquet(str(path)).repartition(2).persist()
+    columns = {
+        "user": np.concatenate([user, others, others]),
+        "item": np.concatenate([item, hot, random]).astype(np.int32),
+        "rating": np.ones(pairs + 2 * more, dtype=np.float32),
+    }
+    path = f"{tempfile.mkdtemp()}/ratings.parquet"
+    pq.write_table(pa.table(columns), path)
+    frame = spark.read.parquet(path).repartition(2).persist()
     frame.count()
     return frame
 
 
-def epochs(size: Size, times: float = 1.0) -> Tables:
-    """Time all rivals at every rank, one process after the other."""
-    rows: list[Row] = []
+def epochs(
+    size: Size, ranks: list[int], rivals: list[Row], fits: list[int], times: float = 1.0
+) -> Found:
+    """Time all rivals at every rank, one process after the other.
+
+    A rival has a name, an estimator, its Params, and options of Java. `fits` are the epochs of two
+    fits, the difference of which is timed.
+    """
     scale = times * size.scale
     users, items, pairs = (round(scale * each) for each in SIZE)
-    for rank, rival in product(RANKS, RIVALS):
-        if rival == PLAIN and times > 1:
-            continue
-        row: Row = {"users": users, "items": items, "ratings": pairs, "rival": rival}
-        row["factors"] = size.factors(rank)
-        row |= apart("spark", "case", rival, scale, row["factors"], times > 1)
-        progress(str(row))
-        rows.append(row)
-    for row in rows:
-        [native] = [
-            each for each in rows if each["rival"] == NATIVE and each["factors"] == row["factors"]
-        ]
-        row["ratio"] = row["epoch"] / native["epoch"]
-    return {"setting": [{}], "epochs": rows}
+    shape = {"users": users, "items": items, "ratings": pairs}
+    for d in map(size.factors, ranks):
+        found = {rival["name"]: apart(case, rival, scale, d, *fits) for rival in rivals}
+        for name, row in found.items():
+            row |= {"rival": name, "factors": d, "ratio": row["epoch"] / found[NATIVE]["epoch"]}
+            yield "epochs", shape | row
 
 
-def case(rival: str, scale: float, factors: int, large: bool) -> Row:
+def case(rival: Row, scale: float, factors: int, few: int, many: int) -> Row:
     """Return the seconds of an epoch and of a fit, in a process that does nothing else."""
-    spark = session(NO_NATIVE if rival == PLAIN else "")
-    params = {"numUserBlocks": 2, "numItemBlocks": 2, "seed": 0}
-    if rival.startswith("safecf"):
-        from safecf import spark as ours  # noqa: PLC0415
-
-        kind = getattr(ours, rival.rsplit(maxsplit=1)[-1])
-    else:
-        from pyspark.ml.recommendation import ALS as KIND  # noqa: PLC0415
-
-        kind, params = KIND, params | {"implicitPrefs": True, "regParam": 0.01}
+    spark, kind = session(rival.get("java", "")), resolve_name(rival["estimator"])
+    params = {"numUserBlocks": 2, "numItemBlocks": 2, "seed": 0, **rival.get("params", {})}
 
     def fit(frame: Any, rank: int, count: int) -> float:
         begin = time.perf_counter()
         kind(rank=rank, maxIter=count, **params).fit(frame).userFactors.count()
         return time.perf_counter() - begin
 
-    few, many = (1, 3) if large else (2, 6)
     warm, frame = ratings(spark, min(scale, 1.0)), ratings(spark, scale)
     for _ in range(2):
         fit(warm, 32, 10)
@@ -136,15 +98,17 @@ def case(rival: str, scale: float, factors: int, large: bool) -> Row:
     return {"epoch": epoch, "epochs": many, "fit": whole, "repeats": len(fits)}
 
 
-def shuffles(size: Size) -> Tables:
-    """Count over 1, 2 and 4 blocks, with both sides spread, and with a frequent item."""
-    rows, d = [], size.factors(128)
-    for blocks, both, more, big in SHUFFLES:
-        rows.append(
-            apart("spark", "shuffled", size.scale, d, blocks, both, size.count(more, 0), big)
-        )
-        progress(str(rows[-1]))
-    return {"setting": [{"factors": d}], "shuffles": rows}
+def shuffles(size: Size, rank: int, cases: list[Row]) -> Found:
+    """Count over 1, 2 and 4 blocks, with both sides spread, and with a frequent item.
+
+    A case has the blocks of both sides, and whether the items are spread as well (`both`). It has
+    `more` users of one frequent item, whose pairs stay in the blocks of the users if it is `big`.
+    """
+    d = size.factors(rank)
+    yield "setting", {"factors": d}
+    for each in cases:
+        given = each["blocks"], each["both"], size.count(each["more"], 0), each["big"]
+        yield "shuffles", apart(shuffled, size.scale, d, *given)
 
 
 def shuffled(scale: float, factors: int, blocks: int, both: bool, more: int, big: bool) -> Row:
@@ -160,68 +124,54 @@ def shuffled(scale: float, factors: int, blocks: int, both: bool, more: int, big
     spark = session()
     frame = ratings(spark, scale, more)
     training.HELD = 0 if both else 4 * factors * (round(scale * SIZE[1]) + 1)  # of the items alone
-    options = training.Options()
     with ExitStack() as ending:
         users, items, *_ = lay_out(
             frame.selectExpr("user", "item", "rating as confidence"),
             (blocks, blocks),
             Loss(0.1),
             factors,
-            partial(options.holds, factors),
+            partial(training.Options().holds, factors),
             StorageLevel.MEMORY_AND_DISK,
             ending,
             cached=True,
         )
         assert (users.held, items.held) == (False, not both)
-        assert bool(_count(users.interactions, "big_rows")) == big
-        rows, of_items = (_count(side.interactions, "send") for side in (users, items))
-        hot, summed = (
-            sum(
-                _count(side.interactions, f"{kind}_{name}")
-                for side in (users, items)
-                for kind in ("hot", "big")
-            )
-            for name in ("rows", "columns")
-        )
-    bytes_of = {}
+        of_users, of_items = (_lengths(side.interactions) for side in (users, items))
+    lengths = of_users + of_items
+    assert bool(of_users["big_rows"]) == big
+    hot, summed = (lengths[f"hot_{each}"] + lengths[f"big_{each}"] for each in ("rows", "columns"))
+    params = {"numUserBlocks": blocks, "numItemBlocks": blocks, "checkpointInterval": -1, "seed": 0}
+    folder, bytes_of = tempfile.mkdtemp() if both else None, {}
     for epochs in (2, 5):
         before = _written(spark)
-        model = SAFER2(
-            rank=factors,
-            maxIter=epochs,
-            numUserBlocks=blocks,
-            numItemBlocks=blocks,
-            seed=0,
-            checkpointInterval=-1,
-            checkpointDir=tempfile.mkdtemp() if both else None,
-        ).fit(frame)
+        model = SAFER2(rank=factors, maxIter=epochs, checkpointDir=folder, **params).fit(frame)
         bytes_of[epochs] = _written(spark) - before
     words = -(-factors // 32) * 32
     checkpoint = users.size * (4 * factors + 24) + items.size * (4 * factors + 8)
     formula = {
-        "rows": rows * (2 * words + 16) + of_items * 2 * words,
+        "rows": of_users["send"] * (2 * words + 16) + of_items["send"] * 2 * words,
         "normal": hot * (2 * factors * (factors + 1) + 4 * factors + 12),
         "state": users.size * (4 * factors + 16) + both * items.size * 4 * factors,
-        "checkpoint": both * (checkpoint + 4 * (rows + of_items) + 8 * summed),
+        "checkpoint": both * (checkpoint + 4 * lengths["send"] + 8 * summed),
     }
     return {
         "users": f"{users.size:,}" + (", a big item" if big else ""),
         "blocks": blocks,
         "spread": "users, items" if both else "users",
         "epoch": float(np.median([sum(each.seconds.values()) for each in model.history])),
-        "sent": rows + of_items,
+        "sent": lengths["send"],
         **formula,
         "sum": sum(formula.values()),
         "measured": (bytes_of[5] - bytes_of[2]) / 3,
     }
 
 
-def _count(interactions: Any, name: str) -> int:
-    """Return the length of all arrays of a name, of int32."""
+def _lengths(interactions: Any) -> Counter[str]:
+    """Return the length of all arrays of a name, as if they were of int32."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    found = interactions.where(F.col("name") == name).agg(F.sum(F.length("data"))).collect()
-    return int(found[0][0] or 0) // 4
+    found = interactions.groupBy("name").agg(F.sum(F.length("data"))).collect()
+    return Counter({name: length // 4 for name, length in found})
 
 
 def _written(spark: Any) -> int:
@@ -260,33 +210,18 @@ def _worker_memory() -> int:
     """Return the largest peak, in bytes, of the Python workers that run now."""
     found = [0]
     for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if b"pyspark.daemon" not in (process / "cmdline").read_bytes():
-                continue
-            lines = (process / "status").read_text().splitlines()
-        except OSError:  # it has ended
-            continue
-        found += [1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+        with suppress(OSError):  # it has ended
+            if b"pyspark.daemon" in (process / "cmdline").read_bytes():
+                found.append(status("VmHWM", process.name))
     return max(found)
 
 
-def memory(size: Size) -> Tables:
-    """Fit with an item of ever more users, whose pairs stay with them or come together."""
-    rows = []
-    for (more, blocks), together in product(MEMORY, (False, True)):
-        rows.append(apart("spark", "peak", size.scale, size.count(more), blocks, together))
-        progress(str(rows[-1]))
-    return {"setting": [{}], "peaks": rows}
+def memory(size: Size, cases: list[Row]) -> Found:
+    """Fit with an item of ever more users, whose pairs stay with them or come together.
 
-
-EXPERIMENT = benchmark(
-    "spark",
-    "Speed on Spark",
-    {
-        "epochs": Part("One epoch", "spark:epochs"),
-        "larger": Part("One epoch, ten times the data", "spark:epochs", times=10.0),
-        "shuffles": Part("What is shuffled", "spark:shuffles"),
-        "memory": Part("The memory of a task", "spark:memory"),
-    },
-    beside=("pyspark",),
-)
+    A case has the users of the frequent item, and the blocks of both sides.
+    """
+    for each in cases:
+        for together in (False, True):
+            more = size.count(each["more"])
+            yield "peaks", apart(peak, size.scale, more, each["blocks"], together)

@@ -1,25 +1,20 @@
 """How long synthetic data takes, and how much memory."""
 
-from benchmarks.clock import Cost, apart, cost
-from benchmarks.harness import Part, Size, Tables, benchmark, progress
+from benchmarks.clock import apart, cost
+from benchmarks.harness import Found, Row, Size
 from safecf.data.datasets.synthetic import SHAPES, synthetic
 
-EXPERIMENT = benchmark("synthetic", "Synthetic data", Part("", "synthetic:measure"))
 
-
-def measure(size: Size) -> Tables:
+def measure(size: Size) -> Found:
     """Draw every named shape, each in a process of its own."""
-    rows = []
     for name, shape in SHAPES.items():
         users, items, interactions = size.shape(shape.users, shape.items, shape.interactions)
-        found = Cost(*apart("synthetic", "draw", name, users, items, interactions))._asdict()
         row = {"shape": name, "users": users, "items": items, "interactions": interactions}
-        rows.append({**row, **found, "matrix": 8 * (users + 1) + 8 * interactions})
-        progress(str(rows[-1]))
-    return {"setting": [{}], "shapes": rows}
+        found = apart(draw, name, users, items, interactions)
+        yield "shapes", {**row, **found, "matrix": 8 * (users + 1) + 8 * interactions}
 
 
-def draw(name: str, users: int, items: int, interactions: int) -> Cost:
+def draw(name: str, users: int, items: int, interactions: int) -> Row:
     """Return what it takes to draw a named shape, or one of the same kind that is smaller."""
     synthetic(200, 100, 2000)  # loads code
     if users == SHAPES[name].users:

@@ -1,6 +1,6 @@
 """Top-k for all users beside the bare product, on the CPU and a device; and single requests."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,10 +9,9 @@ import scipy.sparse
 import threadpoolctl
 
 from benchmarks.clock import Step, compared, in_turn, spread, timed
-from benchmarks.harness import Row, Size, Tables, progress
+from benchmarks.harness import Found, Row, Size
 from benchmarks.matrices import long_tailed, setting_of
-from benchmarks.peers import SAFER2 as SETTINGS
-from benchmarks.peers import installed
+from benchmarks.peers import SETTINGS, installed
 from safecf.als.rows import user_rows
 from safecf.als.solvers import Exact
 from safecf.backends.cpu import CpuBackend
@@ -23,27 +22,33 @@ SHAPE = (100_000, 20_000, 7_000_000)
 FACTORS, TOP, BATCH = 128, 100, 2048
 ONE_FACTORS, ONE_TOP, HISTORY, REQUESTS = 256, 20, 100, 2000
 PRODUCT = "bare product"
-# on a device, for all users of the Million Song Dataset, not those of training alone
-DEVICE_SHAPE, DEVICE_FACTORS, DEVICE_REPEATS, GOAL = (571_355, 41_140, 33_600_000), 512, 3, 5.0
 
 
-def on_host(size: Size) -> Tables:
+def on_host(size: Size) -> Found:
     """Rank for everybody, then for one new user at a time."""
     matrix = long_tailed(*size.shape(*SHAPE))
-    history = min(HISTORY, matrix.shape[1] // 4)
+    history, d = min(HISTORY, matrix.shape[1] // 4), size.factors(ONE_FACTORS)
     requests = max(100, round(REQUESTS * min(1, 10 * size.scale)))
-    setting = setting_of(matrix, top=TOP, batch=BATCH, threads=size.threads)
-    setting["factors"] = size.factors(FACTORS)
-    setting |= {"one_factors": size.factors(ONE_FACTORS), "one_top": ONE_TOP, "history": history}
-    setting |= {"repeats": size.repeats, "requests": requests}
-    everybody = compared(_everybody(matrix, setting), product=PRODUCT)
-    return {"setting": [setting], "everybody": everybody, "single": list(_single(matrix, setting))}
+    setting = setting_of(matrix, top=TOP, batch=BATCH, threads=size.threads, repeats=size.repeats)
+    setting |= {"factors": size.factors(FACTORS), "one_factors": d, "one_top": ONE_TOP}
+    yield "setting", setting | {"history": history, "requests": requests}
+    times = in_turn(_everybody(matrix, size), size.repeats, blas={PRODUCT: size.threads})
+    yield "everybody", compared(times, product=PRODUCT)
+    rows = _histories(matrix, requests, history)
+    model = IALS(d, iterations=2, num_threads=1, random_state=0)
+    model.fit(matrix[: max(100, matrix.shape[0] // 10)], show_progress=False)
+    with threadpoolctl.threadpool_limits(1, "blas"):
+        for name, call in _single(model, rows).items():
+            # each by itself, as in a service, so that the others' arrays are not in the caches
+            times = [timed(partial(call, at)) for at in range(len(rows))]
+            median, p99 = (float(np.quantile(times[10:], q)) for q in (0.5, 0.99))
+            yield "single", {"name": name, "median": median, "p99": p99}
 
 
-def _everybody(matrix: Any, setting: Row) -> dict[str, list[float]]:
-    """Time the product, our top-k, and implicit's, in the same batches of users."""
-    d, threads = setting["factors"], setting["threads"]
-    model = IALS(d, iterations=2, num_threads=threads, random_state=0)
+def _everybody(matrix: Any, size: Size) -> dict[str, Step]:
+    """Return the product, our top-k, and implicit's, in the same batches of users."""
+    threads = size.threads
+    model = IALS(size.factors(FACTORS), iterations=2, num_threads=threads, random_state=0)
     model.fit(matrix, show_progress=False)
     queries, items = model.user_factors, model.item_factors
     index = CpuBackend(threads).index(items)
@@ -60,18 +65,15 @@ def _everybody(matrix: Any, setting: Row) -> dict[str, list[float]]:
         for batch, part in zip(batches, checked, strict=True):
             index.search(queries[batch[0] : batch[-1] + 1], TOP, part)
 
-    def recommend(of: Any) -> Step:
-        def run() -> None:
-            for batch, part in zip(batches, seen, strict=True):
-                of.recommend(batch, part, N=TOP)
-
-        return run
+    def recommend(of: Any) -> None:
+        for batch, part in zip(batches, seen, strict=True):
+            of.recommend(batch, part, N=TOP)
 
     steps = {PRODUCT: product, "safecf, the backend's `search`": search}
-    steps["safecf, `model.recommend`"] = recommend(model)
+    steps["safecf, `model.recommend`"] = partial(recommend, model)
     if installed("implicit"):
-        steps["implicit, `model.recommend`"] = recommend(_implicit(model, threads))
-    return in_turn(steps, setting["repeats"], blas={PRODUCT: threads})
+        steps["implicit, `model.recommend`"] = partial(recommend, _implicit(model, threads))
+    return steps
 
 
 def _implicit(model: IALS, threads: int) -> Any:
@@ -84,27 +86,23 @@ def _implicit(model: IALS, threads: int) -> Any:
     return theirs
 
 
-def _single(matrix: Any, setting: Row) -> Iterator[Row]:
-    """Time fold-in and top-k of one new user after the other, with one thread."""
-    d, rng = setting["one_factors"], np.random.default_rng(0)
-    model = IALS(d, iterations=2, num_threads=1, random_state=0)
-    model.fit(matrix[: max(100, matrix.shape[0] // 10)], show_progress=False)
-    rows = _histories(matrix, setting["requests"], setting["history"], rng)
+def _single(model: IALS, rows: list[Any]) -> dict[str, Callable[[int], Any]]:
+    """Return fold-in and top-k of one new user, with one thread, given the number of the row."""
     items, backend = model.item_factors, CpuBackend(1)
     loss, ridge, *_ = model.compose()
     fixed = backend.fix(items, loss.unobserved_weight * backend.gram(items))
     index = backend.index(items)
-
-    def verbs(history: Any, system: Any) -> None:
-        factors = np.zeros((1, d), dtype=np.float32)
-        backend.solve_rows(system, fixed, factors, Exact())
-        index.search(factors, ONE_TOP, history)
-
     checked = [check_matrix(row) for row in rows]
     sizes, one = (len(items), model.num_items), np.ones(1)
     systems = [user_rows(each, each.row_mass(), one, loss, ridge, sizes) for each in checked]
     folded = [model.fold_in(row) for row in rows]
-    calls: dict[str, Callable[[int], Any]] = {
+
+    def verbs(at: int) -> None:
+        factors = np.zeros((1, model.factors), dtype=np.float32)
+        backend.solve_rows(systems[at], fixed, factors, Exact())
+        index.search(factors, ONE_TOP, checked[at])
+
+    return {
         "`model.recommend(recalculate_user=True)`": lambda at: model.recommend(
             0, rows[at], N=ONE_TOP, recalculate_user=True
         ),
@@ -112,20 +110,13 @@ def _single(matrix: Any, setting: Row) -> Iterator[Row]:
         "its top-k, `model.recommend_factors`": lambda at: model.recommend_factors(
             folded[at], rows[at], N=ONE_TOP
         ),
-        "`solve_rows` and `search` of the backend": lambda at: verbs(checked[at], systems[at]),
+        "`solve_rows` and `search` of the backend": verbs,
     }
-    with threadpoolctl.threadpool_limits(1, "blas"):
-        for name, call in calls.items():
-            # each by itself, as in a service, so that the others' arrays are not in the caches
-            times = [timed(lambda at=at, call=call: call(at)) for at in range(len(rows))]
-            median, p99 = (float(np.quantile(times[10:], q)) for q in (0.5, 0.99))
-            progress(f"{name}: {median * 1e6:.0f} us, 99 %: {p99 * 1e6:.0f} us")
-            yield {"name": name, "median": median, "p99": p99}
 
 
-def _histories(matrix: Any, count: int, length: int, rng: np.random.Generator) -> list[Any]:
+def _histories(matrix: Any, count: int, length: int) -> list[Any]:
     """Return rows of so many items each, drawn by their popularity."""
-    items, rows = matrix.shape[1], []
+    items, rows, rng = matrix.shape[1], [], np.random.default_rng(0)
     popularity = np.bincount(matrix.indices, minlength=items) + 1.0
     for _ in range(count):
         chosen = rng.choice(items, length, replace=False, p=popularity / popularity.sum())
@@ -134,17 +125,25 @@ def _histories(matrix: Any, count: int, length: int, rng: np.random.Generator) -
     return rows
 
 
-def on_device(size: Size) -> Tables:
+def on_device(size: Size, shape: list[int], factors: int, repeats: int, goal: float) -> Found:
     """Train for two epochs on a device, and rank for everybody."""
     import torch  # noqa: PLC0415 - other benchmarks do without
 
     from benchmarks import devices  # noqa: PLC0415
 
-    matrix, d = long_tailed(*size.shape(*DEVICE_SHAPE)), size.factors(DEVICE_FACTORS)
+    matrix, d = long_tailed(*size.shape(*shape)), size.factors(factors)
     where: dict[str, Any] = {"backend": "torch", "device": size.device, "random_state": 0}
     model = SAFER2(d, iterations=2, **where, **SETTINGS["msd"]).fit(matrix, show_progress=False)
     seen, top, wait = check_matrix(matrix), min(TOP, matrix.shape[1]), devices.waiter(size.device)
-    index = devices.backend_of(size).index(model.item_factors)
+    yield "setting", setting_of(matrix, factors=d, top=top, epochs=2, batch=BATCH, goal=goal)
+    index, medians = devices.backend_of(size).index(model.item_factors), list[float]()
+
+    def row(name: str, step: Step) -> Row:
+        seconds = spread([timed(step, wait) for _ in range(repeats + 1)][1:])
+        medians.append(seconds["median"])
+        found = {"name": name, "seconds": seconds, "ratio": medians[-1] / medians[0]}
+        return found | {"users_per_second": matrix.shape[0] / medians[-1]}
+
     x, y = (
         torch.tensor(side, device=size.device) for side in (model.user_factors, model.item_factors)
     )
@@ -154,27 +153,14 @@ def on_device(size: Size) -> Tables:
         for part in x.split(BATCH):
             torch.mm(part, y.T, out=scores[: len(part)])
 
-    def seconds(step: Step) -> list[float]:
-        return [timed(step, wait) for _ in range(DEVICE_REPEATS + 1)][1:]
-
-    times = {f"{PRODUCT}, float32": seconds(partial(product, x, y, scores))}
+    yield "everybody", row(f"{PRODUCT}, float32", partial(product, x, y, scores))
     del x, y, scores
     devices.forget(size.device)
-    times["the backend's `search`"] = seconds(lambda: index.search(model.user_factors, top, seen))
-    times["`model.recommend_all`"] = seconds(lambda: model.recommend_all(matrix, N=top))
-    base = spread(next(iter(times.values())))["median"]
-    rows: list[Row] = [{"name": name, "seconds": spread(each)} for name, each in times.items()]
-    for row in rows:
-        median = row["seconds"]["median"]
-        row |= {"ratio": median / base, "users_per_second": len(model.user_factors) / median}
-        progress(str(row))
-    setting = setting_of(matrix, factors=d, top=top, epochs=2, batch=BATCH, goal=GOAL)
-    setting |= {"memory": devices.peak(size.device)}
-    setting["known"] = _known(model.recommend_all(matrix[:1000], N=top), matrix)
-    return {"setting": [setting], "everybody": rows}
-
-
-def _known(ids: Any, matrix: Any) -> int:
-    """Count the items among those of the first users that they have already."""
+    search = partial(index.search, model.user_factors, top, seen)
+    yield "everybody", row("the backend's `search`", search)
+    yield "everybody", row("`model.recommend_all`", lambda: model.recommend_all(matrix, N=top))
+    yield "setting", {"memory": devices.peak(size.device)}
+    ids = model.recommend_all(matrix[:1000], N=top)
     rows = np.repeat(np.arange(len(ids)), ids.shape[1])[ids.ravel() >= 0]
-    return int((matrix[: len(ids)][rows, ids[ids >= 0]] != 0).sum())
+    known = int((matrix[: len(ids)][rows, ids[ids >= 0]] != 0).sum())
+    yield "setting", {"known": known}

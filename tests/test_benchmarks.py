@@ -11,7 +11,7 @@ from benchmarks import floors
 from benchmarks.__main__ import ABOUT, NAMES
 from benchmarks.floors import Limits, Work, epoch_work
 from benchmarks.matrices import long_tailed
-from benchmarks.peers import Flat, ials, safer2
+from benchmarks.peers import Safecf, flat, objective, paper
 from benchmarks.sampled import check
 from reproduction.command import load, main
 from reproduction.experiment import RESULTS
@@ -81,16 +81,16 @@ def test_the_gpu_benchmark_runs_small_on_a_cpu(tmp_path):
 
 
 def test_the_evaluated_objective_is_that_of_training():
-    flat = Flat.like_ials(MATRIX)
-    rival = ials(flat.problem(INTERACTIONS), Exact(), 16, CpuBackend(1))
+    model = flat(INTERACTIONS, 16, solver="exact")
+    rival = Safecf(model, INTERACTIONS, CpuBackend(1))
     rival.epoch()
-    value = flat.value(MATRIX, *rival.factors()) / np.count_nonzero(np.diff(MATRIX.indptr))
+    value = objective(model, MATRIX, *rival.factors()) / np.count_nonzero(np.diff(MATRIX.indptr))
     assert value == pytest.approx(rival.records[-1].objective, rel=1e-5)
 
 
 @pytest.mark.parametrize("solver", [Exact(), SpectralCG(1e-4), CG(40, 1e-5)])
 def test_sampled_solves_agree_with_the_half_steps_of_safer2(solver):
-    rival = safer2("ml-20m", INTERACTIONS, solver, 16, CpuBackend(1))
+    rival = Safecf(paper("ml-20m", 16), INTERACTIONS, CpuBackend(1), solver)
     rival.epoch()
     for side in check(rival, sample=40, solver=None if isinstance(solver, Exact) else solver):
         assert side.error < 1e-3
