@@ -170,7 +170,7 @@ def test_bad_options_are_refused_by_name(kind, option, values):
 
 
 @pytest.mark.parametrize("counts", [None, np.random.default_rng(1).uniform(0.5, 3, 40)])
-@pytest.mark.parametrize("tail", [0.05, 0.71])
+@pytest.mark.parametrize("tail", [0.05, 0.71, 1.0])
 def test_the_exact_cvar(tail, counts):
     """At the exact quantile the total is the CVaR, and no other xi gives less."""
     users, risk = Population(some_users().losses, counts), CVaR(tail)

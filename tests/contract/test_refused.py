@@ -187,6 +187,8 @@ BAD_ROWS = [
     (0, SOME[0, :14], "14 columns, while the model knows 15 items"),
     (0, sp.hstack([SOME[0], [[1]]]).tocsr(), "16 columns"),
     (np.arange(24), SOME.T.tocsr(), "transposed"),
+    (0, SOME[0, :14], "use the item index of the training data"),
+    (0, {"user": [1], "item": [2]}, "try recommend_frame"),
     (0, SOME[0] * np.nan, "nan"),
 ]
 if N_DIMENSIONAL:

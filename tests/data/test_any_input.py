@@ -52,7 +52,7 @@ def check_whole(found):
 ENCODINGS = sorted({*encodings.aliases.aliases.values(), "idna", "utf-8-sig"})
 NO_TEXT = {"base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec",
            "zlib_codec"}  # fmt: skip
-READ = ("latin_1", "utf_8", "utf-8-sig", "utf_16", "utf_7", "cp037")
+READ = ("latin_1", "utf_8", "utf-8-sig", "utf_16", "utf_32", "utf_7", "cp037")
 
 
 def test_every_encoding_reads_or_is_refused(tmp_path):
@@ -75,6 +75,8 @@ def test_every_encoding_reads_or_is_refused(tmp_path):
             if not told:
                 found = Interactions.from_csv(path, encoding=encoding)
                 assert found.user_ids.tolist() == ["ann", user], encoding
+            if encoding == "utf-8-sig":  # a mark at the beginning needs no encoding
+                assert Interactions.from_csv(path).user_ids.tolist() == ["ann", user]
 
 
 TEXTS = st.text(st.sampled_from("user,item\n\r\"'1 \t;:\0\x0b\x0c\x1c\x85\u2028é"), max_size=60)

@@ -146,7 +146,7 @@ def test_columns_of_frames_and_files(tmp_path, case):
 
 
 def test_times_in_text_name_the_line(tmp_path):
-    (tmp_path / "log.csv").write_text("user,item,when\na,1,5\n\na,2,5.5\nb,1,noon\n")
+    (tmp_path / "log.csv").write_text("user,item,when\na,1,5\n\na,2,5.5\nb,1,noon\nb,2,7\n")
     with refused(ValueError, "log.csv: column 'when', line 5: 'noon' is no time"):
         datasets.read(tmp_path / "log.csv", timestamp="when")
 

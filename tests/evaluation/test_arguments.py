@@ -117,6 +117,21 @@ def test_a_bad_argument_is_one_clear_line(given_things, name, drawn):
     assert not given_things.path.exists()
 
 
+EXACT = {
+    "evaluations is None; give one evaluation for": lambda s: over_splits(None),
+    "evaluations is None; give a list, as in": lambda s: find_floor(None, METRIC, 0.3),
+    "an entry of evaluations is 3; give what": lambda s: compare([s.one, 3]),
+    "baseline=True has to be a whole number": lambda s: compare(s.pair, True),
+    "there is no model 5: 1 are compared": lambda s: s.two.difference(5, METRIC, 0.3),
+}
+
+
+@pytest.mark.parametrize("said", EXACT)
+def test_errors_name_the_argument(given_things, said):
+    with pytest.raises((TypeError, ValueError), match=f"^{said}"):
+        EXACT[said](given_things)
+
+
 @pytest.mark.parametrize("cutoff", ["", "0", "-1", "1.5", "020", "٣", "²", "9" * 10, "9" * 5000])
 def test_cutoffs_are_written_as_in_the_names_of_scores(cutoff):
     with pytest.raises(ValueError, match=r"' is no cutoff; try metric='recall@20'"):

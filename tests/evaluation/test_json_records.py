@@ -117,6 +117,8 @@ def test_without_a_checksum_any_part_is_whole_or_refused(results, name, drawn):
         (["k"], [0], "'k' holds 0, which is no cutoff"),
         (["users", "target_count", 0], -1, "'target_count' holds a value that is no count"),
         (["users", "group", 1], 3, "entry 1 of 'group' is a int"),
+        (["users", "group"], ["x"], "'group' has 1 entries for 4 users"),
+        (["weights"], [1.0], "'weights' has 1 entries for 4 users"),
         (["users", "group"], [1, 2, 3, 2**64], "'group' holds integers beyond 64 bits"),
         (["users", "ids"], None, "no 'ids' of the users"),
         (["splits"], [1] * 8, "number the splits"),

@@ -43,7 +43,8 @@ def test_means_and_tails_are_those_of_the_splits(on_splits):
     curve, tails = found.tail_curve(METRIC)[1], found.split_tails(METRIC, LEVELS)
     np.testing.assert_allclose(curve, tails.mean(axis=0))
     low, high = found.interval(METRIC, 0.3, 0.9, 200, 3)
-    assert low < found.tail(METRIC, 0.3) < high
+    lowest, highest = found.interval(METRIC, 0.3, 0.99, 200, 3)
+    assert lowest < low < found.tail(METRIC, 0.3) < high < highest
 
 
 def test_the_test_takes_every_user_once_with_the_mean_change(on_splits):

@@ -1,6 +1,7 @@
 """Files of models and checkpoints: what is read is whole, or one line says why it is refused."""
 
 import copy
+import json
 import struct
 import tempfile
 from pathlib import Path
@@ -213,6 +214,38 @@ WRONG = {
 }
 
 
+def test_only_files_of_version_0_1_have_no_checksum():
+    arrays, header = taken_apart(GOOD)
+    with refused(FileFormatError, "its checksum does not fit its contents"):
+        load(put_together(arrays, header | {"format": 1}, seal=False))
+    del header["checksum"]
+    with refused(FileFormatError, "its checksum does not fit its contents"):
+        load(put_together(arrays, json.dumps(header)))
+    assert load(put_together(arrays, json.dumps(header | {"format": 1}))).is_fitted
+
+
+def test_names_that_no_file_can_have():
+    for name in ("a\0b", "", ".", "a\ud800"):
+        with refused(ValueError, "does not name a file"):
+            safecf.load(name)
+
+
+CHECKPOINT_PARTS = [
+    ({"seed": -1}, (), "its history is damaged"),
+    ({}, ("users.mean", "users.square"), "'users.mean' is missing"),
+    ({}, ("items.mean", "items.square"), "'items.mean' is missing"),
+]
+
+
+@pytest.mark.parametrize(("part", "gone", "message"), CHECKPOINT_PARTS)
+def test_messages_name_what_a_checkpoint_lacks(part, gone, message):
+    arrays, header = taken_apart(content_of("checkpoint"))
+    assert {*gone} <= {*arrays}
+    left = {name: array for name, array in arrays.items() if name not in gone}
+    with refused(FileFormatError, message):
+        resume(put_together(left, header | part))
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_messages_name_the_array(name):
     change, message = WRONG[name]
@@ -223,6 +256,7 @@ def test_messages_name_the_array(name):
 OFFSETS = np.arange(0, 26, 2)  # of twelve ids of two bytes each
 IDS = {
     "numbers and texts": {"user_ids": np.arange(12)},
+    "offsets beyond the texts": {"user_ids.offsets": OFFSETS + (np.arange(13) == 12)},
     "offsets from 1": {"user_ids.offsets": OFFSETS + (np.arange(13) == 0)},
     "half a letter": {"user_ids.utf8": np.frombuffer(b"ab\xff" * 8, np.uint8)},
     "the same text": {"user_ids.utf8": np.zeros(24, np.uint8)},

@@ -183,7 +183,8 @@ class Comparison:
             count = len(self.others)
             if not -count <= other < count:
                 raise ValueError(
-                    f"there is no model {other}: {count} are compared with the baseline, from 0 on"
+                    f"there is no model {other}: {count} are compared with the baseline, from 0 "
+                    "on; try 0"
                 )
             return self.others[other]
         return choose("model", other, {each.model: each for each in self.others})
