@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from reproduction import data, page, store
-from reproduction.experiment import COUNTS, RESULTS, TINY, Case, Experiment, Options, Result
+from reproduction.experiment import COUNTS, RESULTS, Experiment, Options, Result
 from reproduction.run import run_cases
 from safecf.errors import choose, message_of
 
@@ -32,25 +32,6 @@ class Session:
     render: bool = False  # pages from stored rows, nothing is run
     again: bool = False  # run finished cases, too
     rows: bool = False  # store rows, write no pages
-
-    def check(self) -> None:
-        """Raise if something is missing that every experiment needs."""
-        if self.jobs is not None and self.jobs < 0:
-            raise ValueError(f"--jobs {self.jobs}: give 1 or more, or 0 to stay in this process")
-        if not self.rows:
-            page.check()
-        for folder, option in ((self.output, "--output"), (self.cells, "--cells")):
-            if folder is not None and folder.exists() and not folder.is_dir():
-                raise NotADirectoryError(f"{folder} is a file; give a folder with {option}")
-
-    def plan(self, experiment: Experiment, options: Options) -> tuple[list[Case], dict[str, Path]]:
-        """Return the first cases and the files of their data."""
-        parts = options.parts
-        cases = [each for each in experiment.cases(options) if not parts or each.part in parts]
-        known = cases if experiment.data else ()
-        names = {case.settings["data"] for case in known if "data" in case.settings}
-        files = {name: data.find(name, self.path) for name in sorted(names)}
-        return cases, {name: file for name, file in files.items() if file is not None}
 
     def run(self, experiment: Experiment, options: Options) -> bool:
         """Run the cases that are missing, store their tables, write the page; say if all went well.
@@ -84,7 +65,11 @@ class Session:
         self, experiment: Experiment, options: Options
     ) -> tuple[list[Result], set[str], dict[str, str]]:
         """Return all results, the parts in which cases failed, and the checksums of the data."""
-        cases, files = self.plan(experiment, options)
+        parts = options.parts
+        cases = [each for each in experiment.cases(options) if not parts or each.part in parts]
+        known = cases if experiment.data else ()
+        names = {case.settings["data"] for case in known}
+        files = {name: file for name in sorted(names) if (file := data.find(name, self.path))}
         sums = {name: data.checksum(file) for name, file in files.items()}
         cache = store.Store(self.cells, sums, alone=experiment.alone, again=self.again)
         data.LOCATIONS.update({name: str(file) for name, file in files.items()})
@@ -108,8 +93,6 @@ def _part(
     """Return everything that is stored of a part."""
     smaller = experiment.reduced(options)
     notes = [f"**A smaller run: {', '.join(smaller)}.**"] if smaller else []
-    if options.presets is not None and experiment.name != "tuning":
-        notes.append(f"**Settings of one's own: `{options.presets}`.**")
     kinds: dict[str, list[str]] = {}
     for each in results:
         for text in each.record.get("warnings", ()):
@@ -148,8 +131,8 @@ ARGUMENTS: tuple[tuple[str, Any, str, str], ...] = (
     ("device", str, "NAME", "device of benchmarks [cpu]"),
     ("part", list, "NAME", "only this part of the page; repeatable [all]"),
     ("search", list, "NAME", "tuning: only this search; repeatable [all]"),
-    ("presets", Path, "FILE", "settings of models; tuning writes to it [the library's]"),
-    ("jobs", int, "N", "cases at a time; 0 stays in this process [by cores and memory]"),
+    ("presets", Path, "FILE", "tuning: write the settings to this file"),
+    ("jobs", int, "N", "cases at a time; 0 stays in this process [by cores]"),
     ("cells", Path, "FOLDER", "finished cases [the cache]"),
     ("output", Path, "FOLDER", "pages [docs/results]"),
     ("render", bool, "", "write pages from stored rows, run nothing"),
@@ -192,41 +175,24 @@ def _run(names: Mapping[str, str], given: Namespace) -> int:
         return 0
     if given.all == bool(given.names):
         raise ValueError(f"give --list, --all, or names of experiments: {', '.join(names)}")
+    if given.jobs is not None and given.jobs < 0:
+        raise ValueError(f"--jobs {given.jobs}: give 1 or more, or 0 to stay in this process")
     session = Session(
         *(given.path, given.output or RESULTS, given.cells, given.jobs),
         *(not given.quiet, given.render, given.again, given.rows),
     )
-    session.check()
     sizes = {name: getattr(given, name) for name in (*COUNTS, *OTHERS)}
     sizes |= {"parts": tuple(given.part or ()), "searches": tuple(given.search or ())}
-    plans = []
+    failed = 0
     for name, each in found.items():
-        if given.all and given.data and each.data and given.data not in (*each.data, TINY):
-            print(f"{name} is left out, since it does not accept {given.data}")
-            continue
-        plans.append((each, each.options(given.data, **sizes)))
         for count in COUNTS:
             if sizes[count] is not None and count not in each.counts:
                 print(f"{name} has no {count}: --{count} is ignored")
-    return _run_all(session, plans)
-
-
-def _run_all(session: Session, plans: Sequence[tuple[Experiment, Options]]) -> int:
-    """Run experiments one after another; return 1 if one of them failed.
-
-    All are planned first, so that missing data or settings are known at once. Experiments after a
-    `tuning` that writes presets are planned when their turn comes.
-    """
-    failed, tunes = 0, False
-    for attempt in (session.plan, session.run) if not session.render else (session.run,):
-        for experiment, options in plans:
-            tunes |= experiment.name == "tuning" and options.presets is not None
-            try:
-                if attempt == session.run or not tunes:
-                    failed |= attempt(experiment, options) is False
-            except ERRORS as problem:
-                if len(plans) == 1:
-                    raise
-                failed = 1
-                print(f"{experiment.name} cannot be run: {message_of(problem)}")
+        try:
+            failed |= not session.run(each, each.options(given.data, **sizes))
+        except ERRORS as problem:
+            if len(found) == 1:
+                raise
+            failed = 1
+            print(f"{name} cannot be run: {message_of(problem)}")
     return failed

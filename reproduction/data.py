@@ -4,7 +4,6 @@ import functools
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,22 +20,18 @@ from safecf.errors import choose
 __all__ = ["LOCATIONS", "SEED", "find", "load_split", "repeated_seeds"]
 
 
-def _local(name: str, title: str, url: str, heldout: int, layout: Layout, cite: str) -> DataSet:
-    files = {f"{name}.parquet": layout}
-    return DataSet(name, title, url, files, f"for research{cite}", heldout=heldout)
-
-
-# Nothing to download from. Gowalla is the widely used 10-core of check-ins; whole users are held
-# out, as in the paper. The confidences of Steam are hours played.
-LIGHTGCN = "https://github.com/gusye1234/LightGCN-PyTorch"
-BX = "http://www2.informatik.uni-freiburg.de/~cziegler/BX/"
-KAGGLE = "https://www.kaggle.com/datasets/tamber/steam-video-games"
+# Nothing to download from. Gowalla is the widely used 10-core of check-ins (Cho et al., 2011);
+# whole users are held out, as in the paper. Book-Crossing is from Ziegler et al. (2005). The
+# confidences of Steam are hours played.
 LOCAL = {
-    each.name: each
-    for each in (
-        _local("gowalla", "Gowalla", LIGHTGCN, 3_000, Layout(), "; cite Cho et al. (2011)"),
-        _local("book-crossing", "Book-Crossing", BX, 400, Layout(), "; cite Ziegler et al. (2005)"),
-        _local("steam", "Steam", KAGGLE, 400, Layout(weight="hours"), ""),
+    name: DataSet(name, name, url, {f"{name}.parquet": layout}, "for research", heldout=heldout)
+    for name, heldout, layout, url in (
+        ("gowalla", 3_000, Layout(), "https://github.com/gusye1234/LightGCN-PyTorch"),
+        ("book-crossing", 400, Layout(), "http://www2.informatik.uni-freiburg.de/~cziegler/BX/"),
+        (
+            *("steam", 400, Layout(weight="hours")),
+            "https://www.kaggle.com/datasets/tamber/steam-video-games",
+        ),
     )
 }
 # Real data with a random share of its interactions: the same tastes, shorter histories.
@@ -52,16 +47,6 @@ REAL = {**DATASETS, **LOCAL}
 RECIPES = {**SHAPES, "short": Recipe(20_000, 4_000, 240_000)}
 RECIPES["tiny"] = Recipe(400, 120, 8_000, tastes=4)
 HELDOUT = {"demo": 500, "ml-20m-like": 10_000, "msd-like": 50_000, "short": 1_000, "tiny": 60}
-
-# Users, items and interactions, to estimate memory; those of others are less than ml-1m's.
-SIZES = {
-    "ml-1m": (6_040, 3_706, 575_281),
-    "ml-20m": (136_677, 20_720, 9_990_682),
-    "msd": (571_355, 41_140, 33_633_450),
-    "gowalla": (29_858, 40_981, 1_027_370),
-    "book-crossing": (2_946, 17_384, 272_678),
-    **{name: (each.users, each.items, each.interactions) for name, each in RECIPES.items()},
-}
 
 # Paths of files by the name of the data set; set in every process that runs cells.
 LOCATIONS: dict[str, str] = {}
@@ -83,17 +68,12 @@ def find(name: str, path: str | os.PathLike[str] | None = None) -> Path | None:
             found = dataset.find(folder) if folder else None
             if found is not None:
                 return found
-    if name not in LOCAL:
-        return locate(dataset, path)
-    found = None if path is None else dataset.find(path)
-    if found is None:
-        layout = dataset.files[f"{name}.parquet"]
-        columns = [each for each in (layout.user, layout.item, layout.weight) if each is not None]
-        raise FileNotFoundError(
-            f"there is no {name}.parquet; give its path with --path, a Parquet file with the "
-            f"columns {', '.join(map(str, columns))}, made from the files at {dataset.url}"
-        )
-    return found
+        if name in LOCAL:
+            raise FileNotFoundError(
+                f"there is no {name}.parquet; give its path with --path, a Parquet file with the "
+                f"columns user and item (steam: hours), from the files at {dataset.url}"
+            )
+    return locate(dataset, path)
 
 
 def checksum(path: Path) -> str:
@@ -132,18 +112,3 @@ def load_split(name: str, seed: int = SEED) -> Split:
         min_interactions=dataset.min_user_interactions,
         weighted=log.weights is not None,
     )
-
-
-def estimate_bytes(settings: dict[str, Any]) -> int:
-    """Estimate the memory of a cell: Python itself, the data, and four copies of the factors.
-
-    The copies are the factors, those rotated, those of the best epoch, and those folded in.
-    """
-    users, items, interactions = SIZES.get(settings.get("data", ""), SIZES["ml-1m"])
-    factors = int(settings.get("options", {}).get("factors", 64))
-    needed = 300 * 2**20 + 40 * interactions + 16 * (users + items) * factors
-    if settings.get("model") == "EASE":
-        needed += 16 * items**2
-    if settings.get("model") == "MultVAE":
-        needed += 500 * 2**20 + 64 * items * factors
-    return needed

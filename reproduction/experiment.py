@@ -32,7 +32,7 @@ class Options:
     scale: float = 1.0  # below 1, everything is smaller
     threads: int = 0  # 0 means all cores
     device: str = "cpu"
-    presets: Path | None = None
+    presets: Path | None = None  # tuning writes to it
     searches: tuple[str, ...] = ()  # of tuning; empty means all
     parts: tuple[str, ...] = ()  # of a page; empty means all
 
@@ -140,12 +140,10 @@ class Experiment:
     def page(self, options: Options) -> str:
         """Return the name of the page's files: with the data unless they are the default.
 
-        It ends in "-part" for a smaller run or with other presets, so that the page of the whole
-        experiment is not overwritten.
+        It ends in "-part" for a smaller run, so that the whole page is not overwritten.
         """
-        other = options.presets is not None and self.name != "tuning"
         endings = {options.data: options.data != self.default, "chosen": bool(options.searches)}
-        endings["part"] = bool(self.reduced(options)) or other
+        endings["part"] = bool(self.reduced(options))
         return "-".join([self.name, *(ending for ending, given in endings.items() if given)])
 
 

@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -216,12 +215,3 @@ def pivot(
 
 def _table(titles: list[str], lines: Any) -> str:
     return "\n".join(f"| {' | '.join(of)} |" for of in (titles, ["---"] * len(titles), *lines))
-
-
-def check() -> None:
-    """Raise if what pages need is missing."""
-    for name, remedy in (("matplotlib", "'safecf[plots]'"), ("jinja2", "jinja2")):
-        if find_spec(name) is None:
-            raise ImportError(
-                f"pages need {name}; try pip install {remedy}, or --rows to write none"
-            )

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from reproduction.data import SEED, repeated_seeds
@@ -15,12 +14,6 @@ from safecf.models import MODELS
 from safecf.models import presets as library
 from safecf.models.presets import FILE, Preset, Presets
 
-HEADER = """\
-# Settings of models, by set, data set and name. "paper" is what the authors publish, "grid" the
-# best of the ranges in the paper, "tuned" the best that we have found, "sized" the best of those by
-# number of factors; `found` says how.
-"""
-SMALL = {"factors": 4, "iterations": 2, "block_size": 2, "batch_size": 50}  # for "tiny" data
 BLOCKWISE = {"IALS": "IALSPP", "SAFER2": "SAFER2PP"}
 # The paper's exact solves, and Adam, with the best step of .003 to .2 for ML-1M's validation users.
 SOLVERS: dict[str, Any] = {
@@ -35,30 +28,19 @@ def has_option(model: str, option: str) -> bool:
     return option in choose("model", model, MODELS)().get_params()
 
 
-def load(data: str, which: str, path: Path | None = None) -> dict[str, Preset]:
-    """Return the presets of a data set by their names; there may be none.
-
-    "tiny" has those of ml-1m with few factors and epochs, unless the file has others for it.
-    """
-    sets = library.read(path or FILE).get(which, {})
-    whole = sets.get("ml-1m", {}) if data == TINY else {}
-    return {name: small(each) for name, each in whole.items()} | sets.get(data, {})
+def load(data: str, which: str) -> dict[str, Preset]:
+    """Return the presets of a data set by their names; there may be none. "tiny" has ml-1m's."""
+    return library.read().get(which, {}).get("ml-1m" if data == TINY else data, {})
 
 
-def small(preset: Preset) -> Preset:
-    """Return a preset for "tiny" data."""
-    return changed(preset, **{k: v for k, v in SMALL.items() if has_option(preset.model, k)})
-
-
-def require(data: str, which: str, names: Iterable[str], path: Path | None = None) -> list[Preset]:
+def require(data: str, which: str, names: Iterable[str]) -> list[Preset]:
     """Return the presets of these names; raise if one is missing."""
-    known = load(data, which, path)
+    known = load(data, which)
     missing = [name for name in names if name not in known]
     if missing:
         raise ValueError(
-            f"{path or FILE.name}: there are no {which!r} settings of {', '.join(missing)} for "
-            f"{data}; add them to a copy of {FILE}, by hand or by `tuning`, and give it with "
-            "--presets"
+            f"there are no {which!r} settings of {', '.join(missing)} for {data}; add them to "
+            f"{FILE}, by hand or with `tuning --presets`"
         )
     return [known[name] for name in names]
 
@@ -130,4 +112,4 @@ def added(old: Presets, data: str, chosen: Iterable[tuple[str, Preset]]) -> str:
         for of, entries in sets.items()
         for name, each in entries.items()
     ]
-    return "\n".join([HEADER, *blocks])
+    return "\n".join([FILE.read_text("utf8").partition("\n\n")[0] + "\n", *blocks])

@@ -7,8 +7,8 @@ import threading
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,8 @@ from rich.progress import TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from reproduction import data
 from reproduction.experiment import Case, Result, Settings, canonical
 from reproduction.store import Store, cores
-from safecf.free_memory import available_bytes
 from safecf.progress import progress_bar
 
-GIVE_UP_AFTER = 3  # failures for the same reason without any success
 SHOWN = 5  # reasons of failures that are listed
 COLUMNS = (
     TextColumn("{task.completed:.0f}/{task.total:.0f} cases"),
@@ -77,51 +75,32 @@ def run_cases(
 ) -> Run:
     """Run the cases that the store does not have, and return the results of all.
 
-    Timed cases, and all with jobs=0, run one after another in this process. Ctrl-C ends the workers
-    and raises `Interrupted`; finished cases are kept. If all cases fail for the same reason, the
-    rest is skipped.
+    By default as many run at a time as there are cores. Timed cases, and all with jobs=0, run one
+    after another in this process. Ctrl-C ends the workers and raises `Interrupted`; finished cases
+    are kept.
     """
-    run = Run()
-    alike: dict[str, list[int]] = {}  # cases that differ in label or part only
-    for number, case in enumerate(cases):
-        known = None if store.again else store.get(case)
-        if known is None:
-            alike.setdefault(case.key, []).append(number)
-        else:
-            run.results[number] = known
-    waiting = [cases[numbers[0]] for numbers in alike.values()]
-    if not waiting:
-        return run
-    count = 0 if store.alone else choose_jobs(waiting, jobs)
-    setup = (cores() // count if count else 0, dict(data.LOCATIONS), store.folder)
-    bar = progress_bar(title, len(run.results), len(cases), *COLUMNS, show=show_progress, failed="")
+    missing = [case for case in cases if store.again or store.get(case) is None]
+    waiting = {case.key: case for case in missing}  # cases may differ in label or part only
+    known, reasons = len(cases) - len(missing), dict[str, str]()
+    count = min(cores(), len(waiting)) if jobs is None else jobs
+    bar = progress_bar(title, known, len(cases), *COLUMNS, show=show_progress, failed="")
     with bar as draw:
         try:
-            for done, problem in _finished(waiting, store, count, setup):
-                for each in alike[done.key] if done else ():
-                    result = None if problem else store.get(cases[each])
-                    if result is None:
-                        reason = problem or "its result could not be read back"
-                        run.failures.append((cases[each], reason))
-                    else:
-                        run.results[each] = result
-                reasons = {reason for _, reason in run.failures}
-                if not run.results and len(run.failures) >= GIVE_UP_AFTER and len(reasons) == 1:
-                    break
-                failed = f"{len(run.failures)} failed" if run.failures else ""
-                draw(len(run.results), failed=failed)
+            for case, reason in _finished(waiting, store, 0 if store.alone else count):
+                known += not reason
+                reasons |= {case.key: reason} if reason else {}
+                draw(known, failed=f"{len(reasons)} failed" if reasons else "")
         except KeyboardInterrupt:
-            raise Interrupted(f"{len(run.results)} of {len(cases)}") from None
+            raise Interrupted(f"{known} of {len(cases)}") from None
+    run = Run()
+    for number, case in enumerate(cases):
+        result = None if case.key in reasons else store.get(case)
+        if result is None:
+            reason = reasons.get(case.key, "its result could not be read back")
+            run.failures.append((case, reason))
+        else:
+            run.results[number] = result
     return run
-
-
-def choose_jobs(cases: Sequence[Case], jobs: int | None = None) -> int:
-    """Return how many cases run at a time: by default as cores and memory allow."""
-    if jobs is not None:
-        return jobs
-    needed, memory = max(data.estimate_bytes(case.settings) for case in cases), available_bytes()
-    fitting = len(cases) if memory is None else int(0.8 * memory // needed)
-    return max(1, min(cores(), fitting, len(cases)))
 
 
 def _execute(case: Case, store: Store) -> str:
@@ -139,16 +118,15 @@ def _execute(case: Case, store: Store) -> str:
     return ""
 
 
-def _finished(
-    waiting: Sequence[Case], store: Store, jobs: int, setup: tuple[int, dict[str, str], Path]
-) -> Iterator[tuple[Case | None, str]]:
-    """Run cases; yield each, and the reason if it failed, or None while a second passes.
+def _finished(waiting: Mapping[str, Case], store: Store, jobs: int) -> Iterator[tuple[Case, str]]:
+    """Run cases; yield each, and the reason if it failed.
 
     If a worker process dies, only its case fails.
     """
-    if not jobs:
+    setup = (cores() // jobs if jobs else 0, dict(data.LOCATIONS), store.folder)
+    if not jobs or not waiting:
         _configure(*setup)
-        for case in waiting:
+        for case in waiting.values():
             yield case, _execute(case, store)
         return
     from pebble import ProcessExpired, ProcessPool  # noqa: PLC0415 - not where it is not needed
@@ -157,33 +135,26 @@ def _finished(
     pool = ProcessPool(jobs, initializer=_worker, initargs=setup, context=context)
     try:
         futures: dict[Future[str], Case] = {
-            pool.submit(_execute, None, case, store): case for case in waiting
+            pool.submit(_execute, None, case, store): case for case in waiting.values()
         }
-        pending = set(futures)
-        while pending:
-            done, pending = wait(pending, 1, FIRST_COMPLETED)
-            for each in done:
-                try:
-                    yield futures[each], each.result()
-                except ProcessExpired as death:
-                    yield futures[each], _death(death.exitcode or 0, jobs)
-            yield None, ""
+        for each in as_completed(futures):
+            try:
+                yield futures[each], each.result()
+            except ProcessExpired as death:
+                yield futures[each], _death(death.exitcode or 0)
     finally:
         pool.stop()  # type: ignore[no-untyped-call]
         pool.join()
 
 
-def _death(code: int, jobs: int) -> str:
+def _death(code: int) -> str:
     """Return how a process ended, and a remedy."""
-    if code >= 0:
-        return f"its process ended with code {code}; try --jobs 0 to see why"
-    remedy = "try --jobs 1" if jobs > 1 else "it needs a machine with more"
-    return f"its process was ended by signal {-code}; if memory is short, {remedy}"
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+    return f"its process {how}; try --jobs 1 if memory is short, or --jobs 0 to see why"
 
 
 def _configure(threads: int, locations: dict[str, str], folder: Path) -> None:
     _state.update(threads=threads, folder=folder)
-    data.LOCATIONS.clear()
     data.LOCATIONS.update(locations)
 
 

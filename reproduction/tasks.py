@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduction.data import load_split
-from reproduction.experiment import Record, Settings
+from reproduction.experiment import TINY, Record, Settings
 from reproduction.run import study, threads
 from safecf.data.splits.held_out import Split
 from safecf.defaults import LEVEL, METRIC
@@ -22,6 +22,8 @@ from safecf.errors import choose
 from safecf.evaluation import evaluate
 from safecf.models import MODELS, Recommender
 from safecf.tuning import Choice, LogUniform, Range, Uniform, tune
+
+SMALL = {"factors": 8, "block_size": 4, "batch_size": 50}  # the most for "tiny" data
 
 
 def quality(settings: Settings) -> Record:
@@ -159,4 +161,7 @@ def make_model(settings: Settings) -> Recommender:
     known = kind().get_params()
     here: dict[str, Any] = {"random_state": settings["seed"], "num_threads": threads()}
     chosen = {name: value for name, value in here.items() if name in known}
-    return kind(**settings["options"], **chosen)
+    options = settings["options"]
+    if settings["data"] == TINY:
+        options = {name: min(each, SMALL.get(name, each)) for name, each in options.items()}
+    return kind(**options, **chosen)

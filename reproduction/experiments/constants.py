@@ -24,7 +24,6 @@ VALUES: dict[str, tuple[float, ...]] = {
     "factors": (64, 128),
     "iterations": (6, 24),
 }
-SMALL = {"factors": (2, 3), "iterations": (1, 2)}  # for "tiny" data
 ALL = {"R@20": ("recall@20", 1.0), "nDCG": ("ndcg", 1.0), "nDCG, worst-off 30 %": ("ndcg", LEVEL)}
 
 
@@ -50,7 +49,7 @@ def _then(results: list[Result], options: Options) -> list[Case]:
             for times in multiples if option in resolved else ():
                 value = float(f"{times * resolved[option]:.4g}")
                 found.append(_case(data, model, option, value, f"x {times:g}"))
-        for option, values in (VALUES | (SMALL if data == TINY else {})).items():
+        for option, values in VALUES.items():
             found += [_case(data, model, option, value, f"{value:g}") for value in values]
     return found
 

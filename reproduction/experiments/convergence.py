@@ -139,8 +139,8 @@ SHOWN = 0.7  # the share of the best recall at which the axes begin
 def _walltime_cases(options: Options) -> list[Case]:
     """Return all models where quality is measured, else those with the same losses as SAFER2."""
     shape, scored = shape_of(options.data), has_quality(options.data)
-    presets.require(shape, "paper", NAMES, options.presets)
-    known = presets.load(shape, "paper", options.presets)
+    presets.require(shape, "paper", NAMES)
+    known = presets.load(shape, "paper")
     if scored:
         chosen = [known[name] for name in NAMES]
         chosen += [presets.solved(known["CVaR-MF"], "Adam")]
@@ -190,7 +190,7 @@ def _dimension_cases(options: Options) -> list[Case]:
     """Return SAFER2 with all numbers of factors and solvers."""
     grid, scored = DATA["grids"][options.data], has_quality(options.data)
     shape, which = shape_of(options.data), grid["which"]
-    (preset,) = presets.require(shape, which, ("SAFER2",), options.presets)
+    (preset,) = presets.require(shape, which, ("SAFER2",))
     found = []
     for factors in grid["factors"]:
         base = presets.changed(preset, factors=factors, iterations=grid["epochs"])
@@ -254,7 +254,7 @@ NORMS = {"norm of ΔU": "residual_users", "norm of Δz": "residual_weights"}
 
 def _profile_cases(name: str, options: Options) -> list[Case]:
     """Return the cases of every curve with every seed."""
-    (preset,) = presets.require(options.data, "paper", ("SAFER2",), options.presets)
+    (preset,) = presets.require(options.data, "paper", ("SAFER2",))
     return [
         case
         for curve, of in DATA[name]["curves"].items()

@@ -7,7 +7,7 @@ import numpy as np
 
 from reproduction import presets, scores
 from reproduction.data import SEED
-from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
+from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
 from reproduction.experiments import declared, settings
 from reproduction.experiments.tuning import searches
 from reproduction.figures import Panel, curves, line_styles
@@ -22,15 +22,16 @@ TUNED, IALS = DATA["tuned"], DATA["reference"]
 
 def _models(options: Options) -> dict[str, Preset]:
     """Return all models by their names here, with an iALS as large as the largest SAFER2."""
-    data, file, found = options.data, options.presets, {}
-    for name, kind in DATA["defaults"].items():
-        each = Preset(name, kind, {}, "as it comes")
-        found[f"{name}, defaults"] = presets.small(each) if data == TINY else each
-    for each in presets.require(data, "paper", ("iALS", "SAFER2"), file):
+    data = options.data
+    found = {
+        f"{name}, defaults": Preset(name, kind, {}, "as it comes")
+        for name, kind in DATA["defaults"].items()
+    }
+    for each in presets.require(data, "paper", ("iALS", "SAFER2")):
         found[f"{each.name}, the paper's settings"] = each
-    found |= {TUNED[each.name]: each for each in presets.require(data, "tuned", TUNED, file)}
+    found |= {TUNED[each.name]: each for each in presets.require(data, "tuned", TUNED)}
     size = max(found[name].options["factors"] for name in DATA["ours"][1:])
-    large = presets.load(data, "sized", file).get(f"iALS, d = {size}")
+    large = presets.load(data, "sized").get(f"iALS, d = {size}")
     if large is not None and large.options != found[IALS].options:
         found[f"{IALS}, d = {size}"] = large
     return found

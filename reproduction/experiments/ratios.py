@@ -28,7 +28,7 @@ def _models(name: str, options: Options) -> dict[str, Preset]:
     return {
         each.name: each
         for which, names in MODELS[name].items()
-        for each in presets.require(options.data, which, names, options.presets)
+        for each in presets.require(options.data, which, names)
     }
 
 

@@ -17,8 +17,8 @@ STEPS = DATA["steps"]  # label and grey of each
 def _cases(options: Options) -> list[Case]:
     """Return every model with each of its solvers; users are not scored."""
     shape, found = shape_of(options.data), []
-    models = presets.load(shape, "paper", options.presets)
-    presets.require(shape, "paper", ("iALS", "ERM-MF", "CVaR-MF", "SAFER2"), options.presets)
+    models = presets.load(shape, "paper")
+    presets.require(shape, "paper", ("iALS", "ERM-MF", "CVaR-MF", "SAFER2"))
     for each in DATA["models"]:
         if each["of"] not in models:
             continue

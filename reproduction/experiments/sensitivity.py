@@ -5,7 +5,7 @@ from typing import Any
 
 from reproduction import presets, scores
 from reproduction.data import repeated_seeds
-from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
+from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
 from reproduction.experiments import declared
 from reproduction.figures import Panel, curves
 from reproduction.page import heading
@@ -26,12 +26,9 @@ MULTIPLIED = ("bandwidth", "unobserved_weight", "regularization")
 CHANGE = {"change": "gain", "low": "low", "high": "high"}
 
 
-def _changes(base: Mapping[str, Any], data: str) -> dict[tuple[str, Any], dict[str, Any]]:
+def _changes(base: Mapping[str, Any]) -> dict[tuple[str, Any], dict[str, Any]]:
     """Return the options of the preset itself and of all changes, by option and value."""
-    values = dict(VALUES)
-    if data == TINY:
-        values |= {"factors": (2, 3), "iterations": (2, 3)}
-    values |= {
+    values = VALUES | {
         name: tuple(float(f"{base[name] * m:.3g}") for m in MULTIPLES) for name in MULTIPLIED
     }
     found: dict[tuple[str, Any], dict[str, Any]] = {BASE: dict(base)}
@@ -47,7 +44,7 @@ def _changes(base: Mapping[str, Any], data: str) -> dict[tuple[str, Any], dict[s
 
 def _cases(options: Options) -> list[Case]:
     """Return every change on every split, with validation users scored."""
-    (preset,) = presets.require(options.data, "tuned", ("SAFER2",), options.presets)
+    (preset,) = presets.require(options.data, "tuned", ("SAFER2",))
     return [
         Case(
             quality,
@@ -55,7 +52,7 @@ def _cases(options: Options) -> list[Case]:
             label,
         )
         for split in repeated_seeds(options.splits)
-        for label, changed in _changes(preset.options, options.data).items()
+        for label, changed in _changes(preset.options).items()
     ]
 
 

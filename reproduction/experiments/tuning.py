@@ -29,7 +29,6 @@ KEPT, STARTS = 3, 3  # how many settings are repeated, and with how many seeds
 SAME = 5e-4  # smaller differences of the objective count as none: about the noise of three seeds
 NEAR = 0.1  # values so near an end of their range, as a share of it, are marked
 SEARCHES = settings("tuning")
-SMALL = {"factors": ("one of", 4), "block_size": ("one of", 2), "batch_size": ("one of", 50)}
 AIMS = {"mean": "mean of recall@20", "both": "mean and tail 0.3 of recall@20"}
 
 
@@ -193,18 +192,6 @@ class Search:
             f"epochs; then the {KEPT} best, after {final}{sizes}."
         )
 
-    @property
-    def small(self) -> "Search":
-        """The same with few factors and epochs, for "tiny" data."""
-        return replace(
-            self,
-            space={name: SMALL.get(name, kept) for name, kept in self.space.items()},
-            fixed=self.fixed | ({"factors": 4} if "factors" in self.fixed else {}),
-            epochs=(1,),
-            final=(1,) if self.model in ("EASE", "MultVAE") else (1, 2),
-            sizes=(4, 6) if self.sizes else (),
-        )
-
 
 def _plain(options: Mapping[str, Any]) -> str:
     return canonical({name: each for name, each in options.items() if name != "iterations"})
@@ -217,7 +204,7 @@ def searches(options: Options) -> list[Search]:
     if options.searches:
         known = {each.name: each for each in found if each.which == "tuned"}
         found = [choose("search", name, known) for name in dict.fromkeys(options.searches)]
-    return [each.small for each in found] if tiny else found
+    return [replace(each, epochs=(1,), final=(1,)) for each in found] if tiny else found
 
 
 def _cases(options: Options) -> list[Case]:

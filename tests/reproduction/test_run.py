@@ -62,11 +62,6 @@ def test_a_killed_worker_fails_its_case_alone(tmp_path):
     assert sorted(found.results) == [0, 1, 3, 4]
 
 
-def test_where_all_fail_alike_the_rest_is_skipped(tmp_path):
-    found = run_cases(cases.cases(cases.fail), Store(tmp_path), jobs=0)
-    assert len(found.failures) == run.GIVE_UP_AFTER < LAST
-
-
 def test_what_was_finished_before_ctrl_c_is_kept(tmp_path):
     log = tmp_path / "log"
     with pytest.raises(Interrupted, match=f"2 of {LAST}"):
@@ -155,14 +150,6 @@ def test_again_runs_finished_cases(tmp_path):
     for again in (False, True):
         run_cases(wanted, Store(tmp_path / "cells", again=again), jobs=0)
     assert len((tmp_path / "log").read_text().split()) == 2 * LAST
-
-
-def test_jobs_follow_cores_and_memory(monkeypatch):
-    wanted = [case._replace(settings={"data": "ml-1m"}) for case in cases.cases()]
-    assert run.choose_jobs(wanted) == 2
-    monkeypatch.setattr(run, "available_bytes", lambda: 1)
-    assert run.choose_jobs(wanted) == 1
-    assert run.choose_jobs(wanted, 3) == 3
 
 
 def test_timed_cases_stay_in_this_process(tmp_path):
