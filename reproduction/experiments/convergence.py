@@ -109,24 +109,26 @@ def _recall(runs: Sequence[Run], column: Column) -> Any:
     )
 
 
-def _paces(rows: Sequence[Row], names: Sequence[str], warm_up: int = 0) -> list[Row]:
-    """Return a row per model: how long an epoch takes, how it ends, and how soon recall is there.
+def _tables(results: list[Result], *names: str, warm_up: int = 0) -> Tables:
+    """Return all epochs, and by label: how long one takes, how it ends, how soon recall is there.
 
     The first epochs, `warm_up`, do not count for the median of seconds.
     """
-    found, columns = [], _columns(rows)
-    for runs, of in zip(_runs(rows, *names).values(), grouped(rows, *names).values(), strict=True):
+    rows = _numbers(results, names, timed=True)
+    columns, paces = _columns(rows), []
+    for of, runs in zip(grouped(rows, *names).values(), _runs(rows, *names).values(), strict=True):
+        first = runs[0]
         pace = [np.median(np.diff(run["seconds"], prepend=0)[warm_up:]) for run in runs]
         row = {name: of[0][name] for name in names}
-        row |= {"pace": float(np.mean(pace)), "epochs": len(runs[0]["epoch"])}
-        row |= {name: float(runs[0][name][-1]) for name in ("seconds", "objective", "cvar")}
+        row |= {"pace": float(np.mean(pace)), "epochs": len(first["epoch"])}
+        row |= {name: float(first[name][-1]) for name in ("seconds", "objective", "cvar")}
         if columns:
             (epochs, seconds, values), tail = (_recall(runs, column) for column in columns)
             there = int(np.argmax(values >= NEAR * values.max()))
             row |= {"to_epochs": int(epochs[there]), "to_seconds": float(seconds[there])}
             row |= {"best": float(values.max()), "best_tail": float(tail[2].max())}
-        found.append(row)
-    return found
+        paces.append(row)
+    return {"numbers": rows, "paces": paces}
 
 
 # walltime
@@ -158,8 +160,7 @@ def _walltime_cases(options: Options) -> list[Case]:
 
 
 def _walltime(results: list[Result], options: Options) -> Tables:
-    rows = _numbers(results, ["model"], timed=True)
-    return {"numbers": rows, "paces": _paces(rows, ["model"])}
+    return _tables(results, "model")
 
 
 def _draw_walltime(tables: Tables) -> Any:
@@ -207,14 +208,12 @@ def _dimension_cases(options: Options) -> list[Case]:
 
 def _dimensions(results: list[Result], options: Options) -> Tables:
     """Return seconds per epoch, and quality by seconds where it is meaningful."""
-    names, grid = ["factors", "solver"], DATA["grids"][options.data]
-    rows = _numbers(results, names, timed=True)
-    left_out = ("factors", "iterations", "solver")
+    grid, left_out = DATA["grids"][options.data], ("factors", "iterations", "solver")
     kept = {k: v for k, v in results[0].settings["options"].items() if k not in left_out}
     facts = {"epochs": grid["epochs"], "settings": presets.options_text(kept)}
     if grid["exact_up_to"] < max(grid["factors"]):
         facts["exact_up_to"] = grid["exact_up_to"]
-    return {"numbers": rows, "paces": _paces(rows, names, 1), "facts": [facts]}
+    return {**_tables(results, "factors", "solver", warm_up=1), "facts": [facts]}
 
 
 def _draw_dimensions(tables: Tables) -> Any:
@@ -247,9 +246,7 @@ TAIL = 0.3  # of the authors' settings
 ROUNDING = 1e-9  # smaller norms are shown as 0
 SIGNIFICANT = 2.0  # standard errors
 SAME = 0.01  # a smaller relative difference counts as "almost the same"
-UNDECIDED = "not told apart"
 WATCHED = {"mean_weight": "mean weight", "cvar": "CVaR of training losses"}
-NORMS = {"norm of ΔU": "residual_users", "norm of Δz": "residual_weights"}
 
 
 def _profile_cases(name: str, options: Options) -> list[Case]:
@@ -266,20 +263,21 @@ def _profile(name: str, results: list[Result], options: Options) -> Tables:
     """Return the curves, residual norms and quality in the last epochs, and claims."""
     rows = _numbers(results, ["curve"], timed=False)
     runs, columns = _runs(rows, "curve"), _columns(rows)
+    ends = {curve: _ends(of, columns) for curve, of in runs.items()}
     found = []
     for curve, of in runs.items():
-        off = [np.abs(run["mean_weight"][-LAST:] / TAIL - 1).mean() for run in of]
-        row: Row = {"curve": curve, "off": _short(off)}
-        row |= {norm: _short([run[norm][-LAST:].mean() for run in of]) for norm in RESIDUALS}
+        norms = {"off": [np.abs(run["mean_weight"][-LAST:] / TAIL - 1).mean() for run in of]}
+        norms |= {norm: list(ends[curve][norm]) for norm in RESIDUALS}
+        row: Row = {"curve": curve, **{norm: _short(each) for norm, each in norms.items()}}
         left = [run["residual_users"][-LAST:].mean() / run["residual_users"].max() for run in of]
         row["left"] = float(np.mean(left))
         for place, end in enumerate(("", " of the tail")):
-            recall, swing = (_measured(what + end, of, columns) for what in ("recall", "swing"))
+            recall, swing = (ends[curve][what + end] for what in ("recall", "swing"))
             std = float(recall.std(ddof=1)) if recall.size > 1 else None
             row |= {f"recall{place}": float(recall.mean()), f"std{place}": std}
             row[f"swing{place}"] = float(swing.mean())
         found.append(row)
-    claims = [_judged(claim, runs, columns) for claim in DATA[name]["claims"]]
+    claims = [_judged(claim, ends) for claim in DATA[name]["claims"]]
     return {"numbers": rows, "curves": found, "claims": claims}
 
 
@@ -289,37 +287,31 @@ def _short(norms: list[Any]) -> str:
     return "0" if mean < ROUNDING else f"{mean:.2g}"
 
 
-def _measured(name: str, runs: list[Run], columns: Sequence[Column]) -> NDArray[np.float64]:
-    """Return means over the last epochs, one per start; of a "swing" the range."""
-    if name in NORMS:
-        return np.array([run[NORMS[name]][-LAST:].mean() for run in runs])
-    column = columns[1 if name.endswith("tail") else 0]
-    values = [_recall([run], column)[2][-LAST:] for run in runs]
-    return np.array([np.ptp(each) if name.startswith("swing") else each.mean() for each in values])
+def _ends(runs: Sequence[Run], columns: Sequence[Column]) -> Run:
+    """Return means over the last epochs, one per start, and the range of recalls: their swing."""
+    found = {norm: np.array([run[norm][-LAST:].mean() for run in runs]) for norm in RESIDUALS}
+    for end, column in zip(("", " of the tail"), columns, strict=True):
+        recalls = np.array([_recall([run], column)[2][-LAST:] for run in runs])
+        found |= {f"recall{end}": recalls.mean(axis=1), f"swing{end}": np.ptp(recalls, axis=1)}
+    return found
 
 
-def _judged(claim: Row, runs: Runs, columns: Sequence[Column]) -> Row:
-    """Return the difference of two curves, paired by start, and what it says of a claim."""
-    pair = [_measured(claim["measure"], runs[claim[name]], columns) for name in ("first", "second")]
-    differences = pair[0] - pair[1]
-    mean, error = float(differences.mean()), math.nan
-    if differences.size > 1:
-        error = float(differences.std(ddof=1) / differences.size**0.5)
-    level = float(np.mean(pair)) if claim.get("alike") else None
+def _judged(claim: Row, ends: dict[Any, Run]) -> Row:
+    """Return the difference of two curves, paired by start, and what it says of a claim.
+
+    The difference should be above 0, or almost 0 if the claim is that the curves are alike.
+    """
+    pair = [ends[claim[name]][claim["of"]] for name in ("first", "second")]
+    difference, size = pair[0] - pair[1], pair[0].size
+    mean = float(difference.mean())
+    error = float(difference.std(ddof=1) / size**0.5) if size > 1 else math.nan
+    above, otherwise = mean, "the opposite"
+    if claim.get("alike"):
+        above, otherwise = SAME * float(np.mean(pair)) - abs(mean), "not seen"
+    told = abs(above) > SIGNIFICANT * error
+    verdict = ("seen" if above > 0 else otherwise) if told else "not told apart"
     what = f"{claim['measure']}, {claim['first']} less {claim['second']}"
-    found = {"claim": claim["claim"], "what": what, "mean": mean, "error": error}
-    return {**found, "verdict": _verdict(mean, SIGNIFICANT * error, level)}
-
-
-def _verdict(mean: float, margin: float, level: float | None) -> str:
-    """Judge a difference: it should be above 0, or, given the level of both curves, almost 0."""
-    if math.isnan(margin):
-        return "not told by one start"
-    if level is None:
-        return UNDECIDED if abs(mean) <= margin else "seen" if mean > 0 else "the opposite"
-    if abs(mean) + margin < SAME * level:
-        return "seen"
-    return "not seen" if abs(mean) - margin > SAME * level else UNDECIDED
+    return {"claim": claim["claim"], "what": what, "mean": mean, "error": error, "verdict": verdict}
 
 
 def _draw_profile(name: str, tables: Tables) -> Any:
