@@ -98,9 +98,9 @@ class Experiment:
     package: str = "reproduction"
 
     @property
-    def template(self) -> Path:
-        """The file with the page's text."""
-        return ROOT / self.package / "pages" / f"{self.name}.md.j2"
+    def pages(self) -> Path:
+        """The folder with the template of its page, NAME.md.j2."""
+        return ROOT / self.package / "pages"
 
     @property
     def default(self) -> str:

@@ -1,23 +1,19 @@
 """Run cases: finished ones are not repeated, and a failure does not stop the others."""
 
-import hashlib
 import multiprocessing
 import os
-import threading
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import threadpoolctl
 from rich.progress import TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from reproduction import data
-from reproduction.experiment import Case, Result, Settings, canonical
+from reproduction.experiment import Case, Result
 from reproduction.store import Store, cores
 from safecf.progress import progress_bar
 
@@ -28,21 +24,12 @@ COLUMNS = (
     TimeElapsedColumn(),
     TimeRemainingColumn(),
 )
-_state: dict[str, Any] = {"threads": 0, "folder": None}  # of the process that runs cases
+_state = {"threads": 0}  # of the process that runs cases
 
 
 def threads() -> int:
     """Return how many threads the function of a case may use; 0 means all cores."""
-    return int(_state["threads"])
-
-
-def study(settings: Settings) -> Path | None:
-    """Return the file of a search's finished trials; None outside of a run."""
-    if _state["folder"] is None:
-        return None
-    _state["folder"].mkdir(parents=True, exist_ok=True)
-    name = hashlib.sha256(canonical(settings).encode()).hexdigest()
-    return Path(_state["folder"], f"{name}.sqlite")
+    return _state["threads"]
 
 
 @dataclass
@@ -62,10 +49,6 @@ class Run:
         ]
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C was pressed; the message is how many cases are finished."""
-
-
 def run_cases(
     cases: Sequence[Case],
     store: Store,
@@ -76,8 +59,8 @@ def run_cases(
     """Run the cases that the store does not have, and return the results of all.
 
     By default as many run at a time as there are cores. Timed cases, and all with jobs=0, run one
-    after another in this process. Ctrl-C ends the workers and raises `Interrupted`; finished cases
-    are kept.
+    after another in this process. Ctrl-C ends the workers, and its message says how many cases
+    are finished.
     """
     missing = [case for case in cases if store.again or store.get(case) is None]
     waiting = {case.key: case for case in missing}  # cases may differ in label or part only
@@ -91,7 +74,7 @@ def run_cases(
                 reasons |= {case.key: reason} if reason else {}
                 draw(known, failed=f"{len(reasons)} failed" if reasons else "")
         except KeyboardInterrupt:
-            raise Interrupted(f"{known} of {len(cases)}") from None
+            raise KeyboardInterrupt(f"{known} of {len(cases)}") from None
     run = Run()
     for number, case in enumerate(cases):
         result = None if case.key in reasons else store.get(case)
@@ -123,7 +106,7 @@ def _finished(waiting: Mapping[str, Case], store: Store, jobs: int) -> Iterator[
 
     If a worker process dies, only its case fails.
     """
-    setup = (cores() // jobs if jobs else 0, dict(data.LOCATIONS), store.folder)
+    setup = (cores() // jobs if jobs else 0, dict(data.LOCATIONS))
     if not jobs or not waiting:
         _configure(*setup)
         for case in waiting.values():
@@ -132,7 +115,7 @@ def _finished(waiting: Mapping[str, Case], store: Store, jobs: int) -> Iterator[
     from pebble import ProcessExpired, ProcessPool  # noqa: PLC0415 - not where it is not needed
 
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPool(jobs, initializer=_worker, initargs=setup, context=context)
+    pool = ProcessPool(jobs, initializer=_configure, initargs=setup, context=context)
     try:
         futures: dict[Future[str], Case] = {
             pool.submit(_execute, None, case, store): case for case in waiting.values()
@@ -141,30 +124,15 @@ def _finished(waiting: Mapping[str, Case], store: Store, jobs: int) -> Iterator[
             try:
                 yield futures[each], each.result()
             except ProcessExpired as death:
-                yield futures[each], _death(death.exitcode or 0)
+                code = death.exitcode or 0
+                how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+                remedy = "try --jobs 1 if memory is short, or --jobs 0 to see why"
+                yield futures[each], f"its process {how}; {remedy}"
     finally:
         pool.stop()  # type: ignore[no-untyped-call]
         pool.join()
 
 
-def _death(code: int) -> str:
-    """Return how a process ended, and a remedy."""
-    how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
-    return f"its process {how}; try --jobs 1 if memory is short, or --jobs 0 to see why"
-
-
-def _configure(threads: int, locations: dict[str, str], folder: Path) -> None:
-    _state.update(threads=threads, folder=folder)
+def _configure(threads: int, locations: Mapping[str, str]) -> None:
+    _state["threads"] = threads
     data.LOCATIONS.update(locations)
-
-
-def _worker(*setup: Any) -> None:
-    """Prepare a worker, which ends when its parent ends, even by kill -9."""
-    _configure(*setup)
-    parent: Any = multiprocessing.parent_process()
-
-    def end_with_parent() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=end_with_parent, daemon=True).start()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from reproduction.data import load_split
 from reproduction.experiment import TINY, Record, Settings
-from reproduction.run import study, threads
+from reproduction.run import threads
 from safecf.data.splits.held_out import Split
 from safecf.defaults import LEVEL, METRIC
 from safecf.errors import choose
@@ -126,8 +126,7 @@ def tuned(settings: Settings) -> Record:
     """Return "trials" of `safecf.tune`: options, epochs, mean and tail of the validation users.
 
     "space" has the arguments of `range_of`, or None for what is not searched. Test users are never
-    scored: the final evaluation, too, is on the validation users. A search that was ended goes on
-    from its study.
+    scored: the final evaluation, too, is on the validation users.
     """
     split = load_split(settings["data"], settings["split"])
     found = tune(
@@ -137,7 +136,6 @@ def tuned(settings: Settings) -> Record:
         objective=settings["objective"],
         trials=settings["trials"],
         space={name: each and range_of(*each) for name, each in settings["space"].items()},
-        study=study(settings),
         show_progress=False,
     )
     trials = [

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -42,13 +41,6 @@ def interrupt_on_two(settings):
     """Press Ctrl-C at one of the numbers."""
     if settings["number"] == 2:
         raise KeyboardInterrupt
-    return double(settings)
-
-
-def slow_from_two_on(settings):
-    """Take a minute, unless the number is small."""
-    if settings["number"] >= 2:
-        time.sleep(60)
     return double(settings)
 
 

@@ -1,17 +1,13 @@
 """Cases: run once, in this process or in others; what failures, kills and damage do."""
 
 import multiprocessing
-import os
 import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
 
 from reproduction import run, store
-from reproduction.run import Interrupted, run_cases
+from reproduction.run import run_cases
 from reproduction.store import Store
 from tests.reproduction import cases
 from tests.reproduction.cases import LAST
@@ -64,56 +60,11 @@ def test_a_killed_worker_fails_its_case_alone(tmp_path):
 
 def test_what_was_finished_before_ctrl_c_is_kept(tmp_path):
     log = tmp_path / "log"
-    with pytest.raises(Interrupted, match=f"2 of {LAST}"):
+    with pytest.raises(KeyboardInterrupt, match=f"2 of {LAST}"):
         run_cases(cases.cases(cases.interrupt_on_two, log=str(log)), Store(tmp_path / "c"), jobs=0)
     wanted = cases.cases(cases.interrupt_on_two, log=str(log))[:2]
     assert len(run_cases(wanted, Store(tmp_path / "c"), jobs=0).results) == 2
     assert log.read_text().split() == ["0", "1"]
-
-
-KILLED = """
-from pathlib import Path
-from reproduction.run import run_cases
-from reproduction.store import Store
-from tests.reproduction import cases
-
-if __name__ == "__main__":
-    run_cases(cases.cases(cases.slow_from_two_on, log={log!r}), Store(Path({folder!r})), jobs=2)
-"""
-
-
-def test_a_killed_run_goes_on_and_leaves_no_worker(tmp_path):
-    folder, script = tmp_path / "cells", tmp_path / "script.py"
-    script.write_text(KILLED.format(folder=str(folder), log=str(tmp_path / "log")))
-    process = subprocess.Popen(
-        [sys.executable, script], env={**os.environ, "PYTHONPATH": os.getcwd()}
-    )
-    _until(lambda: len(list(folder.glob("*.json"))) == 2)
-    children = _children(process.pid)
-    process.kill()
-    process.wait()
-    _until(lambda: not any(map(_is_alive, children)))
-    done = cases.cases(cases.slow_from_two_on, log=str(tmp_path / "log"))[:2]
-    assert len(run_cases(done, Store(folder), jobs=0).results) == 2
-    assert sorted((tmp_path / "log").read_text().split()) == ["0", "1"]
-
-
-def _until(holds, seconds=60):
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.1)
-
-
-def _children(pid):
-    listed = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=True)
-    return listed.stdout.split()
-
-
-def _is_alive(pid):
-    command = ["ps", "-o", "stat=", "-p", pid]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False)
-    return shown.stdout.strip()[:1] not in ("", "Z")
 
 
 def test_any_damage_of_a_file_runs_its_case_again(tmp_path):
