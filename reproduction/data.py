@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from reproduction import settings
 from safecf.data.datasets.dataset import DataSet
 from safecf.data.datasets.loading import DATASETS, locate
 from safecf.data.datasets.synthetic import SHAPES, Recipe, synthetic
@@ -20,34 +21,17 @@ from safecf.errors import choose
 __all__ = ["LOCATIONS", "SEED", "find", "load_split", "repeated_seeds"]
 
 
-# Nothing to download from. Gowalla is the widely used 10-core of check-ins (Cho et al., 2011);
-# whole users are held out, as in the paper. Book-Crossing is from Ziegler et al. (2005). The
-# confidences of Steam are hours played.
+KNOWN = settings("datasets")
 LOCAL = {
-    name: DataSet(name, name, url, {f"{name}.parquet": layout}, "for research", heldout=heldout)
-    for name, heldout, layout, url in (
-        ("gowalla", 3_000, Layout(), "https://github.com/gusye1234/LightGCN-PyTorch"),
-        ("book-crossing", 400, Layout(), "http://www2.informatik.uni-freiburg.de/~cziegler/BX/"),
-        (
-            *("steam", 400, Layout(weight="hours")),
-            "https://www.kaggle.com/datasets/tamber/steam-video-games",
-        ),
+    name: DataSet(
+        *(name, name, each["url"], {f"{name}.parquet": Layout(weight=each.get("weight"))}),
+        licence="for research",
+        heldout=each["heldout"],
     )
+    for name, each in KNOWN["local"].items()
 }
-# Real data with a random share of its interactions: the same tastes, shorter histories.
-THINNED = {
-    "ml-1m-thin": ("ml-1m", 0.12),
-    "book-crossing-thin": ("book-crossing", 0.15),
-    "gowalla-thin": ("gowalla", 0.33),
-}
-REAL = {**DATASETS, **LOCAL}
-
-# Synthetic data, and the numbers of validation and of test users. They are for time and
-# convergence, not for quality; "tiny" is for trying a command. "short" has 12 items per user.
-RECIPES = {**SHAPES, "short": Recipe(20_000, 4_000, 240_000)}
-RECIPES["tiny"] = Recipe(400, 120, 8_000, tastes=4)
-HELDOUT = {"demo": 500, "ml-20m-like": 10_000, "msd-like": 50_000, "short": 1_000, "tiny": 60}
-
+REAL, THINNED, HELDOUT = {**DATASETS, **LOCAL}, KNOWN["thinned"], KNOWN["heldout"]
+RECIPES = SHAPES | {name: Recipe(**each) for name, each in KNOWN["recipes"].items()}
 # Paths of files by the name of the data set; set in every process that runs cells.
 LOCATIONS: dict[str, str] = {}
 

@@ -4,13 +4,12 @@ Seeds count as further splits: `safecf.evaluation` averages over them, and its i
 each with all their appearances (a cluster bootstrap). published.toml has numbers of the paper.
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from reproduction import settings
 from reproduction.experiment import Result, Row, Tables, grouped
 from reproduction.figures import GREY, panels, violins
 from reproduction.page import heading
@@ -21,9 +20,7 @@ from safecf.evaluation.profile import UserProfile
 Column = tuple[str, float]  # a metric, and a tail level: the share of worst-off users, 1 for all
 Known = dict[Any, Evaluation]  # by model
 RATIOS: list[Column] = [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (20, 50)]
-PUBLISHED: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("published.toml").read_text("utf8")
-)
+PUBLISHED = settings("published")
 
 
 def columns(data: str) -> list[Column]:

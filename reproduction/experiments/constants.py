@@ -4,26 +4,16 @@ from typing import Any
 
 import numpy as np
 
+from reproduction import settings
 from reproduction.data import SEED
-from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
+from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
 from reproduction.experiments import declared
 from reproduction.figures import Panel, curves, lines_of
 from reproduction.tasks import quality
 from safecf.defaults import LEVEL
 from safecf.evaluation import tail_mean
 
-DATA = (
-    *("ml-1m", "book-crossing", "demo", "steam", "gowalla"),
-    *("ml-1m-thin", "book-crossing-thin", "gowalla-thin", "short"),
-)
-MODELS = ("IALS", "SAFER2")
-# Multiples of what the defaults were resolved to, and plain values.
-MULTIPLES = {"unobserved_weight": (0.25, 0.5, 2.0, 4.0), "bandwidth": (0.5, 2.0, 4.0)}
-VALUES: dict[str, tuple[float, ...]] = {
-    "regularization": (0.0025, 0.005, 0.01, 0.02, 0.04),
-    "factors": (64, 128),
-    "iterations": (6, 24),
-}
+DATA = settings("experiments/constants")
 ALL = {"R@20": ("recall@20", 1.0), "nDCG": ("ndcg", 1.0), "nDCG, worst-off 30 %": ("ndcg", LEVEL)}
 
 
@@ -36,8 +26,7 @@ def _case(data: str, model: str, option: str = "", value: float = 0, change: str
 
 def _cases(options: Options) -> list[Case]:
     """Return the defaults on all data."""
-    sets = (TINY,) if options.data == TINY else DATA
-    return [_case(data, model) for data in sets for model in MODELS]
+    return [_case(data, model) for data in DATA[options.data] for model in DATA["models"]]
 
 
 def _then(results: list[Result], options: Options) -> list[Case]:
@@ -45,11 +34,11 @@ def _then(results: list[Result], options: Options) -> list[Case]:
     found = []
     for start in results[: len(_cases(options))]:
         (data, model, *_), resolved = start.label, start.record["resolved"]
-        for option, multiples in MULTIPLES.items():
+        for option, multiples in DATA["multiples"].items():
             for times in multiples if option in resolved else ():
                 value = float(f"{times * resolved[option]:.4g}")
                 found.append(_case(data, model, option, value, f"x {times:g}"))
-        for option, values in VALUES.items():
+        for option, values in DATA["values"].items():
             found += [_case(data, model, option, value, f"{value:g}") for value in values]
     return found
 
@@ -76,15 +65,15 @@ def _tables(results: list[Result], options: Options) -> Tables:
 def _draw(tables: Tables) -> Any:
     """Draw a panel per option of SAFER2, a line per data set."""
     drawn = []
-    for option in (*MULTIPLES, *VALUES):
+    for option in (*DATA["multiples"], *DATA["values"]):
         rows = [
             {**row, "x": float(str(row["change"]).removeprefix("x "))}
             for row in tables["numbers"]
-            if (row["model"], row["option"]) == (MODELS[-1], option)
+            if (row["model"], row["option"]) == ("SAFER2", option)
         ]
-        if option in MULTIPLES:
+        if option in DATA["multiples"]:
             rows += [{"data": data, "x": 1.0, "nDCG": 100.0} for data in grouped(rows, "data")]
-        label = option + (", times" if option in MULTIPLES else "")
+        label = option + (", times" if option in DATA["multiples"] else "")
         lines = lines_of(sorted(rows, key=lambda row: row["x"]), "data", "x", "nDCG")
         drawn.append(Panel(label, "nDCG, %", lines, log="x", level=100))
     return curves(drawn, legend=5, columns=3, height=2.0)[0]

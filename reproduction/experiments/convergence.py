@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reproduction import presets, scores
+from reproduction import presets, scores, settings
 from reproduction.data import RECIPES
 from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
-from reproduction.experiments import declared, settings
+from reproduction.experiments import declared
 from reproduction.figures import Panel, curves, lines_of
 from reproduction.page import heading
 from reproduction.scores import Column
@@ -25,7 +25,7 @@ from safecf.models.presets import Preset
 Run = dict[str, NDArray[np.float64]]  # a column's values by epoch; NaN where there is none
 Runs = dict[Any, list[Run]]  # the starts of each curve, by its name
 
-DATA = settings("convergence")
+DATA = settings("experiments/convergence")
 EVERY, THEN = 50, 10  # users are scored after every epoch up to this one, then after every tenth
 NEAR = 0.99  # the share of its best recall at which a model counts as converged
 RESIDUALS = {

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from reproduction import scores
+from reproduction import scores, settings
 from reproduction.data import SEED, repeated_seeds
 from reproduction.experiment import Case, Options, Result, Settings, Tables, grouped
-from reproduction.experiments import declared, settings
+from reproduction.experiments import declared
 from reproduction.figures import Panel, curves
 from reproduction.page import heading
 from reproduction.presets import options_text
 from reproduction.tasks import peer, quality, statistics, tuned
 from safecf.defaults import LEVEL
 
-DATA = settings("defaults")
+DATA = settings("experiments/defaults")
 MODELS = DATA["models"]
 METRICS = ["recall", "ndcg"]
 COLUMNS = [(metric, level) for metric in ("recall@20", "ndcg") for level in (1.0, LEVEL)]

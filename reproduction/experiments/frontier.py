@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from reproduction import presets, scores
+from reproduction import presets, scores, settings
 from reproduction.data import SEED
 from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
-from reproduction.experiments import declared, settings
+from reproduction.experiments import declared
 from reproduction.experiments.tuning import searches
 from reproduction.figures import Panel, curves, line_styles
 from reproduction.page import heading
@@ -16,7 +16,7 @@ from reproduction.tasks import statistics
 from safecf.models.presets import Preset
 
 COLUMNS = sorted(scores.RATIOS, key=lambda column: column[0])  # a metric, then its tail
-DATA = settings("frontier")
+DATA = settings("experiments/frontier")
 TUNED, IALS = DATA["tuned"], DATA["reference"]
 
 

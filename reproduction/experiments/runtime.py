@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from reproduction import presets, scores
+from reproduction import presets, scores, settings
 from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
-from reproduction.experiments import declared, settings
+from reproduction.experiments import declared
 from reproduction.experiments.convergence import course_cases, shape_of
 from reproduction.figures import panels
 
-DATA = settings("runtime")
+DATA = settings("experiments/runtime")
 STEPS = DATA["steps"]  # label and grey of each
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from reproduction import presets, scores
+from reproduction import presets, scores, settings
 from reproduction.data import repeated_seeds
 from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
 from reproduction.experiments import declared
@@ -12,27 +12,19 @@ from reproduction.page import heading
 from reproduction.tasks import quality
 from safecf.als.kernels import KERNELS
 
+DATA = settings("experiments/sensitivity")
 COLUMNS = [("recall@20", 1.0), ("recall@20", 0.3)]
 BASE = ("", None)  # the label of the preset itself
-# Values that replace that of the preset.
-VALUES: dict[str, tuple[Any, ...]] = {
-    "tail": (0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
-    "factors": (32, 64, 128, 256, 512, 1024),
-    "iterations": (5, 10, 15, 20, 30, 50),
-}
-# Multiples of the preset's value, for other options.
-MULTIPLES = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0)
-MULTIPLIED = ("bandwidth", "unobserved_weight", "regularization")
 CHANGE = {"change": "gain", "low": "low", "high": "high"}
 
 
 def _changes(base: Mapping[str, Any]) -> dict[tuple[str, Any], dict[str, Any]]:
     """Return the options of the preset itself and of all changes, by option and value."""
-    values = VALUES | {
-        name: tuple(float(f"{base[name] * m:.3g}") for m in MULTIPLES) for name in MULTIPLIED
-    }
+    values = {**DATA["values"]}
+    for option, multiples in DATA["multiples"].items():
+        values[option] = [float(f"{base[option] * times:.3g}") for times in multiples]
     found: dict[tuple[str, Any], dict[str, Any]] = {BASE: dict(base)}
-    for option, chosen in {**values, "kernel": tuple(KERNELS)}.items():
+    for option, chosen in {**values, "kernel": list(KERNELS)}.items():
         for value in chosen:
             if value != base[option]:
                 found[option, value] = {**base, option: value}
@@ -45,13 +37,13 @@ def _changes(base: Mapping[str, Any]) -> dict[tuple[str, Any], dict[str, Any]]:
 def _cases(options: Options) -> list[Case]:
     """Return every change on every split, with validation users scored."""
     (preset,) = presets.require(options.data, "tuned", ("SAFER2",))
-    return [
-        Case(
-            quality,
-            {**presets.settings(preset, options.data, split, 0, "validation"), "options": changed},
-            label,
-        )
+    cases = [
+        Case(quality, presets.settings(preset, options.data, split, 0, "validation"))
         for split in repeated_seeds(options.splits)
+    ]
+    return [
+        Case(quality, {**case.settings, "options": changed}, label)
+        for case in cases
         for label, changed in _changes(preset.options).items()
     ]
 
@@ -89,7 +81,7 @@ def _tables(results: list[Result], options: Options) -> Tables:
 def _draw(tables: Tables) -> Any:
     """Draw the change of the mean and that of the tail, a panel per option."""
     drawn = []
-    for option in (*VALUES, *MULTIPLIED):
+    for option in (*DATA["values"], *DATA["multiples"]):
         rows = [row for row in tables["lines"] if row["option"] == option]
         values = [row["value"] for row in rows]
         lines: Row = {}

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from reproduction import presets
+from reproduction import presets, settings
 from reproduction.data import SEED
 from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, canonical, grouped
-from reproduction.experiments import declared, settings
+from reproduction.experiments import declared
 from reproduction.tasks import range_of, trial, tuned
 from safecf.atomic import replace_file
 from safecf.errors import choose
@@ -28,7 +28,7 @@ TRIALS = 160  # of a whole run, for models with row solvers
 KEPT, STARTS = 3, 3  # how many settings are repeated, and with how many seeds
 SAME = 5e-4  # smaller differences of the objective count as none: about the noise of three seeds
 NEAR = 0.1  # values so near an end of their range, as a share of it, are marked
-SEARCHES = settings("tuning")
+SEARCHES = settings("experiments/tuning")
 AIMS = {"mean": "mean of recall@20", "both": "mean and tail 0.3 of recall@20"}
 
 

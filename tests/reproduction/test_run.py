@@ -67,19 +67,15 @@ def test_what_was_finished_before_ctrl_c_is_kept(tmp_path):
     assert log.read_text().split() == ["0", "1"]
 
 
-def test_any_damage_of_a_file_runs_its_case_again(tmp_path):
+def test_a_file_that_was_cut_off_runs_its_case_again(tmp_path):
     cell, log = tmp_path / "cells", tmp_path / "log"
     wanted = cases.cases(log=str(log))[3:4]
     run_cases(wanted, Store(cell), jobs=0)
     (file,) = cell.iterdir()
-    whole, first = file.read_bytes(), Store(cell).get(wanted[0])
-    places = range(0, len(whole), 17)
-    damaged = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in places]
-    for content in damaged + [whole[:at] for at in places]:
-        file.write_bytes(content)
-        found = Store(cell).get(wanted[0])
-        assert found is None or repr(found) == repr(first)
-    file.write_bytes(whole[:-9])
+    whole = file.read_bytes()
+    for at in range(0, len(whole), 17):
+        file.write_bytes(whole[:at])
+        assert Store(cell).get(wanted[0]) is None
     assert run_cases(wanted, Store(cell), jobs=0).results[0].record["rows"][0]["twice"] == 6
     assert len(log.read_text().split()) == 2
 
