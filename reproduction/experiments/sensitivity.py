@@ -1,6 +1,7 @@
 """`sensitivity`: the effect of each option of the tuned SAFER2 on the mean and on the tail."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from reproduction import presets, scores, settings
@@ -37,14 +38,11 @@ def _changes(base: Mapping[str, Any]) -> dict[tuple[str, Any], dict[str, Any]]:
 def _cases(options: Options) -> list[Case]:
     """Return every change on every split, with validation users scored."""
     (preset,) = presets.require(options.data, "tuned", ("SAFER2",))
-    cases = [
-        Case(quality, presets.settings(preset, options.data, split, 0, "validation"))
-        for split in repeated_seeds(options.splits)
-    ]
+    changes = {name: replace(preset, options=of) for name, of in _changes(preset.options).items()}
     return [
-        Case(quality, {**case.settings, "options": changed}, label)
-        for case in cases
-        for label, changed in _changes(preset.options).items()
+        Case(quality, presets.settings(each, options.data, split, on="validation"), label)
+        for split in repeated_seeds(options.splits)
+        for label, each in changes.items()
     ]
 
 

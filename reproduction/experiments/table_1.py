@@ -78,28 +78,26 @@ def _beside(ours: Sequence[Row], data: str) -> list[Row]:
 
 def _draw(tables: Tables) -> Any:
     """Draw our numbers with their intervals, and those of the paper."""
-    data, columns = tables["numbers"][0]["data"], scores.columns(tables["numbers"][0]["data"])
-    ours = grouped((row for row in tables["scores"] if "low" in row), "model")
-    theirs, places, drawn = scores.reported(data), list(range(len(ours))), []
-    for metric, tail in columns:
-        of = [
-            r for rows in ours.values() for r in rows if (r["metric"], r["tail"]) == (metric, tail)
-        ]
-        values, *ends = ([row[name] for row in of] for name in ("value", "low", "high"))
-        known = [theirs.get(name, {}).get((metric, tail), np.nan) for name in ours]
+    data = tables["numbers"][0]["data"]
+    ours = grouped((row for row in tables["scores"] if "low" in row), "metric", "tail")
+    theirs, drawn = scores.reported(data), []
+    names = list(grouped(tables["numbers"], "model"))
+    places = list(range(len(names)))
+    for column in scores.columns(data):
+        values, *ends = ([row[name] for row in ours[column]] for name in ("value", "low", "high"))
         points = {"safecf, 95 %": (values, places)}
-        if not np.isnan(known).all():
-            points["the paper"] = known, places
+        if any(name in theirs for name in names):
+            points["the paper"] = [theirs.get(n, {}).get(column, np.nan) for n in names], places
         bars = {"safecf, 95 %": (places, places, *ends)}
-        drawn.append(Panel(heading(metric, tail), "", points, bars=bars))
-    styles: dict[str, Any] = {
-        "safecf, 95 %": {"color": "#0072B2", "linestyle": "none", "linewidth": 1.2}
+        drawn.append(Panel(heading(*column), "", points, bars=bars))
+    styles = {
+        "safecf, 95 %": {"color": "#0072B2", "linestyle": "none", "linewidth": 1.2},
+        "the paper": {"color": "#D55E00", "linestyle": "none", "marker": "D"}
+        | {"markerfacecolor": "none"},
     }
-    styles["the paper"] = {"color": "#D55E00", "marker": "D", "linestyle": "none"}
-    styles["the paper"]["markerfacecolor"] = "none"
-    height = 0.8 + 0.15 * len(ours)
+    height = 0.8 + 0.15 * len(names)
     figure, axes = curves(drawn, legend=2, styles=styles, height=height, sharey=True)
-    axes[0].set_yticks(places, list(ours))
+    axes[0].set_yticks(places, names)
     axes[0].invert_yaxis()
     return figure
 
@@ -114,25 +112,20 @@ def _quantiles(results: list[Result], options: Options) -> Tables:
     known = scores.evaluations(grouped(results))
     metrics = list(dict.fromkeys(metric for metric, _ in scores.columns(options.data)))
     columns = [(metric, level) for metric in metrics for level in LEVELS]
-    found = scores.gains(known, [(name, BASELINE) for name in list(known)[1:]], columns)
-    numbers = [
-        {"model": row["model"], "metric": row["metric"], "level": row["tail"]}
-        | {GAIN: row["gain"], "low": row["low"], "high": row["high"]}
-        for row in sorted(found, key=lambda row: metrics.index(row["metric"]))
-        if row["gain"] is not None
-    ]
-    best = {
-        of: max(r[GAIN] for r in rows) for of, rows in grouped(numbers, "metric", "level").items()
-    }
-    shown = []  # some levels of all models, the largest gain of a level with a mark
-    for (metric, model), rows in grouped(numbers, "metric", "model").items():
-        of = {row["level"]: row for row in rows}
-        for level in SHOWN:
-            row = {"model": model, "metric": metric, "level": level}
-            if level in of:
-                row |= {"gain": of[level][GAIN], "low": of[level]["low"], "high": of[level]["high"]}
-                row["mark"] = "**" if row["gain"] == best[metric, level] else ""
-            shown.append(row)
+    gains = scores.gains(known, [(name, BASELINE) for name in list(known)[1:]], columns)
+    numbers, shown = [], []  # all, and some levels of all models
+    for row in sorted(gains, key=lambda row: metrics.index(row["metric"])):
+        about = {"model": row["model"], "metric": row["metric"], "level": row["tail"]}
+        found = {name: row[name] for name in ("gain", "low", "high") if row["gain"] is not None}
+        if found:
+            numbers.append({**about, GAIN: found["gain"], "low": row["low"], "high": row["high"]})
+        if row["tail"] in SHOWN:
+            shown.append({**about, **found})
+    levels = grouped(numbers, "metric", "level")
+    for row in shown:
+        if "gain" in row:
+            best = max(each[GAIN] for each in levels[row["metric"], row["level"]])
+            row["mark"] = "**" if row["gain"] == best else ""
     return {"numbers": numbers, "shown": shown}
 
 

@@ -24,7 +24,6 @@ from safecf.errors import choose
 from safecf.models import presets as library
 from safecf.models.presets import Preset
 
-TRIALS = 160  # of a whole run, for models with row solvers
 KEPT, STARTS = 3, 3  # how many settings are repeated, and with how many seeds
 SAME = 5e-4  # smaller differences of the objective count as none: about the noise of three seeds
 NEAR = 0.1  # values so near an end of their range, as a share of it, are marked
@@ -68,27 +67,22 @@ class Search:
         has_any = presets.has_option(self.model, "iterations")
         return {**options, "iterations": last} if has_any else options
 
-    def _case(
-        self, run: Any, data: str, options: Row, last: int, seed: int = 0, **more: Any
-    ) -> Case:
-        settings = {"data": data, "split": SEED, "model": self.model, "seed": seed, **more}
-        settings["options"] = self._iterated(options, last)
-        return Case(run, settings, (self.which, self.name, bool(seed)))
-
-    def _trial(self, data: str, options: Row, seed: int = 0) -> Case:
-        """Return a trial of a grid, whose seed is 0, or a repetition."""
-        epochs = list(self.final if seed else self.epochs)
-        return self._case(trial, data, options, max(epochs), seed, epochs=epochs)
+    def _case(self, run: Any, data: str, options: Row, epochs: Sequence[int], **more: Any) -> Case:
+        """Return a case of the search, or of a repetition, whose seed is not 0."""
+        settings = {"data": data, "split": SEED, "model": self.model, "seed": 0, **more}
+        settings["options"] = self._iterated(options, max(epochs))
+        settings |= {"epochs": list(epochs)} if run is trial else {}
+        return Case(run, settings, (self.which, self.name, bool(settings["seed"])))
 
     def first(self, options: Options) -> list[Case]:
-        """Return the trials of the grid, or a part of it in a smaller run, or the search."""
+        """Return the trials of the grid, in a smaller run the first of them, or the search."""
         if self.trials is None:
-            found = [self._trial(options.data, each) for each in self.grid]
-            order = np.random.default_rng(0).permutation(len(found))[: options.trials]
-            return found if options.trials >= TRIALS else [found[place] for place in order]
-        more: Row = {"objective": self.objective, "trials": min(self.trials, options.trials)}
-        more["space"] = {name: list(each) for name, each in self.space.items()}
-        return [self._case(tuned, options.data, self.fixed, max(self.epochs), **more)]
+            return [
+                self._case(trial, options.data, each, self.epochs)
+                for each in self.grid[: options.trials]
+            ]
+        more = {"objective": self.objective, "trials": min(self.trials, options.trials)}
+        return [self._case(tuned, options.data, self.fixed, self.epochs, space=self.space, **more)]
 
     def value(self, mean: float, tail: float) -> float:
         """Return what is maximised."""
@@ -100,9 +94,8 @@ class Search:
         for each in results:
             if each.label[:2] != (self.which, self.name):
                 continue
-            about = {"set": self.which, "model": self.name}
-            about |= {"stage": "repetition" if each.label[2] else "search"}
-            about |= {"seed": each.settings["seed"]}
+            stage, seed = ("search", "repetition")[each.label[2]], each.settings["seed"]
+            about = {"set": self.which, "model": self.name, "stage": stage, "seed": seed}
             tried = [
                 ({**self.fixed, **one["options"]}, one["epochs"], *one["scores"])
                 for one in each.record.get("trials", [])
@@ -120,13 +113,13 @@ class Search:
             if row["stage"] == "search":
                 text = _plain(json.loads(row["options"]))
                 best[text] = max(best.get(text, -math.inf), row["objective"])
-        chosen = sorted(best, key=lambda text: -best[text])[:KEPT]
-        if self.trials is not None:
-            chosen = list(dict.fromkeys([*chosen, next(iter(best))]))
+        texts = sorted(best, key=lambda text: -best[text])[:KEPT]
+        texts += [] if self.trials is None else [next(iter(best))]
+        chosen = [json.loads(each) for each in dict.fromkeys(texts)]
         sizes = [{"factors": size} for size in self.sizes] or [{}]
         starts = STARTS if presets.has_option(self.model, "random_state") else 1
         return [
-            self._trial(options.data, {**json.loads(each), **size}, seed)
+            self._case(trial, options.data, {**each, **size}, self.final, seed=seed)
             for each, size, seed in product(chosen, sizes, range(1, 1 + starts))
         ]
 
@@ -158,18 +151,16 @@ class Search:
 
     def chosen(self, candidates: Sequence[Row], command: str) -> list[tuple[str, Preset]]:
         """Return the preset and the best of each size, with the sets they belong to."""
-        rows = [(self.which, self.name, candidates[0])]
+
+        def preset(name: str, row: Row) -> Preset:
+            return Preset(name, self.model, self._iterated(row["options"], row["epochs"]), command)
+
+        found = [(self.which, preset(self.name, candidates[0]))]
         for size in self.sizes:
             of_size = [row for row in candidates if row["options"]["factors"] == size]
             best = max(of_size, key=lambda row: float(row["value"]))
-            rows.append(("sized", f"{self.name}, d = {size}", best))
-        return [
-            (
-                which,
-                Preset(name, self.model, self._iterated(row["options"], row["epochs"]), command),
-            )
-            for which, name, row in rows
-        ]
+            found.append(("sized", preset(f"{self.name}, d = {size}", best)))
+        return found
 
     def marked(self, options: Mapping[str, Any]) -> str:
         """Write options; those near an end of their range, which may be too narrow, have a mark."""
