@@ -53,9 +53,6 @@ class Case(NamedTuple):
         """Function and settings as a text; label and part do not count."""
         return canonical([self.run.__name__, self.settings])
 
-    def __str__(self) -> str:
-        return f"{self.run.__name__} {canonical(self.settings)}"
-
 
 @dataclass(frozen=True)
 class Result:
@@ -67,11 +64,6 @@ class Result:
 
     settings = property(lambda self: self.case.settings)
     label = property(lambda self: self.case.label)
-
-
-def rows_of(results: list[Result], options: Options) -> Tables:
-    """Return the "rows" of all records as one table."""
-    return {"rows": [row for each in results for row in each.record["rows"]]}
 
 
 @dataclass(frozen=True)
@@ -86,7 +78,7 @@ class Experiment:
     name: str
     title: str  # the heading of its page
     cases: Callable[[Options], Iterable[Case]]
-    tables: Callable[[list[Result], Options], Tables] = rows_of  # of a part
+    tables: Callable[[list[Result], Options], Tables]  # of a part
     figures: Mapping[str, Callable[[Tables], Any]] = field(default_factory=dict)  # by suffix
     # Further cases, given the results so far; called until none of them is new.
     then: Callable[[list[Result], Options], Iterable[Case]] | None = None

@@ -44,7 +44,7 @@ class Run:
         counts = Counter(reason for _, reason in self.failures)
         examples = {reason: case for case, reason in reversed(self.failures)}
         return [
-            f"failed: {reason}, in {count} of the cases, such as {examples[reason]}"
+            f"failed: {reason}, in {count} of the cases, such as {examples[reason].key}"
             for reason, count in counts.most_common(SHOWN)
         ]
 

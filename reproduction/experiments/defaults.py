@@ -16,7 +16,7 @@ from reproduction.experiments import declared
 from reproduction.figures import Panel, curves
 from reproduction.page import heading
 from reproduction.presets import options_text
-from reproduction.tasks import peer, quality, statistics, tuned
+from reproduction.tasks import quality, statistics, tuned
 from safecf.defaults import LEVEL
 
 DATA = settings("experiments/defaults")
@@ -39,23 +39,23 @@ def _cases(options: Options) -> list[Case]:
     for data in _sets(options):
         found.append(Case(statistics, {"data": data, "split": SEED}, ("facts", data)))
         if find_spec(IMPLICIT) is not None:
-            found += _tests(peer, data, IMPLICIT, DEFAULTS, options, {})
+            found += _tests(data, IMPLICIT, DEFAULTS, options, IMPLICIT, {})
         for name, (kind, fixed) in MODELS.items():
             settings = {"data": data, "split": SEED, "model": kind, "options": fixed, "seed": 0}
             settings |= {"metric": "ndcg", "objective": "both", "trials": options.trials + 1}
             found.append(Case(tuned, {**settings, "space": {}}, ("search", data, name)))
-            more = {"model": kind, "options": fixed}
-            found += _tests(quality, data, name, DEFAULTS, options, more)
+            found += _tests(data, name, DEFAULTS, options, kind, fixed)
     return found
 
 
 def _tests(
-    run: Any, data: str, model: str, name: str, options: Options, more: Settings
+    data: str, model: str, name: str, options: Options, kind: str, chosen: Settings
 ) -> list[Case]:
     """Return the cases of a setting for the test users of all splits."""
-    about = {"data": data, "on": "test", "seed": 0, "metrics": METRICS, **more}
+    about = {"data": data, "on": "test", "seed": 0, "metrics": METRICS}
+    about |= {"model": kind, "options": chosen}
     splits = repeated_seeds(min(options.splits, DATA["splits"].get(data, options.splits)))
-    return [Case(run, {**about, "split": each}, ("test", data, model, name)) for each in splits]
+    return [Case(quality, {**about, "split": each}, ("test", data, model, name)) for each in splits]
 
 
 def _then(results: list[Result], options: Options) -> list[Case]:
@@ -66,8 +66,7 @@ def _then(results: list[Result], options: Options) -> list[Case]:
             _, data, model = each.label
             kind, fixed = MODELS[model]
             for name, chosen in _best(each).items():
-                more = {"model": kind, "options": {**fixed, **chosen}}
-                found += _tests(quality, data, model, name, options, more)
+                found += _tests(data, model, name, options, kind, {**fixed, **chosen})
     return found
 
 

@@ -18,7 +18,7 @@ from reproduction import presets, settings
 from reproduction.data import SEED
 from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, canonical, grouped
 from reproduction.experiments import declared
-from reproduction.tasks import range_of, trial, tuned
+from reproduction.tasks import course, range_of, tuned
 from safecf.atomic import replace_file
 from safecf.errors import choose
 from safecf.models import presets as library
@@ -28,6 +28,7 @@ KEPT, STARTS = 3, 3  # how many settings are repeated, and with how many seeds
 SAME = 5e-4  # smaller differences of the objective count as none: about the noise of three seeds
 NEAR = 0.1  # values so near an end of their range, as a share of it, are marked
 SEARCHES = settings("experiments/tuning")
+SCORES = ("recall@20, tail 1", "recall@20, tail 0.3")
 AIMS = {"mean": "mean of recall@20", "both": "mean and tail 0.3 of recall@20"}
 
 
@@ -71,14 +72,14 @@ class Search:
         """Return a case of the search, or of a repetition, whose seed is not 0."""
         settings = {"data": data, "split": SEED, "model": self.model, "seed": 0, **more}
         settings["options"] = self._iterated(options, max(epochs))
-        settings |= {"epochs": list(epochs)} if run is trial else {}
+        settings |= {"on": "validation", "looks": list(epochs)} if run is course else {}
         return Case(run, settings, (self.which, self.name, bool(settings["seed"])))
 
     def first(self, options: Options) -> list[Case]:
         """Return the trials of the grid, in a smaller run the first of them, or the search."""
         if self.trials is None:
             return [
-                self._case(trial, options.data, each, self.epochs)
+                self._case(course, options.data, each, self.epochs)
                 for each in self.grid[: options.trials]
             ]
         more = {"objective": self.objective, "trials": min(self.trials, options.trials)}
@@ -99,7 +100,7 @@ class Search:
             tried = [
                 ({**self.fixed, **one["options"]}, one["epochs"], *one["scores"])
                 for one in each.record.get("trials", [])
-            ] + [(each.settings["options"], *of) for of in each.record.get("curve", [])]
+            ] + [(each.settings["options"], *of) for of in _curve(each)]
             for options, epochs, mean, tail in tried:
                 row = {**about, "options": canonical(options), "epochs": int(epochs)}
                 row |= {"objective": self.value(mean, tail), "R@20": mean, "tail 0.3": tail}
@@ -119,7 +120,7 @@ class Search:
         sizes = [{"factors": size} for size in self.sizes] or [{}]
         starts = STARTS if presets.has_option(self.model, "random_state") else 1
         return [
-            self._case(trial, options.data, {**each, **size}, self.final, seed=seed)
+            self._case(course, options.data, {**each, **size}, self.final, seed=seed)
             for each, size, seed in product(chosen, sizes, range(1, 1 + starts))
         ]
 
@@ -130,7 +131,7 @@ class Search:
         """
         runs: dict[str, list[Any]] = {}
         for each in grouped(results).get((self.which, self.name, True), []):
-            runs.setdefault(_plain(each.settings["options"]), []).append(each.record["curve"])
+            runs.setdefault(_plain(each.settings["options"]), []).append(_curve(each))
         found = []
         for text, curves in runs.items():
             size = min(map(len, curves))  # less if training diverged
@@ -182,6 +183,12 @@ class Search:
             f"by the {AIMS[self.objective]}: {ranges}; {self.budget} {kind}, after {epochs} "
             f"epochs; then the {KEPT} best, after {final}{sizes}."
         )
+
+
+def _curve(result: Result) -> list[tuple[int, float, float]]:
+    """Return epoch, mean and tail of the epochs that were scored."""
+    rows = enumerate(result.record.get("rows", ()), 1)
+    return [(epoch, *(row[name] for name in SCORES)) for epoch, row in rows if SCORES[0] in row]
 
 
 def _plain(options: Mapping[str, Any]) -> str:

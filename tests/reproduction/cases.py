@@ -57,5 +57,6 @@ def parts(run):
         lambda options: [
             case._replace(part=("even", "odd")[case.settings["number"] % 2]) for case in cases(run)
         ],
+        lambda results, options: {"rows": [row for each in results for row in each.record["rows"]]},
         parts={"even": "Even numbers", "odd": "Odd numbers"},
     )
