@@ -75,11 +75,7 @@ def _draw(tables: Tables) -> Any:
     figure.set_figwidth(5.5)
     names = [f"{row['model']} ({row['solver']})" for row in models]
     left = np.zeros(len(names))
-    counted = [
-        {**row, "step": "rotate"} if row["step"] == "turn" else row  # its name until 0.1
-        for row in tables["numbers"]
-        if row["counts"]
-    ]
+    counted = (row for row in tables["numbers"] if row["counts"])
     steps = grouped(counted, "model", "solver", "step")
     for step, (label, grey) in STEPS.items():
         of = [steps.get((row["model"], row["solver"], step), []) for row in models]

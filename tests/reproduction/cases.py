@@ -60,3 +60,6 @@ def parts(run):
         lambda results, options: {"rows": [row for each in results for row in each.record["rows"]]},
         parts={"even": "Even numbers", "odd": "Odd numbers"},
     )
+
+
+WHOLE, BROKEN = parts(double), parts(fail_on_two)
