@@ -120,10 +120,9 @@ def gains(known: Known, pairs: Iterable[tuple[Any, Any]], columns: Sequence[Colu
         comparison = compare([known[baseline], known[model]])
         for metric, tail in columns:
             each = comparison.difference(0, metric, tail)
-            gain, low, high = each.relative
+            ends = each.relative if each.has_lift else (None, None, None)
             row = {"model": str(model), "baseline": str(baseline), "metric": metric, "tail": tail}
-            row |= {"gain": gain, "low": low, "high": high}
-            found.append(row if each.has_lift else {**row, "gain": None, "low": None, "high": None})
+            found.append(row | dict(zip(("gain", "low", "high"), ends, strict=True)))
     return found
 
 

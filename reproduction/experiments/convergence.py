@@ -133,23 +133,18 @@ def _tables(results: list[Result], *names: str, warm_up: int = 0) -> Tables:
 
 # walltime
 
-NAMES = ("iALS", "ERM-MF", "CVaR-MF", "SAFER2")  # published for all data sets
-ALSO = ("iALS++", "SAFER2++", "Mult-VAE")  # published for some
 SHOWN = 0.7  # the share of the best recall at which the axes begin
 
 
 def _walltime_cases(options: Options) -> list[Case]:
     """Return all models where quality is measured, else those with the same losses as SAFER2."""
     shape, scored = shape_of(options.data), has_quality(options.data)
-    presets.require(shape, "paper", NAMES)
+    (safer2,) = presets.require(shape, "paper", ("SAFER2",))
     known = presets.load(shape, "paper")
     if scored:
-        chosen = [known[name] for name in NAMES]
-        chosen += [presets.solved(known["CVaR-MF"], "Adam")]
-        chosen += [known[name] for name in ALSO if name in known]
+        chosen = [presets.solved(known[of], *by) for of, *by in DATA["models"] if of in known]
     else:
-        safer2 = known["SAFER2"].options
-        same = {name: safer2[name] for name in ("unobserved_weight", "regularization")}
+        same = {name: safer2.options[name] for name in ("unobserved_weight", "regularization")}
         chosen = [
             presets.solved(presets.changed(known[of], iterations=epochs, **same), *by)
             for of, epochs, *by in DATA["synthetic"]

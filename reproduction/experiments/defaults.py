@@ -29,14 +29,10 @@ IMPLICIT = "implicit"
 DEFAULTS, MEANS, TAILS = "defaults", "means", "mean and tail"
 
 
-def _sets(options: Options) -> list[str]:
-    return DATA["several"] if options.data == "several" else [options.data]
-
-
 def _cases(options: Options) -> list[Case]:
     """Return facts, implicit where it is installed, the defaults, and the searches."""
     found = []
-    for data in _sets(options):
+    for data in DATA["sets"][options.data]:
         found.append(Case(statistics, {"data": data, "split": SEED}, ("facts", data)))
         if find_spec(IMPLICIT) is not None:
             found += _tests(data, IMPLICIT, DEFAULTS, options, IMPLICIT, {})
@@ -89,7 +85,7 @@ def _tables(results: list[Result], options: Options) -> Tables:
     stored: Tables = {**{name: [] for name in names}, "about": [about]}
     found = grouped(results)
     means = [column for column in COLUMNS if column[1] == 1]
-    for data in _sets(options):
+    for data in DATA["sets"][options.data]:
         of = {label[2:]: each for label, each in found.items() if label[:2] == ("test", data)}
         known = scores.evaluations(of)
         named = {f"{model}, {name}": each for (model, name), each in of.items()}
@@ -98,15 +94,15 @@ def _tables(results: list[Result], options: Options) -> Tables:
         for model in MODELS:
             about = {"data": data, "model": model}
             for row in scores.gains(known, [((model, DEFAULTS), (model, MEANS))], means):
-                metric = row["metric"]
                 values = {
-                    "default": {"value": known[model, DEFAULTS].mean(metric)},
-                    "best": {"value": known[model, MEANS].mean(metric)},
+                    "default": {"value": known[model, DEFAULTS].mean(row["metric"])},
+                    "best": {"value": known[model, MEANS].mean(row["metric"])},
                     "%": {name: 100 + row[of] for name, of in RATIO.items()},
                 }
-                for what, each in values.items():
-                    head = f"{heading(metric)}, {what}"
-                    stored["against"].append({**about, "heading": head, **each})
+                stored["against"] += [
+                    {**about, "heading": f"{heading(row['metric'])}, {what}", **each}
+                    for what, each in values.items()
+                ]
             (search,) = found["search", data, model]
             picked = {n: options_text(each) or "the defaults" for n, each in _best(search).items()}
             start = search.record["trials"][0]["options"]
