@@ -40,17 +40,11 @@ def evaluations(found: Mapping[Any, Sequence[Result]], without: Sequence[int] = 
 
     A model without seeds counts once for every seed of the others, so that all can be compared.
     """
-    most = max(map(len, found.values()))
-    return {
-        name: over_splits(
-            [
-                _evaluation(str(name), each, without)
-                for each in results
-                for _ in range(most // len(results))
-            ]
-        )
-        for name, results in found.items()
-    }
+    most, known = max(map(len, found.values())), {}
+    for name, results in found.items():
+        repeated = [each for each in results for _ in range(most // len(results))]
+        known[name] = over_splits([_evaluation(str(name), each, without) for each in repeated])
+    return known
 
 
 def _evaluation(name: str, result: Result, without: Sequence[int]) -> Evaluation:
@@ -82,15 +76,11 @@ def numbers(
 
 def by_split(rows: Iterable[Row]) -> dict[tuple[str, str, float], np.ndarray]:
     """Return means over seeds, one per split, by model, metric and tail of `numbers`."""
-    return {
-        key: np.array(
-            [
-                np.mean([row["value"] for row in seeds])
-                for _, seeds in sorted(grouped(of, "split").items())
-            ]
-        )
-        for key, of in grouped(rows, "model", "metric", "tail").items()
-    }
+    found: dict[tuple[str, str, float], list[float]] = {}
+    ordered = sorted(rows, key=lambda row: row["split"])
+    for (*key, _), seeds in grouped(ordered, "model", "metric", "tail", "split").items():
+        found.setdefault(tuple(key), []).append(np.mean([row["value"] for row in seeds]))
+    return {key: np.array(values) for key, values in found.items()}
 
 
 def means(rows: Sequence[Row], known: Known | None = None) -> list[Row]:

@@ -1,6 +1,10 @@
-"""`frontier`: models as they come, with the paper's settings and tuned, on many splits."""
+"""SAFER2 over other models, on many splits: `frontier`, `robustness` and `kernels`.
+
+`frontier` has models as they come, with the paper's settings and tuned.
+"""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,7 @@ from safecf.models.presets import Preset
 
 COLUMNS = sorted(scores.RATIOS, key=lambda column: column[0])  # a metric, then its tail
 DATA = settings("experiments/frontier")
+RATIOS = settings("experiments/ratios")
 TUNED, IALS = DATA["tuned"], DATA["reference"]
 
 
@@ -109,4 +114,43 @@ def _draw(tables: Tables) -> Any:
     return curves(drawn, legend=3, height=4.4, styles=styles)[0]
 
 
-EXPERIMENT = declared("frontier", _cases, _tables, _draw)
+FRONTIER = declared("frontier", _cases, _tables, _draw)
+
+
+def _ratio_models(name: str, options: Options) -> dict[str, Preset]:
+    return {
+        each.name: each
+        for which, names in RATIOS[name]["models"].items()
+        for each in presets.require(options.data, which, names)
+    }
+
+
+def _ratio_cases(name: str, options: Options) -> list[Case]:
+    return presets.on_splits(_ratio_models(name, options), options)
+
+
+def _ratio_tables(name: str, results: list[Result], options: Options) -> Tables:
+    """Return the means of all models, their bandwidths, and a table for each list of pairs."""
+    found = grouped(results)
+    known, numbers = scores.evaluations(found), scores.numbers(found, scores.RATIOS)
+    gains = {
+        table: scores.over(numbers, scores.gains(known, pairs, scores.RATIOS))
+        for table, pairs in RATIOS[name]["pairs"].items()
+    }
+    bandwidths = [
+        {"model": each.name, "found": each.found}
+        | {option: each.options[option] for option in ("kernel", "bandwidth")}
+        for each in _ratio_models(name, options).values()
+        if each.name.startswith("SAFER2, ")
+    ]
+    return {"numbers": numbers, **gains, "means": scores.means(numbers), "bandwidths": bandwidths}
+
+
+ROBUSTNESS, KERNELS = (
+    declared(
+        name,
+        *(partial(_ratio_cases, name), partial(_ratio_tables, name)),
+        partial(scores.draw_ratios, RATIOS[name]["pairs"]["gains"]),
+    )
+    for name in ("robustness", "kernels")
+)
