@@ -42,10 +42,8 @@ class Units(Formatter):
             values = [self.get_field(name, (), row)[0] for name in names]
         except (KeyError, TypeError):
             return False
-        return all(
-            each is not None and not (isinstance(each, float) and not math.isfinite(each))
-            for each in values
-        )
+        numbers = [each for each in values if isinstance(each, float)]
+        return None not in values and all(map(math.isfinite, numbers))
 
 
 def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:

@@ -14,7 +14,6 @@ from safecf.models import MODELS
 from safecf.models import presets as library
 from safecf.models.presets import FILE, Preset, Presets
 
-BLOCKWISE = {"IALS": "IALSPP", "SAFER2": "SAFER2PP"}
 # The paper's exact solves, and Adam, with the best step of .003 to .2 for ML-1M's validation users.
 SOLVERS: dict[str, Any] = {
     "exact": {"solver": "exact"},
@@ -29,20 +28,8 @@ def has_option(model: str, option: str) -> bool:
 
 
 def load(data: str, which: str) -> dict[str, Preset]:
-    """Return the presets of a data set by their names; there may be none. "tiny" has ml-1m's."""
+    """Return the presets of a data set by name; there may be none. "tiny" has those of ml-1m."""
     return library.read().get(which, {}).get("ml-1m" if data == TINY else data, {})
-
-
-def require(data: str, which: str, names: Iterable[str]) -> list[Preset]:
-    """Return the presets of these names; raise if one is missing."""
-    known = load(data, which)
-    missing = [name for name in names if name not in known]
-    if missing:
-        raise ValueError(
-            f"there are no {which!r} settings of {', '.join(missing)} for {data}; add them to "
-            f"{FILE}, by hand or with `tuning --presets`"
-        )
-    return [known[name] for name in names]
 
 
 def changed(preset: Preset, name: str | None = None, /, **options: Any) -> Preset:
@@ -55,11 +42,11 @@ def solved(preset: Preset, by: str | int | None = None) -> Preset:
     if by is None:
         return preset
     if by == "CG":
-        return replace(preset, name=f"{preset.name}-CG", model="SAFER2CG")
+        return replace(preset, name=f"{preset.name}-CG", model=f"{preset.model}CG")
     if isinstance(by, str):
         return changed(preset, f"{preset.name}, {by}", **SOLVERS[by])
     options = {**preset.options, "block_size": min(by, preset.options["factors"])}
-    return Preset(f"{preset.name}++", BLOCKWISE[preset.model], options, preset.found)
+    return Preset(f"{preset.name}++", f"{preset.model}PP", options, preset.found)
 
 
 def seeds(preset: Preset, count: int) -> range:

@@ -48,7 +48,7 @@ def _changes(base: Mapping[str, Any]) -> dict[tuple[str, Any], dict[str, Any]]:
 
 def _option_cases(options: Options) -> list[Case]:
     """Return every change on every split, with validation users scored."""
-    (preset,) = presets.require(options.data, "tuned", ("SAFER2",))
+    preset = presets.load(options.data, "tuned")["SAFER2"]
     changes = {name: replace(preset, options=of) for name, of in _changes(preset.options).items()}
     return [
         Case(quality, presets.settings(each, options.data, split, on="validation"), label)

@@ -139,12 +139,12 @@ SHOWN = 0.7  # the share of the best recall at which the axes begin
 def _walltime_cases(options: Options) -> list[Case]:
     """Return all models where quality is measured, else those with the same losses as SAFER2."""
     shape, scored = shape_of(options.data), has_quality(options.data)
-    (safer2,) = presets.require(shape, "paper", ("SAFER2",))
     known = presets.load(shape, "paper")
     if scored:
         chosen = [presets.solved(known[of], *by) for of, *by in DATA["models"] if of in known]
     else:
-        same = {name: safer2.options[name] for name in ("unobserved_weight", "regularization")}
+        safer2 = known["SAFER2"].options
+        same = {name: safer2[name] for name in ("unobserved_weight", "regularization")}
         chosen = [
             presets.solved(presets.changed(known[of], iterations=epochs, **same), *by)
             for of, epochs, *by in DATA["synthetic"]
@@ -185,8 +185,7 @@ def _draw_walltime(tables: Tables) -> Any:
 def _dimension_cases(options: Options) -> list[Case]:
     """Return SAFER2 with all numbers of factors and solvers."""
     grid, scored = DATA["grids"][options.data], has_quality(options.data)
-    shape, which = shape_of(options.data), grid["which"]
-    (preset,) = presets.require(shape, which, ("SAFER2",))
+    preset = presets.load(shape_of(options.data), grid["which"])["SAFER2"]
     found = []
     for factors in grid["factors"]:
         base = presets.changed(preset, factors=factors, iterations=grid["epochs"])
@@ -246,7 +245,7 @@ WATCHED = {"mean_weight": "mean weight", "cvar": "CVaR of training losses"}
 
 def _profile_cases(name: str, options: Options) -> list[Case]:
     """Return the cases of every curve with every seed."""
-    (preset,) = presets.require(options.data, "paper", ("SAFER2",))
+    preset = presets.load(options.data, "paper")["SAFER2"]
     return [
         case
         for curve, of in DATA[name]["curves"].items()

@@ -27,17 +27,18 @@ TUNED, IALS = DATA["tuned"], DATA["reference"]
 
 def _models(options: Options) -> dict[str, Preset]:
     """Return all models by their names here, with an iALS as large as the largest SAFER2."""
-    data = options.data
+    paper, tuned, sized = (
+        presets.load(options.data, which) for which in ("paper", "tuned", "sized")
+    )
     found = {
         f"{name}, defaults": Preset(name, kind, {}, "as it comes")
         for name, kind in DATA["defaults"].items()
     }
-    for each in presets.require(data, "paper", ("iALS", "SAFER2")):
-        found[f"{each.name}, the paper's settings"] = each
-    found |= {TUNED[each.name]: each for each in presets.require(data, "tuned", TUNED)}
+    found |= {f"{name}, the paper's settings": paper[name] for name in ("iALS", "SAFER2")}
+    found |= {TUNED[name]: tuned[name] for name in TUNED}
     size = max(found[name].options["factors"] for name in DATA["ours"][1:])
-    large = presets.load(data, "sized").get(f"iALS, d = {size}")
-    if large is not None and large.options != found[IALS].options:
+    large = sized[f"iALS, d = {size}"]
+    if large.options != found[IALS].options:
         found[f"{IALS}, d = {size}"] = large
     return found
 
@@ -119,9 +120,9 @@ FRONTIER = declared("frontier", _cases, _tables, _draw)
 
 def _ratio_models(name: str, options: Options) -> dict[str, Preset]:
     return {
-        each.name: each
-        for which, names in RATIOS[name]["models"].items()
-        for each in presets.require(options.data, which, names)
+        model: presets.load(options.data, which)[model]
+        for which, models in RATIOS[name]["models"].items()
+        for model in models
     }
 
 

@@ -16,7 +16,6 @@ DATA = settings("experiments/runtime")
 def _cases(options: Options) -> list[Case]:
     """Return every model with each of its solvers; users are not scored."""
     shape, found = shape_of(options.data), []
-    presets.require(shape, "paper", ("SAFER2",))
     models = presets.load(shape, "paper")
     for each in (each for each in DATA["models"] if each["of"] in models):
         preset = presets.solved(models[each["of"]], each.get("by"))

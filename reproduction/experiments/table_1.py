@@ -32,8 +32,6 @@ def _models(options: Options) -> dict[str, Preset]:
     Models that were tuned over the paper's ranges follow.
     """
     paper, tuned, grid = (presets.load(options.data, which) for which in ("paper", "tuned", "grid"))
-    which = "paper" if paper else "tuned"
-    presets.require(options.data, which, (BASELINE, "ERM-MF", "SAFER2"))
     again = {name: grid[name] for name in REPEATED if name in grid}
     return (paper or tuned) | {
         name + GRID: presets.changed(each, name + GRID) for name, each in again.items()

@@ -28,8 +28,8 @@ KEPT, STARTS = 3, 3  # how many settings are repeated, and with how many seeds
 SAME = 5e-4  # smaller differences of the objective count as none: about the noise of three seeds
 NEAR = 0.1  # values so near an end of their range, as a share of it, are marked
 SEARCHES = settings("experiments/tuning")
+ABOUT = ("objective", "budget", "epochs", "final", "sizes")
 SCORES = ("recall@20, tail 1", "recall@20, tail 0.3")
-AIMS = {"mean": "mean of recall@20", "both": "mean and tail 0.3 of recall@20"}
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,8 @@ class Search:
 
     @property
     def largest(self) -> int | None:
-        """The largest number of factors; None for models that have none."""
-        drawn = range_of(*self.space["factors"]).grid() if "factors" in self.space else []
-        return max([*self.sizes, *drawn, self.fixed.get("factors", 0)]) or None
+        """The largest number of factors that is fixed; None if none is."""
+        return max([*self.sizes, self.fixed.get("factors", 0)]) or None
 
     def _iterated(self, options: Row, last: int) -> Row:
         has_any = presets.has_option(self.model, "iterations")
@@ -172,18 +171,6 @@ class Search:
             texts.append(f"{name} {value}{'†' if near else ''}")
         return ", ".join(texts)
 
-    @property
-    def about(self) -> str:
-        """How the search is made, for a page."""
-        ranges = "; ".join(f"{name} {range_of(*each)}" for name, each in self.space.items())
-        kind = "on a grid" if self.trials is None else "by `safecf.tune`, the defaults first"
-        epochs, final = (", ".join(map(str, each)) for each in (self.epochs, self.final))
-        sizes = f", d = {', '.join(map(str, self.sizes))}" if self.sizes else ""
-        return (
-            f"by the {AIMS[self.objective]}: {ranges}; {self.budget} {kind}, after {epochs} "
-            f"epochs; then the {KEPT} best, after {final}{sizes}."
-        )
-
 
 def _curve(result: Result) -> list[tuple[int, float, float]]:
     """Return epoch, mean and tail of the epochs that were scored."""
@@ -223,7 +210,10 @@ def _tables(results: list[Result], options: Options) -> Tables:
         candidates = search.candidates(results)
         found += search.chosen(candidates, command)
         stored["numbers"] += search.rows(results)
-        stored["searches"].append({**names, "about": search.about})
+        ranges = [f"{name} {range_of(*of)}" for name, of in search.space.items()]
+        about: Row = {"ranges": ranges, "grid": search.trials is None, "kept": KEPT}
+        about |= {name: getattr(search, name) for name in ABOUT}
+        stored["searches"].append({**names, **about})
         for row in candidates:
             stored["candidates"].append({**names, **row, "options": search.marked(row["options"])})
     file = options.presets
