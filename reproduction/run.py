@@ -4,26 +4,18 @@ import multiprocessing
 import os
 import traceback
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, field
 
 import threadpoolctl
-from rich.progress import TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from reproduction import data
 from reproduction.experiment import Case, Result
 from reproduction.store import Store, cores
-from safecf.progress import progress_bar
+from safecf.progress import epoch_bar
 
 SHOWN = 5  # reasons of failures that are listed
-COLUMNS = (
-    TextColumn("{task.completed:.0f}/{task.total:.0f} cases"),
-    TextColumn("{task.fields[failed]}", style="red"),
-    TimeElapsedColumn(),
-    TimeRemainingColumn(),
-)
 _state = {"threads": 0}  # of the process that runs cases
 
 
@@ -41,12 +33,9 @@ class Run:
 
     def report(self) -> list[str]:
         """Return a line for each reason of failures, with one of its cases."""
-        counts = Counter(reason for _, reason in self.failures)
         examples = {reason: case for case, reason in reversed(self.failures)}
-        return [
-            f"failed: {reason}, in {count} of the cases, such as {examples[reason].key}"
-            for reason, count in counts.most_common(SHOWN)
-        ]
+        lines = [f"failed: {reason}, such as {case.key}" for reason, case in examples.items()]
+        return lines[:SHOWN]
 
 
 def run_cases(
@@ -66,13 +55,12 @@ def run_cases(
     waiting = {case.key: case for case in missing}  # cases may differ in label or part only
     known, reasons = len(cases) - len(missing), dict[str, str]()
     count = min(cores(), len(waiting)) if jobs is None else jobs
-    bar = progress_bar(title, known, len(cases), *COLUMNS, show=show_progress, failed="")
-    with bar as draw:
+    with epoch_bar(title, known, len(cases), show=show_progress) as draw:
         try:
             for case, reason in _finished(waiting, store, 0 if store.alone else count):
                 known += not reason
                 reasons |= {case.key: reason} if reason else {}
-                draw(known, failed=f"{len(reasons)} failed" if reasons else "")
+                draw(known, numbers=f"{len(reasons)} failed" if reasons else "")
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"{known} of {len(cases)}") from None
     run = Run()

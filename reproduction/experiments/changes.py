@@ -88,7 +88,6 @@ def _option_tables(results: list[Result], options: Options) -> Tables:
 
 
 def _draw_options(tables: Tables) -> Any:
-    """Draw the change of the mean and that of the tail, a panel per option."""
     drawn = []
     for option in (*TUNED["values"], *TUNED["multiples"]):
         rows = [row for row in tables["lines"] if row["option"] == option]
@@ -152,7 +151,6 @@ def _tables(results: list[Result], options: Options) -> Tables:
 
 
 def _draw(tables: Tables) -> Any:
-    """Draw a panel per option of SAFER2, a line per data set."""
     drawn = []
     for option in (*DEFAULTS["multiples"], *DEFAULTS["values"]):
         rows = [

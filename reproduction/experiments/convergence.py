@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduction import presets, scores, settings
-from reproduction.data import RECIPES
-from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
+from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
 from reproduction.experiments import declared
 from reproduction.figures import Panel, curves, lines_of
 from reproduction.page import heading
@@ -37,13 +36,11 @@ RESIDUALS = {
 HISTORY = ("objective", "cvar", "mean_weight", *RESIDUALS)
 
 
-def has_quality(data: str) -> bool:
-    """Whether recall is meaningful: not on synthetic data, save "tiny", which tries the code."""
-    return data == TINY or data not in RECIPES
-
-
 def shape_of(data: str) -> str:
-    """Return the data set whose shape synthetic data have, and whose presets they use."""
+    """Return the data set whose shape synthetic data have, and whose presets they use.
+
+    Recall of synthetic data is not meaningful.
+    """
     return data.removesuffix("-like")
 
 
@@ -109,7 +106,9 @@ def _recall(runs: Sequence[Run], column: Column) -> Any:
     )
 
 
-def _tables(results: list[Result], *names: str, warm_up: int = 0) -> Tables:
+def _tables(
+    names: Sequence[str], results: list[Result], options: Options, warm_up: int = 0
+) -> Tables:
     """Return all epochs, and by label: how long one takes, how it ends, how soon recall is there.
 
     The first epochs, `warm_up`, do not count for the median of seconds.
@@ -138,7 +137,8 @@ SHOWN = 0.7  # the share of the best recall at which the axes begin
 
 def _walltime_cases(options: Options) -> list[Case]:
     """Return all models where quality is measured, else those with the same losses as SAFER2."""
-    shape, scored = shape_of(options.data), has_quality(options.data)
+    shape = shape_of(options.data)
+    scored = shape == options.data
     known = presets.load(shape, "paper")
     if scored:
         chosen = [presets.solved(known[of], *by) for of, *by in DATA["models"] if of in known]
@@ -154,12 +154,7 @@ def _walltime_cases(options: Options) -> list[Case]:
     return [case for cases in found for case in cases]
 
 
-def _walltime(results: list[Result], options: Options) -> Tables:
-    return _tables(results, "model")
-
-
 def _draw_walltime(tables: Tables) -> Any:
-    """Draw a row of panels per quantity: by epochs, and by seconds."""
     rows = tables["numbers"]
     runs = _runs(rows, "model")
     shown = {
@@ -183,9 +178,8 @@ def _draw_walltime(tables: Tables) -> Any:
 
 
 def _dimension_cases(options: Options) -> list[Case]:
-    """Return SAFER2 with all numbers of factors and solvers."""
-    grid, scored = DATA["grids"][options.data], has_quality(options.data)
-    preset = presets.load(shape_of(options.data), grid["which"])["SAFER2"]
+    grid, shape = DATA["grids"][options.data], shape_of(options.data)
+    preset, scored = presets.load(shape, grid["which"])["SAFER2"], shape == options.data
     found = []
     for factors in grid["factors"]:
         base = presets.changed(preset, factors=factors, iterations=grid["epochs"])
@@ -207,11 +201,10 @@ def _dimensions(results: list[Result], options: Options) -> Tables:
     facts = {"epochs": grid["epochs"], "settings": presets.options_text(kept)}
     if grid["exact_up_to"] < max(grid["factors"]):
         facts["exact_up_to"] = grid["exact_up_to"]
-    return {**_tables(results, "factors", "solver", warm_up=1), "facts": [facts]}
+    return {**_tables(("factors", "solver"), results, options, 1), "facts": [facts]}
 
 
 def _draw_dimensions(tables: Tables) -> Any:
-    """Draw recall by seconds, a row per number of factors, or seconds per epoch by factors."""
     rows = tables["numbers"]
     runs = _runs(rows, "factors", "solver")
     factors = sorted({d for d, _ in runs})
@@ -244,7 +237,6 @@ WATCHED = {"mean_weight": "mean weight", "cvar": "CVaR of training losses"}
 
 
 def _profile_cases(name: str, options: Options) -> list[Case]:
-    """Return the cases of every curve with every seed."""
     preset = presets.load(options.data, "paper")["SAFER2"]
     return [
         case
@@ -309,7 +301,6 @@ def _judged(claim: Row, ends: dict[Any, Run]) -> Row:
 
 
 def _draw_profile(name: str, tables: Tables) -> Any:
-    """Draw residual norms in the first row, recalls and the watched column in the second."""
     rows, watched = tables["numbers"], DATA[name]["watched"]
     runs = _runs(rows, "curve")
     runs = {curve: runs[curve] for curve in DATA[name].get("drawn", runs)}
@@ -335,5 +326,5 @@ BANDWIDTH, SAMPLING, XI_STEPS = (
     declared(name, *(partial(each, name) for each in (_profile_cases, _profile, _draw_profile)))
     for name in ("bandwidth", "sampling", "xi-steps")
 )
-WALLTIME = declared("walltime", _walltime_cases, _walltime, _draw_walltime)
+WALLTIME = declared("walltime", _walltime_cases, partial(_tables, ("model",)), _draw_walltime)
 DIMENSIONS = declared("dimensions", _dimension_cases, _dimensions, _draw_dimensions)

@@ -125,7 +125,6 @@ def _tables(results: list[Result], options: Options) -> Tables:
 
 
 def _draw(tables: Tables) -> Any:
-    """Draw the gain of the tuned SAFER2 over the tuned iALS, a panel each for nDCG and its tail."""
     wanted = {"model": "SAFER2", "baseline": "iALS", "settings": TAILS, "metric": "ndcg"}
     rows = [row for row in tables["gains"] if wanted.items() <= row.items()]
     lengths = {

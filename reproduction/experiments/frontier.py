@@ -90,7 +90,6 @@ def _gains(known: scores.Known, numbers: list[Row]) -> list[Row]:
 
 
 def _draw(tables: Tables) -> Any:
-    """Draw every model as a point: its gain over iALS for all users and for the worst-off."""
     of = {(row["model"], row["metric"], row["tail"]): row for row in tables["over"]}
     names = list(grouped(tables["means"], "model"))
     colours = line_styles(dict.fromkeys(map(_model, names)))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import gamma
 
-from reproduction.experiment import Case, Options, Result, Row, Tables
+from reproduction.experiment import Options, Result, Row, Tables
 from reproduction.experiments import declared
 from reproduction.figures import GREY, Panel, curves, lines_of
 from safecf.als.kernels import KERNELS, Floats
@@ -67,7 +67,6 @@ def _cvar(results: list[Result], options: Options) -> Tables:
 
 
 def _draw_cvar(tables: Tables) -> Any:
-    """Draw the density with its tail, and the functions of xi."""
     lines = lines_of(tables["numbers"], "curve", "x", "y")
     found = {name.removeprefix("objective, "): line for name, line in lines.items()}
     marks, density = _exact(TAIL), {"density": found.pop("density")}
@@ -83,10 +82,9 @@ def _draw_cvar(tables: Tables) -> Any:
         at = (place, height * 0.15)
         left.annotate(f"{name} {place:.2f}", at, (4, -6), textcoords="offset points")
     left.set(xlim=(0, LOSSES[-1]), ylim=(0, 0.15))
-    right.plot([marks["VaR"]], [marks["CVaR"]], "*", color="#000000", markersize=8)
-    right.annotate(
-        "(VaR, CVaR)", (marks["VaR"], marks["CVaR"]), (-20, 8), textcoords="offset points"
-    )
+    point = marks["VaR"], marks["CVaR"]
+    right.plot(*point, "*", color="#000000", markersize=8)
+    right.annotate("(VaR, CVaR)", point, (-20, 8), textcoords="offset points")
     return figure
 
 
@@ -140,7 +138,6 @@ def _check_function(results: list[Result], options: Options) -> Tables:
 
 
 def _draw_check_function(tables: Tables) -> Any:
-    """Draw two kernels by bandwidth, all kernels at one bandwidth, and the weights of users."""
 
     def curve(kernel: str, h: float, column: str = "smoothed") -> tuple[list[Any], list[Any]]:
         rows = [r for r in tables["numbers"] if (r["kernel"], r["bandwidth"]) == (kernel, h)]
@@ -164,9 +161,5 @@ def _draw_check_function(tables: Tables) -> Any:
     return figure
 
 
-def _no_cases(options: Options) -> list[Case]:
-    return []
-
-
-CVAR = declared("cvar", _no_cases, _cvar, _draw_cvar)
-CHECK_FUNCTION = declared("check-function", _no_cases, _check_function, _draw_check_function)
+CVAR = declared("cvar", lambda options: [], _cvar, _draw_cvar)
+CHECKS = declared("check-function", lambda options: [], _check_function, _draw_check_function)

@@ -57,7 +57,6 @@ def _tables(results: list[Result], options: Options) -> Tables:
 
 
 def _draw(tables: Tables) -> Any:
-    """Draw a stacked bar of the steps per model, and the seconds of the paper."""
     models = tables["models"]
     figure, (panel,) = panels(1, height=0.9 + 0.2 * len(models))
     figure.set_figwidth(5.5)

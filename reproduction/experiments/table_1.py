@@ -75,7 +75,6 @@ def _beside(ours: Sequence[Row], data: str) -> list[Row]:
 
 
 def _draw(tables: Tables) -> Any:
-    """Draw our numbers with their intervals, and those of the paper."""
     data = tables["numbers"][0]["data"]
     ours = grouped((row for row in tables["scores"] if "low" in row), "metric", "tail")
     theirs, drawn = scores.reported(data), []
@@ -101,7 +100,6 @@ def _draw(tables: Tables) -> Any:
 
 
 def _quantile_cases(options: Options) -> list[Case]:
-    """Return the cases of `table-1` for some models; there are no others."""
     return [case for case in _cases(options) if case.label in NAMES]
 
 
@@ -128,7 +126,6 @@ def _quantiles(results: list[Result], options: Options) -> Tables:
 
 
 def _draw_quantiles(tables: Tables) -> Any:
-    """Draw a panel per metric, from the first level that all models have."""
     drawn: list[Panel] = []
     bands: list[list[Any]] = []
     x = r"quantile level $\alpha$ (share of worst-off users)"
