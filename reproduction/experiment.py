@@ -89,16 +89,6 @@ class Experiment:
     alone: bool = False  # timed: one case at a time, in this process, with all cores
     package: str = "reproduction"
 
-    @property
-    def pages(self) -> Path:
-        """The folder with the template of its page, NAME.md.j2."""
-        return ROOT / self.package / "pages"
-
-    @property
-    def default(self) -> str:
-        """The name of its default data; empty if it needs none."""
-        return self.data[0] if self.data else ""
-
     def options(self, data: str | None = None, **given: Any) -> Options:
         """Return the options of a run; whatever is None is that of the whole experiment."""
         for name in COUNTS:
@@ -109,7 +99,7 @@ class Experiment:
         for part in given.get("parts") or ():
             choose(f"part of {self.name}", part, self.parts)
         if self.data:
-            given["data"] = data or self.default
+            given["data"] = data or self.data[0]
             choose(f"data of {self.name}", given["data"], dict.fromkeys((*self.data, TINY)))
         return Options(**{name: each for name, each in given.items() if each is not None})
 
@@ -134,7 +124,10 @@ class Experiment:
 
         It ends in "-part" for a smaller run, so that the whole page is not overwritten.
         """
-        endings = {options.data: options.data != self.default, "chosen": bool(options.searches)}
+        endings = {
+            options.data: options.data != self.options().data,
+            "chosen": bool(options.searches),
+        }
         endings["part"] = bool(self.reduced(options))
         return "-".join([self.name, *(ending for ending, given in endings.items() if given)])
 

@@ -9,10 +9,9 @@ from string import Formatter
 from typing import Any
 
 from reproduction import figures, store
-from reproduction.experiment import Experiment, Row
+from reproduction.experiment import ROOT, Experiment, Row
 from safecf.atomic import replace_file
 
-PAGES = Path(__file__).with_name("pages")
 MACROS = ("head", "section", "warned", "figure")  # of common.j2
 Pattern = str | Sequence[str]
 FACTORS = {"ms": 1e3, "us": 1e6, "MB": 1e-6, "GB": 1e-9, "G": 1e-9, "T": 1e-12}
@@ -64,14 +63,17 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         for file in figures.save(partial(draw, tables), folder / f"{name}{suffix}")
     ]
     first = next(iter(parts.values()))
-    data = first.get("options", {}).get("data", experiment.default)
+    default = experiment.options().data
+    data = first.get("options", {}).get("data", default)
     known = {
         "tables": tables,
-        "title": experiment.title + ("" if data == experiment.default else f": {data}"),
+        "title": experiment.title + ("" if data == default else f": {data}"),
         "all_numbers": f"All numbers: [{name}.csv]({name}.csv)." if "numbers" in tables else "",
     }
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([experiment.pages, PAGES]),
+        loader=jinja2.FileSystemLoader(
+            [ROOT / each / "pages" for each in (experiment.package, "reproduction")]
+        ),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -90,10 +90,7 @@ def _execute(case: Case, store: Store) -> str:
 
 
 def _finished(waiting: Mapping[str, Case], store: Store, jobs: int) -> Iterator[tuple[Case, str]]:
-    """Run cases; yield each, and the reason if it failed.
-
-    If a worker process dies, only its case fails.
-    """
+    """Run cases; yield each, and why it failed. If a worker process dies, only its case fails."""
     setup = (cores() // jobs if jobs else 0, dict(data.LOCATIONS))
     if not jobs or not waiting:
         _configure(*setup)

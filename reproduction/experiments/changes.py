@@ -65,12 +65,10 @@ def _option_tables(results: list[Result], options: Options) -> Tables:
     own = dict(zip(("mean", "tail_mean"), (known[BASE].tail(*of) for of in COLUMNS), strict=True))
     numbers: list[Row] = []
     lines: dict[str, list[Row]] = {}
-    for label in found:
+    for label in (each for each in found if each != BASE):
         option, value = label
-        if label == BASE:
-            continue
-        if option not in lines:
-            lines[option] = [{"option": option, "value": base[option], "mark": "**", **own}]
+        unchanged = {"option": option, "value": base[option], "mark": "**", **own}
+        lines.setdefault(option, [unchanged])
         line: Row = {"option": option, "value": value, "mark": ""}
         gains = scores.gains(known, [(label, BASE)], COLUMNS)
         for row, prefix in zip(gains, ("", "tail_"), strict=True):

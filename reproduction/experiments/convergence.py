@@ -37,10 +37,7 @@ HISTORY = ("objective", "cvar", "mean_weight", *RESIDUALS)
 
 
 def shape_of(data: str) -> str:
-    """Return the data set whose shape synthetic data have, and whose presets they use.
-
-    Recall of synthetic data is not meaningful.
-    """
+    """Return the data set whose shape and presets synthetic data have, without its quality."""
     return data.removesuffix("-like")
 
 
@@ -109,10 +106,7 @@ def _recall(runs: Sequence[Run], column: Column) -> Any:
 def _tables(
     names: Sequence[str], results: list[Result], options: Options, warm_up: int = 0
 ) -> Tables:
-    """Return all epochs, and by label: how long one takes, how it ends, how soon recall is there.
-
-    The first epochs, `warm_up`, do not count for the median of seconds.
-    """
+    """Return all epochs, and how long they take after the warm-up, how they end, and how soon."""
     rows = _numbers(results, names, timed=True)
     columns, paces = _columns(rows), []
     for of, runs in zip(grouped(rows, *names).values(), _runs(rows, *names).values(), strict=True):
@@ -218,9 +212,8 @@ def _draw_dimensions(tables: Tables) -> Any:
     if drawn:
         return curves(drawn, legend=3, height=1.9, sharex="row")[0]
     lines = lines_of(tables["paces"], "solver", "factors", "pace")
-    figure, (place,) = curves(
-        [Panel("factors d", "seconds per epoch", lines, log="y")], legend=2, height=3.2
-    )
+    drawn = [Panel("factors d", "seconds per epoch", lines, log="y")]
+    figure, (place,) = curves(drawn, legend=2, height=3.2)
     place.set_xscale("log", base=2)
     place.set_xticks(factors, [str(d) for d in factors])
     return figure

@@ -21,7 +21,6 @@ from safecf.defaults import LEVEL
 
 DATA = settings("experiments/defaults")
 MODELS = DATA["models"]
-METRICS = ["recall", "ndcg"]
 COLUMNS = [(metric, level) for metric in ("recall@20", "ndcg") for level in (1.0, LEVEL)]
 RATIO = {"ratio": "gain", "low": "low", "high": "high"}
 IMPLICIT = "implicit"
@@ -48,7 +47,7 @@ def _tests(
     data: str, model: str, name: str, options: Options, kind: str, chosen: Settings
 ) -> list[Case]:
     """Return the cases of a setting for the test users of all splits."""
-    about = {"data": data, "on": "test", "seed": 0, "metrics": METRICS}
+    about = {"data": data, "on": "test", "seed": 0, "metrics": ["recall", "ndcg"]}
     about |= {"model": kind, "options": chosen}
     splits = repeated_seeds(min(options.splits, DATA["splits"].get(data, options.splits)))
     return [Case(quality, {**about, "split": each}, ("test", data, model, name)) for each in splits]

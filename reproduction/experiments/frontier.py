@@ -62,7 +62,7 @@ def _tables(results: list[Result], options: Options) -> Tables:
     numbers = scores.numbers(found, COLUMNS)
     searched = [
         {"model": TUNED[each.name], "tried": each.budget, "epochs": max(each.final)}
-        | {"factors": each.largest}
+        | {"factors": max([*each.sizes, each.fixed.get("factors", 0)]) or None}
         for each in searches(replace(options, searches=()))
         if each.which == "tuned" and each.name in TUNED
     ]

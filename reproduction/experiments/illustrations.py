@@ -17,7 +17,7 @@ TAIL = 0.3
 TAU = 1 - TAIL
 SHAPE, SCALE = 2, 3  # of the gamma density that the paper draws
 DRAWN = 9.5  # VaR in its figure
-USERS = 20_000
+USERS = 20_000  # whose losses are evenly spaced quantiles
 SMOOTHED = (1.0, 3.0)  # bandwidths
 LOSSES, XIS = np.linspace(0, 24, 241), np.linspace(2, 16, 71)
 
@@ -36,10 +36,7 @@ def _exact(tail: float) -> Row:
 
 
 def _cvar(results: list[Result], options: Options) -> Tables:
-    """Return the density, xi + 1/alpha E max(0, loss - xi), and this smoothed, with its minima.
-
-    The library's numbers are those of users whose losses are evenly spaced quantiles.
-    """
+    """Return the density, xi + 1/alpha E max(0, loss - xi), and this smoothed, with its minima."""
     density = gamma(SHAPE, scale=SCALE)
     users = Population(density.ppf((np.arange(USERS) + 0.5) / USERS))
     objective = [CVaR(TAIL).total(users, xi) / (TAIL * users.size) for xi in XIS]

@@ -28,10 +28,7 @@ def _cases(options: Options) -> list[Case]:
 
 
 def _tables(results: list[Result], options: Options) -> Tables:
-    """Return the seconds of each step and epoch, and of models beside those of the paper.
-
-    Of a model they are the median and the range of the epochs that count.
-    """
+    """Return seconds of each step and epoch, and their medians beside those of the paper."""
     shape, numbers, models = shape_of(options.data), [], []
     published = scores.PUBLISHED["seconds"].get(shape, {})
     for each in results:

@@ -17,24 +17,17 @@ from safecf.models.presets import Preset
 COLUMNS = [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (20, 50, 100)]
 BASELINE = "iALS"
 GRID = ", our grid"
-# The models whose ranges the paper gives.
-REPEATED = ("iALS", "Mult-VAE", "ERM-MF", "CVaR-MF", "SAFER2")
 LEVELS = [round(0.1 + 0.05 * place, 2) for place in range(19)]
 SHOWN = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 NAMES = ("iALS", "Mult-VAE", "ERM-MF", "CVaR-MF", "SAFER2", "EASE")
-BANDED = "SAFER2"
 GAIN = "gain over iALS in percent"
 
 
 def _models(options: Options) -> dict[str, Preset]:
-    """Return all models with the authors' settings, or the tuned ones for other data.
-
-    Models that were tuned over the paper's ranges follow.
-    """
+    """Return all models, with the authors' settings or else tuned; then those of the grids."""
     paper, tuned, grid = (presets.load(options.data, which) for which in ("paper", "tuned", "grid"))
-    again = {name: grid[name] for name in REPEATED if name in grid}
     return (paper or tuned) | {
-        name + GRID: presets.changed(each, name + GRID) for name, each in again.items()
+        name + GRID: presets.changed(grid[name], name + GRID) for name in NAMES if name in grid
     }
 
 
@@ -68,9 +61,8 @@ def _beside(ours: Sequence[Row], data: str) -> list[Row]:
     for model, rows in grouped(ours, "model").items():
         found += [{**row, "by": f"**{model}**"} for row in rows]
         for source, by in (("paper", "the paper"), ("code", "authors' code")):
-            for (metric, tail), value in scores.reported(data, source).get(model, {}).items():
-                row = {"model": model, "metric": metric, "tail": tail, "value": value, "by": by}
-                found.append(row)
+            theirs, about = scores.reported(data, source).get(model, {}), {"model": model, "by": by}
+            found += [{**about, "metric": m, "tail": t, "value": v} for (m, t), v in theirs.items()]
     return found
 
 
@@ -139,7 +131,7 @@ def _draw_quantiles(tables: Tables) -> Any:
         ]
         lines = lines_of(rows, "model", "level", GAIN)
         drawn.append(Panel(x, f"{heading(metric)} relative to iALS", lines, level=1))
-        shown = [row for row in rows if row["model"] == BANDED]
+        shown = [row for row in rows if row["model"] == "SAFER2"]
         bands.append([[row[name] for row in shown] for name in ("level", "low", "high")])
     figure, axes = curves(drawn, legend=6, height=2.6)
     for place, band in zip(axes, bands, strict=True):

@@ -58,11 +58,6 @@ class Search:
         """The number of settings that a whole search tries."""
         return len(self.grid) if self.trials is None else self.trials
 
-    @property
-    def largest(self) -> int | None:
-        """The largest number of factors that is fixed; None if none is."""
-        return max([*self.sizes, self.fixed.get("factors", 0)]) or None
-
     def _iterated(self, options: Row, last: int) -> Row:
         has_any = presets.has_option(self.model, "iterations")
         return {**options, "iterations": last} if has_any else options
@@ -76,13 +71,11 @@ class Search:
 
     def first(self, options: Options) -> list[Case]:
         """Return the trials of the grid, in a smaller run the first of them, or the search."""
+        data, most = options.data, options.trials
         if self.trials is None:
-            return [
-                self._case(course, options.data, each, self.epochs)
-                for each in self.grid[: options.trials]
-            ]
-        more = {"objective": self.objective, "trials": min(self.trials, options.trials)}
-        return [self._case(tuned, options.data, self.fixed, self.epochs, space=self.space, **more)]
+            return [self._case(course, data, each, self.epochs) for each in self.grid[:most]]
+        more = {"objective": self.objective, "trials": min(self.trials, most)}
+        return [self._case(tuned, data, self.fixed, self.epochs, space=self.space, **more)]
 
     def value(self, mean: float, tail: float) -> float:
         """Return what is maximised."""
@@ -91,9 +84,7 @@ class Search:
     def rows(self, results: Sequence[Result]) -> list[Row]:
         """Return the scores of all trials and repetitions so far, with their options and epochs."""
         found = []
-        for each in results:
-            if each.label[:2] != (self.which, self.name):
-                continue
+        for each in (each for each in results if each.label[:2] == (self.which, self.name)):
             stage, seed = ("search", "repetition")[each.label[2]], each.settings["seed"]
             about = {"set": self.which, "model": self.name, "stage": stage, "seed": seed}
             tried = [
