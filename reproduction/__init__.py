@@ -8,7 +8,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-ABOUT: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("experiments.toml").read_text("utf8")
-)
+
+def settings(name: str) -> dict[str, Any]:
+    """Return what NAME.toml in this folder has."""
+    return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text("utf8"))
+
+
+ABOUT = settings("experiments")
 NAMES = {name: f"{__name__}.experiments.{each['at']}" for name, each in ABOUT.items()}

@@ -4,13 +4,13 @@ import re
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 from reproduction import data, page, store
-from reproduction.experiment import COUNTS, RESULTS, TINY, Case, Experiment, Options, Result
+from reproduction.experiment import COUNTS, RESULTS, Experiment, Options, Result
 from reproduction.run import run_cases
 from safecf.errors import choose, message_of
 
@@ -20,86 +20,58 @@ OTHERS = ("scale", "threads", "device", "presets")
 ERRORS = (ValueError, OSError, ImportError, MemoryError)  # that the user can correct
 
 
-@dataclass(frozen=True)
-class Session:
-    """Where things are, and how much is run at a time."""
+def run(experiment: Experiment, options: Options, given: Namespace) -> bool:
+    """Run the cases that are missing, store their tables, write the page; say if all went well.
 
-    path: Path | None = None  # of the data set
-    output: Path = RESULTS  # pages
-    cells: Path | None = None  # finished cases; None means the cache
-    jobs: int | None = None
-    show_progress: bool = True
-    render: bool = False  # pages from stored rows, nothing is run
-    again: bool = False  # run finished cases, too
-    rows: bool = False  # store rows, write no pages
+    A part is stored if none of its cases failed.
+    """
+    name = experiment.page(options)
+    bad: set[str] = set()
+    files: list[Path] = []
+    if not given.render:
+        results, bad, sums = _results(experiment, options, given)
+        parts: dict[str, list[Result]] = {} if experiment.parts or bad else {"": []}
+        for each in results:
+            parts.setdefault(each.case.part, []).append(each)
+        new = {
+            part: _part(experiment, found, replace(options, parts=(part,) * bool(part)), sums)
+            for part, found in parts.items()
+            if part not in bad
+        }
+        if not new:
+            print(f"{experiment.name}: no page was written")
+            return False
+        files = store.write(given.output, name, new)
+    if not given.rows:
+        files += page.render(experiment, name, given.output)
+    for file in files:
+        print(f"written: {file}")
+    return not bad
 
-    def check(self) -> None:
-        """Raise if something is missing that every experiment needs."""
-        if self.jobs is not None and self.jobs < 0:
-            raise ValueError(f"--jobs {self.jobs}: give 1 or more, or 0 to stay in this process")
-        if not self.rows:
-            page.check()
-        for folder, option in ((self.output, "--output"), (self.cells, "--cells")):
-            if folder is not None and folder.exists() and not folder.is_dir():
-                raise NotADirectoryError(f"{folder} is a file; give a folder with {option}")
 
-    def plan(self, experiment: Experiment, options: Options) -> tuple[list[Case], dict[str, Path]]:
-        """Return the first cases and the files of their data."""
-        parts = options.parts
-        cases = [each for each in experiment.cases(options) if not parts or each.part in parts]
-        known = cases if experiment.data else ()
-        names = {case.settings["data"] for case in known if "data" in case.settings}
-        files = {name: data.find(name, self.path) for name in sorted(names)}
-        return cases, {name: file for name, file in files.items() if file is not None}
-
-    def run(self, experiment: Experiment, options: Options) -> bool:
-        """Run the cases that are missing, store their tables, write the page; say if all went well.
-
-        A part is stored if none of its cases failed.
-        """
-        name = experiment.page(options)
-        bad: set[str] = set()
-        files: list[Path] = []
-        if not self.render:
-            results, bad, sums = self._results(experiment, options)
-            parts: dict[str, list[Result]] = {} if experiment.parts or bad else {"": []}
-            for each in results:
-                parts.setdefault(each.case.part, []).append(each)
-            new = {
-                part: _part(experiment, found, replace(options, parts=(part,) * bool(part)), sums)
-                for part, found in parts.items()
-                if part not in bad
-            }
-            if not new:
-                print(f"{experiment.name}: no page was written")
-                return False
-            files = store.write(self.output, name, new)
-        if not self.rows:
-            files += page.render(experiment, name, self.output)
-        for file in files:
-            print(f"written: {file}")
-        return not bad
-
-    def _results(
-        self, experiment: Experiment, options: Options
-    ) -> tuple[list[Result], set[str], dict[str, str]]:
-        """Return all results, the parts in which cases failed, and the checksums of the data."""
-        cases, files = self.plan(experiment, options)
-        sums = {name: data.checksum(file) for name, file in files.items()}
-        cache = store.Store(self.cells, sums, alone=experiment.alone, again=self.again)
-        data.LOCATIONS.update({name: str(file) for name, file in files.items()})
-        results: list[Result] = []
-        bad: set[str] = set()
-        while cases and not bad:
-            run = run_cases(cases, cache, experiment.name, self.jobs, self.show_progress)
-            for line in run.report():
-                print(line)
-            results += [run.results[number] for number in sorted(run.results)]
-            done = {(each.case.key, each.label) for each in results}
-            bad = {case.part for case in cases if (case.key, case.label) not in done}
-            more = experiment.then(results, options) if experiment.then and not bad else ()
-            cases = [case for case in more if (case.key, case.label) not in done]
-        return results, bad, sums
+def _results(
+    experiment: Experiment, options: Options, given: Namespace
+) -> tuple[list[Result], set[str], dict[str, str]]:
+    """Return all results, the parts in which cases failed, and the checksums of the data."""
+    parts = options.parts
+    cases = [each for each in experiment.cases(options) if not parts or each.part in parts]
+    names = {case.settings["data"] for case in cases} if experiment.data else set()
+    files = {name: file for name in sorted(names) if (file := data.find(name, given.path))}
+    sums = {name: data.checksum(file) for name, file in files.items()}
+    cache = store.Store(given.cells, sums, alone=experiment.alone, again=given.again)
+    data.LOCATIONS.update({name: str(file) for name, file in files.items()})
+    results: list[Result] = []
+    bad: set[str] = set()
+    while cases and not bad:
+        found = run_cases(cases, cache, experiment.name, given.jobs, not given.quiet)
+        for line in found.report():
+            print(line)
+        results += found.results.values()
+        bad = {case.part for case, _ in found.failures}
+        done = {(each.case.key, each.label) for each in results}
+        more = experiment.then(results, options) if experiment.then and not bad else ()
+        cases = [case for case in more if (case.key, case.label) not in done]
+    return results, bad, sums
 
 
 def _part(
@@ -108,8 +80,6 @@ def _part(
     """Return everything that is stored of a part."""
     smaller = experiment.reduced(options)
     notes = [f"**A smaller run: {', '.join(smaller)}.**"] if smaller else []
-    if options.presets is not None and experiment.name != "tuning":
-        notes.append(f"**Settings of one's own: `{options.presets}`.**")
     kinds: dict[str, list[str]] = {}
     for each in results:
         for text in each.record.get("warnings", ()):
@@ -148,8 +118,8 @@ ARGUMENTS: tuple[tuple[str, Any, str, str], ...] = (
     ("device", str, "NAME", "device of benchmarks [cpu]"),
     ("part", list, "NAME", "only this part of the page; repeatable [all]"),
     ("search", list, "NAME", "tuning: only this search; repeatable [all]"),
-    ("presets", Path, "FILE", "settings of models; tuning writes to it [the library's]"),
-    ("jobs", int, "N", "cases at a time; 0 stays in this process [by cores and memory]"),
+    ("presets", Path, "FILE", "tuning: write the settings to this file"),
+    ("jobs", int, "N", "cases at a time; 0 stays in this process [by cores]"),
     ("cells", Path, "FOLDER", "finished cases [the cache]"),
     ("output", Path, "FOLDER", "pages [docs/results]"),
     ("render", bool, "", "write pages from stored rows, run nothing"),
@@ -174,6 +144,7 @@ def main(names: Mapping[str, str], about: str, arguments: Sequence[str] | None =
         if kind is not bool:
             how = {"metavar": stands, **({"action": "append"} if kind is list else {"type": kind})}
         parser.add_argument(f"--{name}", help=text, **how)
+    parser.set_defaults(output=RESULTS)
     try:
         return _run(names, parser.parse_args(arguments))
     except KeyboardInterrupt as interrupt:
@@ -192,41 +163,20 @@ def _run(names: Mapping[str, str], given: Namespace) -> int:
         return 0
     if given.all == bool(given.names):
         raise ValueError(f"give --list, --all, or names of experiments: {', '.join(names)}")
-    session = Session(
-        *(given.path, given.output or RESULTS, given.cells, given.jobs),
-        *(not given.quiet, given.render, given.again, given.rows),
-    )
-    session.check()
+    if given.jobs is not None and given.jobs < 0:
+        raise ValueError(f"--jobs {given.jobs}: give 1 or more, or 0 to stay in this process")
     sizes = {name: getattr(given, name) for name in (*COUNTS, *OTHERS)}
     sizes |= {"parts": tuple(given.part or ()), "searches": tuple(given.search or ())}
-    plans = []
+    failed = 0
     for name, each in found.items():
-        if given.all and given.data and each.data and given.data not in (*each.data, TINY):
-            print(f"{name} is left out, since it does not accept {given.data}")
-            continue
-        plans.append((each, each.options(given.data, **sizes)))
         for count in COUNTS:
             if sizes[count] is not None and count not in each.counts:
                 print(f"{name} has no {count}: --{count} is ignored")
-    return _run_all(session, plans)
-
-
-def _run_all(session: Session, plans: Sequence[tuple[Experiment, Options]]) -> int:
-    """Run experiments one after another; return 1 if one of them failed.
-
-    All are planned first, so that missing data or settings are known at once. Experiments after a
-    `tuning` that writes presets are planned when their turn comes.
-    """
-    failed, tunes = 0, False
-    for attempt in (session.plan, session.run) if not session.render else (session.run,):
-        for experiment, options in plans:
-            tunes |= experiment.name == "tuning" and options.presets is not None
-            try:
-                if attempt == session.run or not tunes:
-                    failed |= attempt(experiment, options) is False
-            except ERRORS as problem:
-                if len(plans) == 1:
-                    raise
-                failed = 1
-                print(f"{experiment.name} cannot be run: {message_of(problem)}")
+        try:
+            failed |= not run(each, each.options(given.data, **sizes), given)
+        except ERRORS as problem:
+            if len(found) == 1:
+                raise
+            failed = 1
+            print(f"{name} cannot be run: {message_of(problem)}")
     return failed

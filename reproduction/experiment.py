@@ -32,7 +32,7 @@ class Options:
     scale: float = 1.0  # below 1, everything is smaller
     threads: int = 0  # 0 means all cores
     device: str = "cpu"
-    presets: Path | None = None
+    presets: Path | None = None  # tuning writes to it
     searches: tuple[str, ...] = ()  # of tuning; empty means all
     parts: tuple[str, ...] = ()  # of a page; empty means all
 
@@ -53,9 +53,6 @@ class Case(NamedTuple):
         """Function and settings as a text; label and part do not count."""
         return canonical([self.run.__name__, self.settings])
 
-    def __str__(self) -> str:
-        return f"{self.run.__name__} {canonical(self.settings)}"
-
 
 @dataclass(frozen=True)
 class Result:
@@ -67,11 +64,6 @@ class Result:
 
     settings = property(lambda self: self.case.settings)
     label = property(lambda self: self.case.label)
-
-
-def rows_of(results: list[Result], options: Options) -> Tables:
-    """Return the "rows" of all records as one table."""
-    return {"rows": [row for each in results for row in each.record["rows"]]}
 
 
 @dataclass(frozen=True)
@@ -86,7 +78,7 @@ class Experiment:
     name: str
     title: str  # the heading of its page
     cases: Callable[[Options], Iterable[Case]]
-    tables: Callable[[list[Result], Options], Tables] = rows_of  # of a part
+    tables: Callable[[list[Result], Options], Tables]  # of a part
     figures: Mapping[str, Callable[[Tables], Any]] = field(default_factory=dict)  # by suffix
     # Further cases, given the results so far; called until none of them is new.
     then: Callable[[list[Result], Options], Iterable[Case]] | None = None
@@ -96,16 +88,6 @@ class Experiment:
     parts: Mapping[str, str] = field(default_factory=dict)  # titles of what can be run by itself
     alone: bool = False  # timed: one case at a time, in this process, with all cores
     package: str = "reproduction"
-
-    @property
-    def template(self) -> Path:
-        """The file with the page's text."""
-        return ROOT / self.package / "pages" / f"{self.name}.md.j2"
-
-    @property
-    def default(self) -> str:
-        """The name of its default data; empty if it needs none."""
-        return self.data[0] if self.data else ""
 
     def options(self, data: str | None = None, **given: Any) -> Options:
         """Return the options of a run; whatever is None is that of the whole experiment."""
@@ -117,7 +99,7 @@ class Experiment:
         for part in given.get("parts") or ():
             choose(f"part of {self.name}", part, self.parts)
         if self.data:
-            given["data"] = data or self.default
+            given["data"] = data or self.data[0]
             choose(f"data of {self.name}", given["data"], dict.fromkeys((*self.data, TINY)))
         return Options(**{name: each for name, each in given.items() if each is not None})
 
@@ -140,12 +122,13 @@ class Experiment:
     def page(self, options: Options) -> str:
         """Return the name of the page's files: with the data unless they are the default.
 
-        It ends in "-part" for a smaller run or with other presets, so that the page of the whole
-        experiment is not overwritten.
+        It ends in "-part" for a smaller run, so that the whole page is not overwritten.
         """
-        other = options.presets is not None and self.name != "tuning"
-        endings = {options.data: options.data != self.default, "chosen": bool(options.searches)}
-        endings["part"] = bool(self.reduced(options)) or other
+        endings = {
+            options.data: options.data != self.options().data,
+            "chosen": bool(options.searches),
+        }
+        endings["part"] = bool(self.reduced(options))
         return "-".join([self.name, *(ending for ending, given in endings.items() if given)])
 
 

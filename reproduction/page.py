@@ -4,15 +4,15 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
 from reproduction import figures, store
-from reproduction.experiment import TINY, Experiment, Row
+from reproduction.experiment import ROOT, Experiment, Row
 from safecf.atomic import replace_file
 
+MACROS = ("head", "section", "warned", "figure")  # of common.j2
 Pattern = str | Sequence[str]
 FACTORS = {"ms": 1e3, "us": 1e6, "MB": 1e-6, "GB": 1e-9, "G": 1e-9, "T": 1e-12}
 FACTORS |= {"MiB": 2**-20, "GiB": 2**-30}
@@ -41,10 +41,8 @@ class Units(Formatter):
             values = [self.get_field(name, (), row)[0] for name in names]
         except (KeyError, TypeError):
             return False
-        return all(
-            each is not None and not (isinstance(each, float) and not math.isfinite(each))
-            for each in values
-        )
+        numbers = [each for each in values if isinstance(each, float)]
+        return None not in values and all(map(math.isfinite, numbers))
 
 
 def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
@@ -64,87 +62,34 @@ def render(experiment: Experiment, name: str, folder: Path) -> list[Path]:
         for suffix, draw in experiment.figures.items()
         for file in figures.save(partial(draw, tables), folder / f"{name}{suffix}")
     ]
-    drawn = {file.name for file in files}
-
-    def figure(caption: str, suffix: str = "") -> str:
-        return f"![{caption}]({name}{suffix}.svg)" if f"{name}{suffix}.svg" in drawn else ""
-
-    def section(part: str) -> str:
-        command = experiment.command(experiment.options(parts=(part,)))
-        known = f"Not measured yet: `{command}`." if part not in parts else head(part)
-        return f"## {experiment.parts[part]}\n\n{known}"
-
-    def head(part: str = "") -> str:
-        return _head(experiment, parts[part])
-
+    first = next(iter(parts.values()))
+    default = experiment.options().data
+    data = first.get("options", {}).get("data", default)
+    known = {
+        "tables": tables,
+        "title": experiment.title + ("" if data == default else f": {data}"),
+        "all_numbers": f"All numbers: [{name}.csv]({name}.csv)." if "numbers" in tables else "",
+    }
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(experiment.template.parent),
+        loader=jinja2.FileSystemLoader(
+            [ROOT / each / "pages" for each in (experiment.package, "reproduction")]
+        ),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,
     )
-    helpers: dict[str, Any] = {each.__name__: each for each in (table, pivot, origin, fill)}
-    helpers |= {
-        "figure": figure,
-        "head": head,
-        "section": section,
-        "warned": lambda part="": _warned(parts[part]),
-    }
-    first = next(iter(parts.values()))
-    data = first.get("options", {}).get("data", experiment.default)
-    known = {
-        "title": experiment.title + ("" if data == experiment.default else f": {data}"),
-        "parts": parts,
-        "tables": tables,
-        "all_numbers": f"All numbers: [{name}.csv]({name}.csv)." if "numbers" in tables else "",
-    }
-    template = environment.get_template(experiment.template.name, globals=helpers)
+    environment.globals.update({each.__name__: each for each in (table, pivot, fill)})
+    environment.globals.update(experiment=experiment, name=name, parts=parts)
+    environment.globals.update(drawn=[file.name for file in files], packages=store.PACKAGES)
+    common = environment.get_template("common.j2").module
+    environment.globals.update({each: getattr(common, each) for each in MACROS})
+    template = environment.get_template(f"{experiment.name}.md.j2")
     text = template.render({**first, **tables, **known})
     blocks = [block.strip("\n") for block in text.split("\n\n") if block.strip()]
     file = folder / f"{name}.md"
     replace_file(file, ("\n\n".join(blocks) + "\n").encode())
     return [file, *files]
-
-
-def _head(experiment: Experiment, part: Mapping[str, Any]) -> str:
-    """Return the first paragraphs: command and origin, what it is of the paper, data and notes."""
-    blocks = [origin(part)]
-    if experiment.paper:
-        blocks.append(f"Of the paper: {experiment.paper}.")
-    blocks += [f"Data: {name}, sha256 `{sum_}…`." for name, sum_ in part["data"].items()]
-    blocks += part["notes"]
-    if part.get("options", {}).get("data") == TINY:
-        blocks.append("**Tiny synthetic data, to try the command: the numbers mean nothing.**")
-    return "\n\n".join(blocks)
-
-
-def origin(part: Mapping[str, Any]) -> str:
-    """Write the command of a part, and with what its cases were made."""
-    command, made = f"`{part['command']}`", part["made"]
-    if len(made) == 1:
-        return f"{command} with {_origin(made[0])}."
-    lines = [f"- {_cells(each['count'])} with {_origin(each)}" for each in made]
-    return "\n".join([f"{command}. Its cells were made\n", *lines])
-
-
-def _origin(made: Mapping[str, Any]) -> str:
-    if "commit" not in made:
-        return "the same code, at a commit that they do not tell"
-    versions = [f"{name} {made[name]}" for name in store.PACKAGES if name in made] or ["the code"]
-    day = f", {made['date']}" if "date" in made else ""
-    return f"{', '.join(versions)} at commit `{made['commit']}`, on {made['machine']}{day}"
-
-
-def _warned(part: Mapping[str, Any]) -> str:
-    """Write the warnings of models, and in how many of the cases each occurred."""
-    of = _cells(part["cases"])
-    lines = [f"- {each['count']} of {of}, such as: {each['example']}" for each in part["warnings"]]
-    return "\n".join(["Warnings of the models:\n", *lines]) if lines else ""
-
-
-def _cells(count: int) -> str:
-    return f"{count} cell" if count == 1 else f"{count} cells"
 
 
 def heading(metric: str, tail: float = 1.0) -> str:
@@ -216,12 +161,3 @@ def pivot(
 
 def _table(titles: list[str], lines: Any) -> str:
     return "\n".join(f"| {' | '.join(of)} |" for of in (titles, ["---"] * len(titles), *lines))
-
-
-def check() -> None:
-    """Raise if what pages need is missing."""
-    for name, remedy in (("matplotlib", "'safecf[plots]'"), ("jinja2", "jinja2")):
-        if find_spec(name) is None:
-            raise ImportError(
-                f"pages need {name}; try pip install {remedy}, or --rows to write none"
-            )

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from reproduction.data import SEED, repeated_seeds
@@ -15,13 +14,6 @@ from safecf.models import MODELS
 from safecf.models import presets as library
 from safecf.models.presets import FILE, Preset, Presets
 
-HEADER = """\
-# Settings of models, by set, data set and name. "paper" is what the authors publish, "grid" the
-# best of the ranges in the paper, "tuned" the best that we have found, "sized" the best of those by
-# number of factors; `found` says how.
-"""
-SMALL = {"factors": 4, "iterations": 2, "block_size": 2, "batch_size": 50}  # for "tiny" data
-BLOCKWISE = {"IALS": "IALSPP", "SAFER2": "SAFER2PP"}
 # The paper's exact solves, and Adam, with the best step of .003 to .2 for ML-1M's validation users.
 SOLVERS: dict[str, Any] = {
     "exact": {"solver": "exact"},
@@ -35,32 +27,9 @@ def has_option(model: str, option: str) -> bool:
     return option in choose("model", model, MODELS)().get_params()
 
 
-def load(data: str, which: str, path: Path | None = None) -> dict[str, Preset]:
-    """Return the presets of a data set by their names; there may be none.
-
-    "tiny" has those of ml-1m with few factors and epochs, unless the file has others for it.
-    """
-    sets = library.read(path or FILE).get(which, {})
-    whole = sets.get("ml-1m", {}) if data == TINY else {}
-    return {name: small(each) for name, each in whole.items()} | sets.get(data, {})
-
-
-def small(preset: Preset) -> Preset:
-    """Return a preset for "tiny" data."""
-    return changed(preset, **{k: v for k, v in SMALL.items() if has_option(preset.model, k)})
-
-
-def require(data: str, which: str, names: Iterable[str], path: Path | None = None) -> list[Preset]:
-    """Return the presets of these names; raise if one is missing."""
-    known = load(data, which, path)
-    missing = [name for name in names if name not in known]
-    if missing:
-        raise ValueError(
-            f"{path or FILE.name}: there are no {which!r} settings of {', '.join(missing)} for "
-            f"{data}; add them to a copy of {FILE}, by hand or by `tuning`, and give it with "
-            "--presets"
-        )
-    return [known[name] for name in names]
+def load(data: str, which: str) -> dict[str, Preset]:
+    """Return the presets of a data set by name; there may be none. "tiny" has those of ml-1m."""
+    return library.read().get(which, {}).get("ml-1m" if data == TINY else data, {})
 
 
 def changed(preset: Preset, name: str | None = None, /, **options: Any) -> Preset:
@@ -73,11 +42,11 @@ def solved(preset: Preset, by: str | int | None = None) -> Preset:
     if by is None:
         return preset
     if by == "CG":
-        return replace(preset, name=f"{preset.name}-CG", model="SAFER2CG")
+        return replace(preset, name=f"{preset.name}-CG", model=f"{preset.model}CG")
     if isinstance(by, str):
         return changed(preset, f"{preset.name}, {by}", **SOLVERS[by])
     options = {**preset.options, "block_size": min(by, preset.options["factors"])}
-    return Preset(f"{preset.name}++", BLOCKWISE[preset.model], options, preset.found)
+    return Preset(f"{preset.name}++", f"{preset.model}PP", options, preset.found)
 
 
 def seeds(preset: Preset, count: int) -> range:
@@ -130,4 +99,4 @@ def added(old: Presets, data: str, chosen: Iterable[tuple[str, Preset]]) -> str:
         for of, entries in sets.items()
         for name, each in entries.items()
     ]
-    return "\n".join([HEADER, *blocks])
+    return "\n".join([FILE.read_text("utf8").partition("\n\n")[0] + "\n", *blocks])

@@ -4,13 +4,12 @@ Seeds count as further splits: `safecf.evaluation` averages over them, and its i
 each with all their appearances (a cluster bootstrap). published.toml has numbers of the paper.
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from reproduction import settings
 from reproduction.experiment import Result, Row, Tables, grouped
 from reproduction.figures import GREY, panels, violins
 from reproduction.page import heading
@@ -21,9 +20,7 @@ from safecf.evaluation.profile import UserProfile
 Column = tuple[str, float]  # a metric, and a tail level: the share of worst-off users, 1 for all
 Known = dict[Any, Evaluation]  # by model
 RATIOS: list[Column] = [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (20, 50)]
-PUBLISHED: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("published.toml").read_text("utf8")
-)
+PUBLISHED = settings("published")
 
 
 def columns(data: str) -> list[Column]:
@@ -43,17 +40,11 @@ def evaluations(found: Mapping[Any, Sequence[Result]], without: Sequence[int] = 
 
     A model without seeds counts once for every seed of the others, so that all can be compared.
     """
-    most = max(map(len, found.values()))
-    return {
-        name: over_splits(
-            [
-                _evaluation(str(name), each, without)
-                for each in results
-                for _ in range(most // len(results))
-            ]
-        )
-        for name, results in found.items()
-    }
+    most, known = max(map(len, found.values())), {}
+    for name, results in found.items():
+        repeated = [each for each in results for _ in range(most // len(results))]
+        known[name] = over_splits([_evaluation(str(name), each, without) for each in repeated])
+    return known
 
 
 def _evaluation(name: str, result: Result, without: Sequence[int]) -> Evaluation:
@@ -85,15 +76,11 @@ def numbers(
 
 def by_split(rows: Iterable[Row]) -> dict[tuple[str, str, float], np.ndarray]:
     """Return means over seeds, one per split, by model, metric and tail of `numbers`."""
-    return {
-        key: np.array(
-            [
-                np.mean([row["value"] for row in seeds])
-                for _, seeds in sorted(grouped(of, "split").items())
-            ]
-        )
-        for key, of in grouped(rows, "model", "metric", "tail").items()
-    }
+    found: dict[tuple[str, str, float], list[float]] = {}
+    ordered = sorted(rows, key=lambda row: row["split"])
+    for (*key, _), seeds in grouped(ordered, "model", "metric", "tail", "split").items():
+        found.setdefault(tuple(key), []).append(np.mean([row["value"] for row in seeds]))
+    return {key: np.array(values) for key, values in found.items()}
 
 
 def means(rows: Sequence[Row], known: Known | None = None) -> list[Row]:
@@ -123,10 +110,9 @@ def gains(known: Known, pairs: Iterable[tuple[Any, Any]], columns: Sequence[Colu
         comparison = compare([known[baseline], known[model]])
         for metric, tail in columns:
             each = comparison.difference(0, metric, tail)
-            gain, low, high = each.relative
+            ends = each.relative if each.has_lift else (None, None, None)
             row = {"model": str(model), "baseline": str(baseline), "metric": metric, "tail": tail}
-            row |= {"gain": gain, "low": low, "high": high}
-            found.append(row if each.has_lift else {**row, "gain": None, "low": None, "high": None})
+            found.append(row | dict(zip(("gain", "low", "high"), ends, strict=True)))
     return found
 
 

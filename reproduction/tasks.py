@@ -1,8 +1,8 @@
 """The functions of cases: train a model, and score held-out users.
 
-Settings are "data", "split", "on" ("test" or "validation"), "model" (the name of its class), its
-"options", and its "seed"; each function names further ones. "users" in a record are numbered alike
-in all splits.
+Settings are "data", "split", "on" ("test" or "validation"), "model" (the name of its class, or
+"implicit"), its "options" and its "seed"; each function names further ones. "users" in a record are
+numbered alike in all splits.
 """
 
 from contextlib import suppress
@@ -14,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduction.data import load_split
-from reproduction.experiment import Record, Settings
-from reproduction.run import study, threads
+from reproduction.experiment import TINY, Record, Settings
+from reproduction.run import threads
 from safecf.data.splits.held_out import Split
 from safecf.defaults import LEVEL, METRIC
 from safecf.errors import choose
 from safecf.evaluation import evaluate
-from safecf.models import MODELS, Recommender
+from safecf.models import MODELS
 from safecf.tuning import Choice, LogUniform, Range, Uniform, tune
+
+SMALL = {"factors": 8, "block_size": 4, "batch_size": 50}  # the most for "tiny" data
 
 
 def quality(settings: Settings) -> Record:
@@ -29,24 +31,11 @@ def quality(settings: Settings) -> Record:
     split = load_split(settings["data"], settings["split"])
     model = make_model(settings)
     model.fit(split.train, show_progress=False)
-    return {**_scores(model, split, settings, (20, 50, 100)), "resolved": dict(model.resolved)}
-
-
-def peer(settings: Settings) -> Record:
-    """Return the same for `AlternatingLeastSquares()` of implicit."""
-    from implicit.als import AlternatingLeastSquares  # noqa: PLC0415 - it is optional
-
-    split = load_split(settings["data"], settings["split"])
-    model = AlternatingLeastSquares(random_state=settings["seed"], num_threads=threads())
-    model.fit(split.train, show_progress=False)
-    return _scores(model, split, settings, (20,))
-
-
-def _scores(model: Any, split: Split, settings: Settings, cutoffs: tuple[int, ...]) -> Record:
-    known = [k for k in cutoffs if k < split.train.shape[1]]
+    known = [k for k in (20, 50, 100) if k < split.train.shape[1]]
     metrics = settings.get("metrics", ["recall"])
     found = evaluate(model, split, k=known, metrics=metrics, on=settings["on"])
-    return {**found.scores, "users": users_of(split, found.users.ids)}
+    about = {"users": users_of(split, found.users.ids)}
+    return {**found.scores, **about, "resolved": dict(getattr(model, "resolved", {}))}
 
 
 def users_of(split: Split, ids: Any) -> NDArray[np.int64]:
@@ -83,16 +72,17 @@ def course(settings: Settings) -> Record:
     the last epoch, without the final fold-in.
     """
     split = load_split(settings["data"], settings["split"])
-    model: Any = make_model(settings)
+    model = make_model(settings)
+    last = getattr(model, "iterations", 0)
     rows: list[dict[str, Any]] = []
 
     def callback(epoch: int, seconds: float, objective: float) -> None:
-        rows.append(dict(vars(model.history[-1])))
+        rows.append(dict(vars(model.history[-1])) if last else {})
         if epoch + 1 in settings["looks"]:
             scores = evaluate(model, split, k=(20, 50), metrics=("recall",), on=settings["on"])
             for metric, tail in product(("recall@20", "recall@50"), (1.0, LEVEL)):
                 rows[-1][f"{metric}, tail {tail:g}"] = scores.tail(metric, tail)
-        if epoch + 1 == model.iterations:
+        if epoch + 1 == last:
             raise _LastEpoch
 
     with suppress(_LastEpoch):
@@ -100,32 +90,11 @@ def course(settings: Settings) -> Record:
     return {"rows": rows}
 
 
-def trial(settings: Settings) -> Record:
-    """Return "curve": epoch, mean and tail of recall@20 of validation users, for each of "epochs".
-
-    Test users are never scored. It is shorter if training diverges.
-    """
-    split = load_split(settings["data"], settings["split"])
-    model = make_model(settings)
-    curve: list[list[float]] = []
-
-    def callback(epoch: int, seconds: float, objective: float) -> None:
-        if epoch + 1 in settings["epochs"]:
-            found = evaluate(model, split, k=(20,), metrics=("recall",), on="validation")
-            curve.append([epoch + 1, *(found.tail(METRIC, level) for level in (1.0, LEVEL))])
-
-    model.fit(split.train, show_progress=False, callback=callback)
-    if not hasattr(model, "iterations"):
-        callback(0, 0.0, 0.0)
-    return {"curve": curve}
-
-
 def tuned(settings: Settings) -> Record:
     """Return "trials" of `safecf.tune`: options, epochs, mean and tail of the validation users.
 
     "space" has the arguments of `range_of`, or None for what is not searched. Test users are never
-    scored: the final evaluation, too, is on the validation users. A search that was ended goes on
-    from its study.
+    scored: the final evaluation, too, is on the validation users.
     """
     split = load_split(settings["data"], settings["split"])
     found = tune(
@@ -135,7 +104,6 @@ def tuned(settings: Settings) -> Record:
         objective=settings["objective"],
         trials=settings["trials"],
         space={name: each and range_of(*each) for name, each in settings["space"].items()},
-        study=study(settings),
         show_progress=False,
     )
     trials = [
@@ -153,10 +121,15 @@ def range_of(kind: str, *values: Any) -> Range:
     return LogUniform(*values) if kind == "log" else Uniform(*values)
 
 
-def make_model(settings: Settings) -> Recommender:
+def make_model(settings: Settings) -> Any:
     """Return the model of a case, with the worker's number of threads."""
-    kind = choose("model", settings["model"], MODELS)
-    known = kind().get_params()
     here: dict[str, Any] = {"random_state": settings["seed"], "num_threads": threads()}
-    chosen = {name: value for name, value in here.items() if name in known}
-    return kind(**settings["options"], **chosen)
+    if settings["model"] == "implicit":
+        from implicit.als import AlternatingLeastSquares  # noqa: PLC0415 - it is optional
+
+        return AlternatingLeastSquares(**here)
+    kind, options = choose("model", settings["model"], MODELS), settings["options"]
+    if settings["data"] == TINY:
+        options = {name: min(each, SMALL.get(name, each)) for name, each in options.items()}
+    known = kind().get_params()
+    return kind(**options, **{name: value for name, value in here.items() if name in known})

@@ -1,7 +1,5 @@
 """The experiments of the paper, and some of our own."""
 
-import tomllib
-from pathlib import Path
 from typing import Any
 
 from reproduction import ABOUT
@@ -13,8 +11,3 @@ def declared(name: str, cases: Any, tables: Any, draw: Any = None, then: Any = N
     about = {key: each for key, each in ABOUT[name].items() if key != "at"}
     figures = {"": draw} if draw else {}
     return Experiment(name, cases=cases, tables=tables, figures=figures, then=then, **about)
-
-
-def settings(name: str) -> dict[str, Any]:
-    """Return what NAME.toml in this folder has."""
-    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf8"))

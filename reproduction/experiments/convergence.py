@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reproduction import presets, scores
-from reproduction.data import RECIPES
-from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
-from reproduction.experiments import declared, settings
+from reproduction import presets, scores, settings
+from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
+from reproduction.experiments import declared
 from reproduction.figures import Panel, curves, lines_of
 from reproduction.page import heading
 from reproduction.scores import Column
@@ -25,7 +24,7 @@ from safecf.models.presets import Preset
 Run = dict[str, NDArray[np.float64]]  # a column's values by epoch; NaN where there is none
 Runs = dict[Any, list[Run]]  # the starts of each curve, by its name
 
-DATA = settings("convergence")
+DATA = settings("experiments/convergence")
 EVERY, THEN = 50, 10  # users are scored after every epoch up to this one, then after every tenth
 NEAR = 0.99  # the share of its best recall at which a model counts as converged
 RESIDUALS = {
@@ -37,13 +36,8 @@ RESIDUALS = {
 HISTORY = ("objective", "cvar", "mean_weight", *RESIDUALS)
 
 
-def has_quality(data: str) -> bool:
-    """Whether recall is meaningful: not on synthetic data, save "tiny", which tries the code."""
-    return data == TINY or data not in RECIPES
-
-
 def shape_of(data: str) -> str:
-    """Return the data set whose shape synthetic data have, and whose presets they use."""
+    """Return the data set whose shape and presets synthetic data have, without its quality."""
     return data.removesuffix("-like")
 
 
@@ -109,42 +103,39 @@ def _recall(runs: Sequence[Run], column: Column) -> Any:
     )
 
 
-def _paces(rows: Sequence[Row], names: Sequence[str], warm_up: int = 0) -> list[Row]:
-    """Return a row per model: how long an epoch takes, how it ends, and how soon recall is there.
-
-    The first epochs, `warm_up`, do not count for the median of seconds.
-    """
-    found, columns = [], _columns(rows)
-    for runs, of in zip(_runs(rows, *names).values(), grouped(rows, *names).values(), strict=True):
+def _tables(
+    names: Sequence[str], results: list[Result], options: Options, warm_up: int = 0
+) -> Tables:
+    """Return all epochs, and how long they take after the warm-up, how they end, and how soon."""
+    rows = _numbers(results, names, timed=True)
+    columns, paces = _columns(rows), []
+    for of, runs in zip(grouped(rows, *names).values(), _runs(rows, *names).values(), strict=True):
+        first = runs[0]
         pace = [np.median(np.diff(run["seconds"], prepend=0)[warm_up:]) for run in runs]
         row = {name: of[0][name] for name in names}
-        row |= {"pace": float(np.mean(pace)), "epochs": len(runs[0]["epoch"])}
-        row |= {name: float(runs[0][name][-1]) for name in ("seconds", "objective", "cvar")}
+        row |= {"pace": float(np.mean(pace)), "epochs": len(first["epoch"])}
+        row |= {name: float(first[name][-1]) for name in ("seconds", "objective", "cvar")}
         if columns:
             (epochs, seconds, values), tail = (_recall(runs, column) for column in columns)
             there = int(np.argmax(values >= NEAR * values.max()))
             row |= {"to_epochs": int(epochs[there]), "to_seconds": float(seconds[there])}
             row |= {"best": float(values.max()), "best_tail": float(tail[2].max())}
-        found.append(row)
-    return found
+        paces.append(row)
+    return {"numbers": rows, "paces": paces}
 
 
 # walltime
 
-NAMES = ("iALS", "ERM-MF", "CVaR-MF", "SAFER2")  # published for all data sets
-ALSO = ("iALS++", "SAFER2++", "Mult-VAE")  # published for some
 SHOWN = 0.7  # the share of the best recall at which the axes begin
 
 
 def _walltime_cases(options: Options) -> list[Case]:
     """Return all models where quality is measured, else those with the same losses as SAFER2."""
-    shape, scored = shape_of(options.data), has_quality(options.data)
-    presets.require(shape, "paper", NAMES, options.presets)
-    known = presets.load(shape, "paper", options.presets)
+    shape = shape_of(options.data)
+    scored = shape == options.data
+    known = presets.load(shape, "paper")
     if scored:
-        chosen = [known[name] for name in NAMES]
-        chosen += [presets.solved(known["CVaR-MF"], "Adam")]
-        chosen += [known[name] for name in ALSO if name in known]
+        chosen = [presets.solved(known[of], *by) for of, *by in DATA["models"] if of in known]
     else:
         safer2 = known["SAFER2"].options
         same = {name: safer2[name] for name in ("unobserved_weight", "regularization")}
@@ -157,13 +148,7 @@ def _walltime_cases(options: Options) -> list[Case]:
     return [case for cases in found for case in cases]
 
 
-def _walltime(results: list[Result], options: Options) -> Tables:
-    rows = _numbers(results, ["model"], timed=True)
-    return {"numbers": rows, "paces": _paces(rows, ["model"])}
-
-
 def _draw_walltime(tables: Tables) -> Any:
-    """Draw a row of panels per quantity: by epochs, and by seconds."""
     rows = tables["numbers"]
     runs = _runs(rows, "model")
     shown = {
@@ -187,10 +172,8 @@ def _draw_walltime(tables: Tables) -> Any:
 
 
 def _dimension_cases(options: Options) -> list[Case]:
-    """Return SAFER2 with all numbers of factors and solvers."""
-    grid, scored = DATA["grids"][options.data], has_quality(options.data)
-    shape, which = shape_of(options.data), grid["which"]
-    (preset,) = presets.require(shape, which, ("SAFER2",), options.presets)
+    grid, shape = DATA["grids"][options.data], shape_of(options.data)
+    preset, scored = presets.load(shape, grid["which"])["SAFER2"], shape == options.data
     found = []
     for factors in grid["factors"]:
         base = presets.changed(preset, factors=factors, iterations=grid["epochs"])
@@ -207,18 +190,15 @@ def _dimension_cases(options: Options) -> list[Case]:
 
 def _dimensions(results: list[Result], options: Options) -> Tables:
     """Return seconds per epoch, and quality by seconds where it is meaningful."""
-    names, grid = ["factors", "solver"], DATA["grids"][options.data]
-    rows = _numbers(results, names, timed=True)
-    left_out = ("factors", "iterations", "solver")
+    grid, left_out = DATA["grids"][options.data], ("factors", "iterations", "solver")
     kept = {k: v for k, v in results[0].settings["options"].items() if k not in left_out}
     facts = {"epochs": grid["epochs"], "settings": presets.options_text(kept)}
     if grid["exact_up_to"] < max(grid["factors"]):
         facts["exact_up_to"] = grid["exact_up_to"]
-    return {"numbers": rows, "paces": _paces(rows, names, 1), "facts": [facts]}
+    return {**_tables(("factors", "solver"), results, options, 1), "facts": [facts]}
 
 
 def _draw_dimensions(tables: Tables) -> Any:
-    """Draw recall by seconds, a row per number of factors, or seconds per epoch by factors."""
     rows = tables["numbers"]
     runs = _runs(rows, "factors", "solver")
     factors = sorted({d for d, _ in runs})
@@ -232,9 +212,8 @@ def _draw_dimensions(tables: Tables) -> Any:
     if drawn:
         return curves(drawn, legend=3, height=1.9, sharex="row")[0]
     lines = lines_of(tables["paces"], "solver", "factors", "pace")
-    figure, (place,) = curves(
-        [Panel("factors d", "seconds per epoch", lines, log="y")], legend=2, height=3.2
-    )
+    drawn = [Panel("factors d", "seconds per epoch", lines, log="y")]
+    figure, (place,) = curves(drawn, legend=2, height=3.2)
     place.set_xscale("log", base=2)
     place.set_xticks(factors, [str(d) for d in factors])
     return figure
@@ -247,14 +226,11 @@ TAIL = 0.3  # of the authors' settings
 ROUNDING = 1e-9  # smaller norms are shown as 0
 SIGNIFICANT = 2.0  # standard errors
 SAME = 0.01  # a smaller relative difference counts as "almost the same"
-UNDECIDED = "not told apart"
 WATCHED = {"mean_weight": "mean weight", "cvar": "CVaR of training losses"}
-NORMS = {"norm of ΔU": "residual_users", "norm of Δz": "residual_weights"}
 
 
 def _profile_cases(name: str, options: Options) -> list[Case]:
-    """Return the cases of every curve with every seed."""
-    (preset,) = presets.require(options.data, "paper", ("SAFER2",), options.presets)
+    preset = presets.load(options.data, "paper")["SAFER2"]
     return [
         case
         for curve, of in DATA[name]["curves"].items()
@@ -266,20 +242,21 @@ def _profile(name: str, results: list[Result], options: Options) -> Tables:
     """Return the curves, residual norms and quality in the last epochs, and claims."""
     rows = _numbers(results, ["curve"], timed=False)
     runs, columns = _runs(rows, "curve"), _columns(rows)
+    ends = {curve: _ends(of, columns) for curve, of in runs.items()}
     found = []
     for curve, of in runs.items():
-        off = [np.abs(run["mean_weight"][-LAST:] / TAIL - 1).mean() for run in of]
-        row: Row = {"curve": curve, "off": _short(off)}
-        row |= {norm: _short([run[norm][-LAST:].mean() for run in of]) for norm in RESIDUALS}
+        norms = {"off": [np.abs(run["mean_weight"][-LAST:] / TAIL - 1).mean() for run in of]}
+        norms |= {norm: list(ends[curve][norm]) for norm in RESIDUALS}
+        row: Row = {"curve": curve, **{norm: _short(each) for norm, each in norms.items()}}
         left = [run["residual_users"][-LAST:].mean() / run["residual_users"].max() for run in of]
         row["left"] = float(np.mean(left))
         for place, end in enumerate(("", " of the tail")):
-            recall, swing = (_measured(what + end, of, columns) for what in ("recall", "swing"))
+            recall, swing = (ends[curve][what + end] for what in ("recall", "swing"))
             std = float(recall.std(ddof=1)) if recall.size > 1 else None
             row |= {f"recall{place}": float(recall.mean()), f"std{place}": std}
             row[f"swing{place}"] = float(swing.mean())
         found.append(row)
-    claims = [_judged(claim, runs, columns) for claim in DATA[name]["claims"]]
+    claims = [_judged(claim, ends) for claim in DATA[name]["claims"]]
     return {"numbers": rows, "curves": found, "claims": claims}
 
 
@@ -289,41 +266,34 @@ def _short(norms: list[Any]) -> str:
     return "0" if mean < ROUNDING else f"{mean:.2g}"
 
 
-def _measured(name: str, runs: list[Run], columns: Sequence[Column]) -> NDArray[np.float64]:
-    """Return means over the last epochs, one per start; of a "swing" the range."""
-    if name in NORMS:
-        return np.array([run[NORMS[name]][-LAST:].mean() for run in runs])
-    column = columns[1 if name.endswith("tail") else 0]
-    values = [_recall([run], column)[2][-LAST:] for run in runs]
-    return np.array([np.ptp(each) if name.startswith("swing") else each.mean() for each in values])
+def _ends(runs: Sequence[Run], columns: Sequence[Column]) -> Run:
+    """Return means over the last epochs, one per start, and the range of recalls: their swing."""
+    found = {norm: np.array([run[norm][-LAST:].mean() for run in runs]) for norm in RESIDUALS}
+    for end, column in zip(("", " of the tail"), columns, strict=True):
+        recalls = np.array([_recall([run], column)[2][-LAST:] for run in runs])
+        found |= {f"recall{end}": recalls.mean(axis=1), f"swing{end}": np.ptp(recalls, axis=1)}
+    return found
 
 
-def _judged(claim: Row, runs: Runs, columns: Sequence[Column]) -> Row:
-    """Return the difference of two curves, paired by start, and what it says of a claim."""
-    pair = [_measured(claim["measure"], runs[claim[name]], columns) for name in ("first", "second")]
-    differences = pair[0] - pair[1]
-    mean, error = float(differences.mean()), math.nan
-    if differences.size > 1:
-        error = float(differences.std(ddof=1) / differences.size**0.5)
-    level = float(np.mean(pair)) if claim.get("alike") else None
+def _judged(claim: Row, ends: dict[Any, Run]) -> Row:
+    """Return the difference of two curves, paired by start, and what it says of a claim.
+
+    The difference should be above 0, or almost 0 if the claim is that the curves are alike.
+    """
+    pair = [ends[claim[name]][claim["of"]] for name in ("first", "second")]
+    difference, size = pair[0] - pair[1], pair[0].size
+    mean = float(difference.mean())
+    error = float(difference.std(ddof=1) / size**0.5) if size > 1 else math.nan
+    above, otherwise = mean, "the opposite"
+    if claim.get("alike"):
+        above, otherwise = SAME * float(np.mean(pair)) - abs(mean), "not seen"
+    told = abs(above) > SIGNIFICANT * error
+    verdict = ("seen" if above > 0 else otherwise) if told else "not told apart"
     what = f"{claim['measure']}, {claim['first']} less {claim['second']}"
-    found = {"claim": claim["claim"], "what": what, "mean": mean, "error": error}
-    return {**found, "verdict": _verdict(mean, SIGNIFICANT * error, level)}
-
-
-def _verdict(mean: float, margin: float, level: float | None) -> str:
-    """Judge a difference: it should be above 0, or, given the level of both curves, almost 0."""
-    if math.isnan(margin):
-        return "not told by one start"
-    if level is None:
-        return UNDECIDED if abs(mean) <= margin else "seen" if mean > 0 else "the opposite"
-    if abs(mean) + margin < SAME * level:
-        return "seen"
-    return "not seen" if abs(mean) - margin > SAME * level else UNDECIDED
+    return {"claim": claim["claim"], "what": what, "mean": mean, "error": error, "verdict": verdict}
 
 
 def _draw_profile(name: str, tables: Tables) -> Any:
-    """Draw residual norms in the first row, recalls and the watched column in the second."""
     rows, watched = tables["numbers"], DATA[name]["watched"]
     runs = _runs(rows, "curve")
     runs = {curve: runs[curve] for curve in DATA[name].get("drawn", runs)}
@@ -349,5 +319,5 @@ BANDWIDTH, SAMPLING, XI_STEPS = (
     declared(name, *(partial(each, name) for each in (_profile_cases, _profile, _draw_profile)))
     for name in ("bandwidth", "sampling", "xi-steps")
 )
-WALLTIME = declared("walltime", _walltime_cases, _walltime, _draw_walltime)
+WALLTIME = declared("walltime", _walltime_cases, partial(_tables, ("model",)), _draw_walltime)
 DIMENSIONS = declared("dimensions", _dimension_cases, _dimensions, _draw_dimensions)

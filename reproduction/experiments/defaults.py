@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from reproduction import scores
+from reproduction import scores, settings
 from reproduction.data import SEED, repeated_seeds
 from reproduction.experiment import Case, Options, Result, Settings, Tables, grouped
-from reproduction.experiments import declared, settings
+from reproduction.experiments import declared
 from reproduction.figures import Panel, curves
 from reproduction.page import heading
 from reproduction.presets import options_text
-from reproduction.tasks import peer, quality, statistics, tuned
+from reproduction.tasks import quality, statistics, tuned
 from safecf.defaults import LEVEL
 
-DATA = settings("defaults")
+DATA = settings("experiments/defaults")
 MODELS = DATA["models"]
-METRICS = ["recall", "ndcg"]
 COLUMNS = [(metric, level) for metric in ("recall@20", "ndcg") for level in (1.0, LEVEL)]
 RATIO = {"ratio": "gain", "low": "low", "high": "high"}
 IMPLICIT = "implicit"
@@ -29,33 +28,29 @@ IMPLICIT = "implicit"
 DEFAULTS, MEANS, TAILS = "defaults", "means", "mean and tail"
 
 
-def _sets(options: Options) -> list[str]:
-    return DATA["several"] if options.data == "several" else [options.data]
-
-
 def _cases(options: Options) -> list[Case]:
     """Return facts, implicit where it is installed, the defaults, and the searches."""
     found = []
-    for data in _sets(options):
+    for data in DATA["sets"][options.data]:
         found.append(Case(statistics, {"data": data, "split": SEED}, ("facts", data)))
         if find_spec(IMPLICIT) is not None:
-            found += _tests(peer, data, IMPLICIT, DEFAULTS, options, {})
+            found += _tests(data, IMPLICIT, DEFAULTS, options, IMPLICIT, {})
         for name, (kind, fixed) in MODELS.items():
             settings = {"data": data, "split": SEED, "model": kind, "options": fixed, "seed": 0}
             settings |= {"metric": "ndcg", "objective": "both", "trials": options.trials + 1}
             found.append(Case(tuned, {**settings, "space": {}}, ("search", data, name)))
-            more = {"model": kind, "options": fixed}
-            found += _tests(quality, data, name, DEFAULTS, options, more)
+            found += _tests(data, name, DEFAULTS, options, kind, fixed)
     return found
 
 
 def _tests(
-    run: Any, data: str, model: str, name: str, options: Options, more: Settings
+    data: str, model: str, name: str, options: Options, kind: str, chosen: Settings
 ) -> list[Case]:
     """Return the cases of a setting for the test users of all splits."""
-    about = {"data": data, "on": "test", "seed": 0, "metrics": METRICS, **more}
+    about = {"data": data, "on": "test", "seed": 0, "metrics": ["recall", "ndcg"]}
+    about |= {"model": kind, "options": chosen}
     splits = repeated_seeds(min(options.splits, DATA["splits"].get(data, options.splits)))
-    return [Case(run, {**about, "split": each}, ("test", data, model, name)) for each in splits]
+    return [Case(quality, {**about, "split": each}, ("test", data, model, name)) for each in splits]
 
 
 def _then(results: list[Result], options: Options) -> list[Case]:
@@ -66,8 +61,7 @@ def _then(results: list[Result], options: Options) -> list[Case]:
             _, data, model = each.label
             kind, fixed = MODELS[model]
             for name, chosen in _best(each).items():
-                more = {"model": kind, "options": {**fixed, **chosen}}
-                found += _tests(quality, data, model, name, options, more)
+                found += _tests(data, model, name, options, kind, {**fixed, **chosen})
     return found
 
 
@@ -90,7 +84,7 @@ def _tables(results: list[Result], options: Options) -> Tables:
     stored: Tables = {**{name: [] for name in names}, "about": [about]}
     found = grouped(results)
     means = [column for column in COLUMNS if column[1] == 1]
-    for data in _sets(options):
+    for data in DATA["sets"][options.data]:
         of = {label[2:]: each for label, each in found.items() if label[:2] == ("test", data)}
         known = scores.evaluations(of)
         named = {f"{model}, {name}": each for (model, name), each in of.items()}
@@ -99,15 +93,15 @@ def _tables(results: list[Result], options: Options) -> Tables:
         for model in MODELS:
             about = {"data": data, "model": model}
             for row in scores.gains(known, [((model, DEFAULTS), (model, MEANS))], means):
-                metric = row["metric"]
                 values = {
-                    "default": {"value": known[model, DEFAULTS].mean(metric)},
-                    "best": {"value": known[model, MEANS].mean(metric)},
+                    "default": {"value": known[model, DEFAULTS].mean(row["metric"])},
+                    "best": {"value": known[model, MEANS].mean(row["metric"])},
                     "%": {name: 100 + row[of] for name, of in RATIO.items()},
                 }
-                for what, each in values.items():
-                    head = f"{heading(metric)}, {what}"
-                    stored["against"].append({**about, "heading": head, **each})
+                stored["against"] += [
+                    {**about, "heading": f"{heading(row['metric'])}, {what}", **each}
+                    for what, each in values.items()
+                ]
             (search,) = found["search", data, model]
             picked = {n: options_text(each) or "the defaults" for n, each in _best(search).items()}
             start = search.record["trials"][0]["options"]
@@ -130,7 +124,6 @@ def _tables(results: list[Result], options: Options) -> Tables:
 
 
 def _draw(tables: Tables) -> Any:
-    """Draw the gain of the tuned SAFER2 over the tuned iALS, a panel each for nDCG and its tail."""
     wanted = {"model": "SAFER2", "baseline": "iALS", "settings": TAILS, "metric": "ndcg"}
     rows = [row for row in tables["gains"] if wanted.items() <= row.items()]
     lengths = {

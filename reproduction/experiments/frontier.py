@@ -1,14 +1,18 @@
-"""`frontier`: models as they come, with the paper's settings and tuned, on many splits."""
+"""SAFER2 over other models, on many splits: `frontier`, `robustness` and `kernels`.
+
+`frontier` has models as they come, with the paper's settings and tuned.
+"""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from reproduction import presets, scores
+from reproduction import presets, scores, settings
 from reproduction.data import SEED
-from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, grouped
-from reproduction.experiments import declared, settings
+from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
+from reproduction.experiments import declared
 from reproduction.experiments.tuning import searches
 from reproduction.figures import Panel, curves, line_styles
 from reproduction.page import heading
@@ -16,22 +20,25 @@ from reproduction.tasks import statistics
 from safecf.models.presets import Preset
 
 COLUMNS = sorted(scores.RATIOS, key=lambda column: column[0])  # a metric, then its tail
-DATA = settings("frontier")
+DATA = settings("experiments/frontier")
+RATIOS = settings("experiments/ratios")
 TUNED, IALS = DATA["tuned"], DATA["reference"]
 
 
 def _models(options: Options) -> dict[str, Preset]:
     """Return all models by their names here, with an iALS as large as the largest SAFER2."""
-    data, file, found = options.data, options.presets, {}
-    for name, kind in DATA["defaults"].items():
-        each = Preset(name, kind, {}, "as it comes")
-        found[f"{name}, defaults"] = presets.small(each) if data == TINY else each
-    for each in presets.require(data, "paper", ("iALS", "SAFER2"), file):
-        found[f"{each.name}, the paper's settings"] = each
-    found |= {TUNED[each.name]: each for each in presets.require(data, "tuned", TUNED, file)}
+    paper, tuned, sized = (
+        presets.load(options.data, which) for which in ("paper", "tuned", "sized")
+    )
+    found = {
+        f"{name}, defaults": Preset(name, kind, {}, "as it comes")
+        for name, kind in DATA["defaults"].items()
+    }
+    found |= {f"{name}, the paper's settings": paper[name] for name in ("iALS", "SAFER2")}
+    found |= {TUNED[name]: tuned[name] for name in TUNED}
     size = max(found[name].options["factors"] for name in DATA["ours"][1:])
-    large = presets.load(data, "sized", file).get(f"iALS, d = {size}")
-    if large is not None and large.options != found[IALS].options:
+    large = sized[f"iALS, d = {size}"]
+    if large.options != found[IALS].options:
         found[f"{IALS}, d = {size}"] = large
     return found
 
@@ -55,7 +62,7 @@ def _tables(results: list[Result], options: Options) -> Tables:
     numbers = scores.numbers(found, COLUMNS)
     searched = [
         {"model": TUNED[each.name], "tried": each.budget, "epochs": max(each.final)}
-        | {"factors": each.largest}
+        | {"factors": max([*each.sizes, each.fixed.get("factors", 0)]) or None}
         for each in searches(replace(options, searches=()))
         if each.which == "tuned" and each.name in TUNED
     ]
@@ -83,7 +90,6 @@ def _gains(known: scores.Known, numbers: list[Row]) -> list[Row]:
 
 
 def _draw(tables: Tables) -> Any:
-    """Draw every model as a point: its gain over iALS for all users and for the worst-off."""
     of = {(row["model"], row["metric"], row["tail"]): row for row in tables["over"]}
     names = list(grouped(tables["means"], "model"))
     colours = line_styles(dict.fromkeys(map(_model, names)))
@@ -108,4 +114,43 @@ def _draw(tables: Tables) -> Any:
     return curves(drawn, legend=3, height=4.4, styles=styles)[0]
 
 
-EXPERIMENT = declared("frontier", _cases, _tables, _draw)
+FRONTIER = declared("frontier", _cases, _tables, _draw)
+
+
+def _ratio_models(name: str, options: Options) -> dict[str, Preset]:
+    return {
+        model: presets.load(options.data, which)[model]
+        for which, models in RATIOS[name]["models"].items()
+        for model in models
+    }
+
+
+def _ratio_cases(name: str, options: Options) -> list[Case]:
+    return presets.on_splits(_ratio_models(name, options), options)
+
+
+def _ratio_tables(name: str, results: list[Result], options: Options) -> Tables:
+    """Return the means of all models, their bandwidths, and a table for each list of pairs."""
+    found = grouped(results)
+    known, numbers = scores.evaluations(found), scores.numbers(found, scores.RATIOS)
+    gains = {
+        table: scores.over(numbers, scores.gains(known, pairs, scores.RATIOS))
+        for table, pairs in RATIOS[name]["pairs"].items()
+    }
+    bandwidths = [
+        {"model": each.name, "found": each.found}
+        | {option: each.options[option] for option in ("kernel", "bandwidth")}
+        for each in _ratio_models(name, options).values()
+        if each.name.startswith("SAFER2, ")
+    ]
+    return {"numbers": numbers, **gains, "means": scores.means(numbers), "bandwidths": bandwidths}
+
+
+ROBUSTNESS, KERNELS = (
+    declared(
+        name,
+        *(partial(_ratio_cases, name), partial(_ratio_tables, name)),
+        partial(scores.draw_ratios, RATIOS[name]["pairs"]["gains"]),
+    )
+    for name in ("robustness", "kernels")
+)

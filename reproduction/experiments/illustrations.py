@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import gamma
 
-from reproduction.experiment import Case, Options, Result, Row, Tables
+from reproduction.experiment import Options, Result, Row, Tables
 from reproduction.experiments import declared
 from reproduction.figures import GREY, Panel, curves, lines_of
 from safecf.als.kernels import KERNELS, Floats
@@ -16,8 +16,8 @@ from safecf.als.risk import CVaR
 TAIL = 0.3
 TAU = 1 - TAIL
 SHAPE, SCALE = 2, 3  # of the gamma density that the paper draws
-DRAWN = (6.0, 9.5, 13.5)  # mean, VaR and CVaR in its figure
-USERS = 20_000
+DRAWN = 9.5  # VaR in its figure
+USERS = 20_000  # whose losses are evenly spaced quantiles
 SMOOTHED = (1.0, 3.0)  # bandwidths
 LOSSES, XIS = np.linspace(0, 24, 241), np.linspace(2, 16, 71)
 
@@ -36,34 +36,34 @@ def _exact(tail: float) -> Row:
 
 
 def _cvar(results: list[Result], options: Options) -> Tables:
-    """Return the density, the functions of xi, and their minima.
-
-    The library's numbers are those of users whose losses are evenly spaced quantiles.
-    """
+    """Return the density, xi + 1/alpha E max(0, loss - xi), and this smoothed, with its minima."""
     density = gamma(SHAPE, scale=SCALE)
     users = Population(density.ppf((np.arange(USERS) + 0.5) / USERS))
-    curves = [("density", x, y) for x, y in zip(LOSSES, density.pdf(LOSSES), strict=True)]
-    for xi in XIS:  # xi + 1/tail E max(0, loss - xi), whose minimum is the CVaR
-        curves.append(("objective, h = 0", xi, CVaR(TAIL).total(users, xi) / (TAIL * users.size)))
+    objective = [CVaR(TAIL).total(users, xi) / (TAIL * users.size) for xi in XIS]
+    lines: dict[str, Any] = {"density": (LOSSES, density.pdf(LOSSES))}
+    lines["objective, h = 0"] = (XIS, objective)
     minima = []
     for h in SMOOTHED:
         psi = Psi(users, Smoothing(TAIL, KERNELS["gaussian"], h))
-        curves += [(f"objective, h = {h:g}", xi, psi.at(xi).value) for xi in XIS]
+        lines[f"objective, h = {h:g}"] = (XIS, [psi.at(xi).value for xi in XIS])
         best = bisection(psi, *psi.bracket())
         weight = float(np.mean(psi.weights(best)))
         minima.append({"h": h, "xi": best, "value": psi.at(best).value, "weight": weight})
     marks = []
-    for tail in (TAIL, float(density.sf(DRAWN[1]))):
-        ours = (users.mean_loss, users.value_at_risk(tail), users.tail_mean(tail))
-        names = ("mean", "VaR", "CVaR")
-        marks.append({"by": "the library", "alpha": tail, **dict(zip(names, ours, strict=True))})
+    for tail in (TAIL, float(density.sf(DRAWN))):
+        ours = {"mean": users.mean_loss, "VaR": users.value_at_risk(tail)}
+        ours["CVaR"] = users.tail_mean(tail)
+        marks.append({"by": "the library", "alpha": tail, **ours})
         marks.append({"by": "integrals", "alpha": tail, **_exact(tail)})
-    numbers = [{"curve": name, "x": float(x), "y": float(y)} for name, x, y in curves]
+    numbers = [
+        {"curve": name, "x": float(x), "y": float(y)}
+        for name, line in lines.items()
+        for x, y in zip(*line, strict=True)
+    ]
     return {"numbers": numbers, "marks": marks, "minima": minima}
 
 
 def _draw_cvar(tables: Tables) -> Any:
-    """Draw the density with its tail, and the functions of xi."""
     lines = lines_of(tables["numbers"], "curve", "x", "y")
     found = {name.removeprefix("objective, "): line for name, line in lines.items()}
     marks, density = _exact(TAIL), {"density": found.pop("density")}
@@ -79,10 +79,9 @@ def _draw_cvar(tables: Tables) -> Any:
         at = (place, height * 0.15)
         left.annotate(f"{name} {place:.2f}", at, (4, -6), textcoords="offset points")
     left.set(xlim=(0, LOSSES[-1]), ylim=(0, 0.15))
-    right.plot([marks["VaR"]], [marks["CVaR"]], "*", color="#000000", markersize=8)
-    right.annotate(
-        "(VaR, CVaR)", (marks["VaR"], marks["CVaR"]), (-20, 8), textcoords="offset points"
-    )
+    point = marks["VaR"], marks["CVaR"]
+    right.plot(*point, "*", color="#000000", markersize=8)
+    right.annotate("(VaR, CVaR)", point, (-20, 8), textcoords="offset points")
     return figure
 
 
@@ -136,7 +135,6 @@ def _check_function(results: list[Result], options: Options) -> Tables:
 
 
 def _draw_check_function(tables: Tables) -> Any:
-    """Draw two kernels by bandwidth, all kernels at one bandwidth, and the weights of users."""
 
     def curve(kernel: str, h: float, column: str = "smoothed") -> tuple[list[Any], list[Any]]:
         rows = [r for r in tables["numbers"] if (r["kernel"], r["bandwidth"]) == (kernel, h)]
@@ -160,9 +158,5 @@ def _draw_check_function(tables: Tables) -> Any:
     return figure
 
 
-def _no_cases(options: Options) -> list[Case]:
-    return []
-
-
-CVAR = declared("cvar", _no_cases, _cvar, _draw_cvar)
-CHECK_FUNCTION = declared("check-function", _no_cases, _check_function, _draw_check_function)
+CVAR = declared("cvar", lambda options: [], _cvar, _draw_cvar)
+CHECKS = declared("check-function", lambda options: [], _check_function, _draw_check_function)

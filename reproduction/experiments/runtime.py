@@ -4,84 +4,64 @@ from typing import Any
 
 import numpy as np
 
-from reproduction import presets, scores
+from reproduction import presets, scores, settings
 from reproduction.experiment import Case, Options, Result, Row, Tables, grouped
-from reproduction.experiments import declared, settings
+from reproduction.experiments import declared
 from reproduction.experiments.convergence import course_cases, shape_of
 from reproduction.figures import panels
 
-DATA = settings("runtime")
-STEPS = DATA["steps"]  # label and grey of each
+DATA = settings("experiments/runtime")
 
 
 def _cases(options: Options) -> list[Case]:
     """Return every model with each of its solvers; users are not scored."""
     shape, found = shape_of(options.data), []
-    models = presets.load(shape, "paper", options.presets)
-    presets.require(shape, "paper", ("iALS", "ERM-MF", "CVaR-MF", "SAFER2"), options.presets)
-    for each in DATA["models"]:
-        if each["of"] not in models:
-            continue
+    models = presets.load(shape, "paper")
+    for each in (each for each in DATA["models"] if each["of"] in models):
         preset = presets.solved(models[each["of"]], each.get("by"))
         if preset.name not in DATA["left_out"].get(shape, ()):
             slow = preset.name in DATA["slow"].get(shape, ())
             label = (each["model"], each["solver"], int(not slow))
-            chosen = presets.changed(preset, iterations=1 if slow else 1 + _epochs(shape))
+            chosen = presets.changed(preset, iterations=1 if slow else 1 + DATA["epochs"][shape])
             found += course_cases(label, chosen, options, 1, scored=False)
     return found
 
 
-def _epochs(shape: str) -> int:
-    """Return the number of epochs after the first; those of other data are those of msd."""
-    return int(DATA["epochs"].get(shape, DATA["epochs"]["msd"]))
-
-
 def _tables(results: list[Result], options: Options) -> Tables:
-    """Return the seconds of each step and epoch, and their medians beside those of the paper."""
-    numbers = []
+    """Return seconds of each step and epoch, and their medians beside those of the paper."""
+    shape, numbers, models = shape_of(options.data), [], []
+    published = scores.PUBLISHED["seconds"].get(shape, {})
     for each in results:
         name, solver, first = each.label
-        rows = each.record["rows"]
-        for step in rows[0]["seconds"]:
-            for epoch, row in enumerate(rows, 1):
-                about = {"model": name, "solver": solver, "epoch": epoch, "step": step}
-                seconds = {"seconds": round(row["seconds"][step], 5), "counts": epoch > first}
-                numbers.append(about | seconds)
-    shape = shape_of(options.data)
+        about: Row = {"model": name, "solver": solver}
+        epochs = [
+            {step: round(seconds, 5) for step, seconds in row["seconds"].items()}
+            for row in each.record["rows"]
+        ]
+        numbers += [
+            {**about, "epoch": epoch, "step": step, "seconds": seconds[step]}
+            | {"counts": epoch > first}
+            for step in epochs[0]
+            for epoch, seconds in enumerate(epochs, 1)
+        ]
+        totals = [sum(seconds.values()) for seconds in epochs[first:]]
+        about |= {"low": min(totals), "high": max(totals), "epochs": len(totals)}
+        theirs = published.get(name) if solver in DATA["theirs"] else None
+        models.append({**about, "seconds": float(np.median(totals)), "theirs": theirs})
     factors = results[0].settings["options"]["factors"]
-    facts = {"factors": factors, "epochs": _epochs(shape)}
-    return {"numbers": numbers, "models": _medians(numbers, shape), "facts": [facts]}
-
-
-def _medians(numbers: list[Row], shape: str) -> list[Row]:
-    """Return a row per model and solver: median and range over the epochs that count."""
-    found = []
-    published = scores.PUBLISHED["seconds"].get(shape, {})
-    counted = grouped((row for row in numbers if row["counts"]), "model", "solver")
-    for (model, solver), of in counted.items():
-        steps = grouped(of, "epoch").values()
-        totals = [sum(row["seconds"] for row in epoch) for epoch in steps]
-        row = {"model": model, "solver": solver, "seconds": float(np.median(totals))}
-        row |= {"low": min(totals), "high": max(totals), "epochs": len(totals)}
-        theirs = published.get(model) if solver in DATA["theirs"] else None
-        found.append({**row, "theirs": theirs})
-    return found
+    facts = {"factors": factors, "epochs": DATA["epochs"][shape]}
+    return {"numbers": numbers, "models": models, "facts": [facts]}
 
 
 def _draw(tables: Tables) -> Any:
-    """Draw a stacked bar of the steps per model, and the seconds of the paper."""
     models = tables["models"]
     figure, (panel,) = panels(1, height=0.9 + 0.2 * len(models))
     figure.set_figwidth(5.5)
     names = [f"{row['model']} ({row['solver']})" for row in models]
     left = np.zeros(len(names))
-    counted = [
-        {**row, "step": "rotate"} if row["step"] == "turn" else row  # its name until 0.1
-        for row in tables["numbers"]
-        if row["counts"]
-    ]
+    counted = (row for row in tables["numbers"] if row["counts"])
     steps = grouped(counted, "model", "solver", "step")
-    for step, (label, grey) in STEPS.items():
+    for step, (label, grey) in DATA["steps"].items():
         of = [steps.get((row["model"], row["solver"], step), []) for row in models]
         times = [float(np.median([row["seconds"] for row in rows] or [0.0])) for rows in of]
         if any(times):

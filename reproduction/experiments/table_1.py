@@ -17,28 +17,17 @@ from safecf.models.presets import Preset
 COLUMNS = [(f"recall@{k}", level) for level in (1.0, 0.3) for k in (20, 50, 100)]
 BASELINE = "iALS"
 GRID = ", our grid"
-# The models whose ranges the paper gives.
-REPEATED = ("iALS", "Mult-VAE", "ERM-MF", "CVaR-MF", "SAFER2")
 LEVELS = [round(0.1 + 0.05 * place, 2) for place in range(19)]
 SHOWN = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 NAMES = ("iALS", "Mult-VAE", "ERM-MF", "CVaR-MF", "SAFER2", "EASE")
-BANDED = "SAFER2"
 GAIN = "gain over iALS in percent"
 
 
 def _models(options: Options) -> dict[str, Preset]:
-    """Return all models with the authors' settings, or the tuned ones for other data.
-
-    Models that were tuned over the paper's ranges follow.
-    """
-    paper, tuned, grid = (
-        presets.load(options.data, which, options.presets) for which in ("paper", "tuned", "grid")
-    )
-    which = "paper" if paper else "tuned"
-    presets.require(options.data, which, (BASELINE, "ERM-MF", "SAFER2"), options.presets)
-    again = {name: grid[name] for name in REPEATED if name in grid}
+    """Return all models, with the authors' settings or else tuned; then those of the grids."""
+    paper, tuned, grid = (presets.load(options.data, which) for which in ("paper", "tuned", "grid"))
     return (paper or tuned) | {
-        name + GRID: presets.changed(each, name + GRID) for name, each in again.items()
+        name + GRID: presets.changed(grid[name], name + GRID) for name in NAMES if name in grid
     }
 
 
@@ -72,42 +61,37 @@ def _beside(ours: Sequence[Row], data: str) -> list[Row]:
     for model, rows in grouped(ours, "model").items():
         found += [{**row, "by": f"**{model}**"} for row in rows]
         for source, by in (("paper", "the paper"), ("code", "authors' code")):
-            for (metric, tail), value in scores.reported(data, source).get(model, {}).items():
-                row = {"model": model, "metric": metric, "tail": tail, "value": value, "by": by}
-                found.append(row)
+            theirs, about = scores.reported(data, source).get(model, {}), {"model": model, "by": by}
+            found += [{**about, "metric": m, "tail": t, "value": v} for (m, t), v in theirs.items()]
     return found
 
 
 def _draw(tables: Tables) -> Any:
-    """Draw our numbers with their intervals, and those of the paper."""
-    data, columns = tables["numbers"][0]["data"], scores.columns(tables["numbers"][0]["data"])
-    ours = grouped((row for row in tables["scores"] if "low" in row), "model")
-    theirs, places, drawn = scores.reported(data), list(range(len(ours))), []
-    for metric, tail in columns:
-        of = [
-            r for rows in ours.values() for r in rows if (r["metric"], r["tail"]) == (metric, tail)
-        ]
-        values, *ends = ([row[name] for row in of] for name in ("value", "low", "high"))
-        known = [theirs.get(name, {}).get((metric, tail), np.nan) for name in ours]
+    data = tables["numbers"][0]["data"]
+    ours = grouped((row for row in tables["scores"] if "low" in row), "metric", "tail")
+    theirs, drawn = scores.reported(data), []
+    names = list(grouped(tables["numbers"], "model"))
+    places = list(range(len(names)))
+    for column in scores.columns(data):
+        values, *ends = ([row[name] for row in ours[column]] for name in ("value", "low", "high"))
         points = {"safecf, 95 %": (values, places)}
-        if not np.isnan(known).all():
-            points["the paper"] = known, places
+        if any(name in theirs for name in names):
+            points["the paper"] = [theirs.get(n, {}).get(column, np.nan) for n in names], places
         bars = {"safecf, 95 %": (places, places, *ends)}
-        drawn.append(Panel(heading(metric, tail), "", points, bars=bars))
-    styles: dict[str, Any] = {
-        "safecf, 95 %": {"color": "#0072B2", "linestyle": "none", "linewidth": 1.2}
+        drawn.append(Panel(heading(*column), "", points, bars=bars))
+    styles = {
+        "safecf, 95 %": {"color": "#0072B2", "linestyle": "none", "linewidth": 1.2},
+        "the paper": {"color": "#D55E00", "linestyle": "none", "marker": "D"}
+        | {"markerfacecolor": "none"},
     }
-    styles["the paper"] = {"color": "#D55E00", "marker": "D", "linestyle": "none"}
-    styles["the paper"]["markerfacecolor"] = "none"
-    height = 0.8 + 0.15 * len(ours)
+    height = 0.8 + 0.15 * len(names)
     figure, axes = curves(drawn, legend=2, styles=styles, height=height, sharey=True)
-    axes[0].set_yticks(places, list(ours))
+    axes[0].set_yticks(places, names)
     axes[0].invert_yaxis()
     return figure
 
 
 def _quantile_cases(options: Options) -> list[Case]:
-    """Return the cases of `table-1` for some models; there are no others."""
     return [case for case in _cases(options) if case.label in NAMES]
 
 
@@ -116,30 +100,24 @@ def _quantiles(results: list[Result], options: Options) -> Tables:
     known = scores.evaluations(grouped(results))
     metrics = list(dict.fromkeys(metric for metric, _ in scores.columns(options.data)))
     columns = [(metric, level) for metric in metrics for level in LEVELS]
-    found = scores.gains(known, [(name, BASELINE) for name in list(known)[1:]], columns)
-    numbers = [
-        {"model": row["model"], "metric": row["metric"], "level": row["tail"]}
-        | {GAIN: row["gain"], "low": row["low"], "high": row["high"]}
-        for row in sorted(found, key=lambda row: metrics.index(row["metric"]))
-        if row["gain"] is not None
-    ]
-    best = {
-        of: max(r[GAIN] for r in rows) for of, rows in grouped(numbers, "metric", "level").items()
-    }
-    shown = []  # some levels of all models, the largest gain of a level with a mark
-    for (metric, model), rows in grouped(numbers, "metric", "model").items():
-        of = {row["level"]: row for row in rows}
-        for level in SHOWN:
-            row = {"model": model, "metric": metric, "level": level}
-            if level in of:
-                row |= {"gain": of[level][GAIN], "low": of[level]["low"], "high": of[level]["high"]}
-                row["mark"] = "**" if row["gain"] == best[metric, level] else ""
-            shown.append(row)
+    gains = scores.gains(known, [(name, BASELINE) for name in list(known)[1:]], columns)
+    numbers, shown = [], []  # all, and some levels of all models
+    for row in sorted(gains, key=lambda row: metrics.index(row["metric"])):
+        about = {"model": row["model"], "metric": row["metric"], "level": row["tail"]}
+        found = {name: row[name] for name in ("gain", "low", "high") if row["gain"] is not None}
+        if found:
+            numbers.append({**about, GAIN: found["gain"], "low": row["low"], "high": row["high"]})
+        if row["tail"] in SHOWN:
+            shown.append({**about, **found})
+    levels = grouped(numbers, "metric", "level")
+    for row in shown:
+        if "gain" in row:
+            best = max(each[GAIN] for each in levels[row["metric"], row["level"]])
+            row["mark"] = "**" if row["gain"] == best else ""
     return {"numbers": numbers, "shown": shown}
 
 
 def _draw_quantiles(tables: Tables) -> Any:
-    """Draw a panel per metric, from the first level that all models have."""
     drawn: list[Panel] = []
     bands: list[list[Any]] = []
     x = r"quantile level $\alpha$ (share of worst-off users)"
@@ -153,7 +131,7 @@ def _draw_quantiles(tables: Tables) -> Any:
         ]
         lines = lines_of(rows, "model", "level", GAIN)
         drawn.append(Panel(x, f"{heading(metric)} relative to iALS", lines, level=1))
-        shown = [row for row in rows if row["model"] == BANDED]
+        shown = [row for row in rows if row["model"] == "SAFER2"]
         bands.append([[row[name] for row in shown] for name in ("level", "low", "high")])
     figure, axes = curves(drawn, legend=6, height=2.6)
     for place, band in zip(axes, bands, strict=True):

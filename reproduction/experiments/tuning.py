@@ -14,23 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from reproduction import presets
+from reproduction import presets, settings
 from reproduction.data import SEED
 from reproduction.experiment import TINY, Case, Options, Result, Row, Tables, canonical, grouped
-from reproduction.experiments import declared, settings
-from reproduction.tasks import range_of, trial, tuned
+from reproduction.experiments import declared
+from reproduction.tasks import course, range_of, tuned
 from safecf.atomic import replace_file
 from safecf.errors import choose
 from safecf.models import presets as library
 from safecf.models.presets import Preset
 
-TRIALS = 160  # of a whole run, for models with row solvers
 KEPT, STARTS = 3, 3  # how many settings are repeated, and with how many seeds
 SAME = 5e-4  # smaller differences of the objective count as none: about the noise of three seeds
 NEAR = 0.1  # values so near an end of their range, as a share of it, are marked
-SEARCHES = settings("tuning")
-SMALL = {"factors": ("one of", 4), "block_size": ("one of", 2), "batch_size": ("one of", 50)}
-AIMS = {"mean": "mean of recall@20", "both": "mean and tail 0.3 of recall@20"}
+SEARCHES = settings("experiments/tuning")
+ABOUT = ("objective", "budget", "epochs", "final", "sizes")
+SCORES = ("recall@20, tail 1", "recall@20, tail 0.3")
 
 
 @dataclass(frozen=True)
@@ -59,37 +58,24 @@ class Search:
         """The number of settings that a whole search tries."""
         return len(self.grid) if self.trials is None else self.trials
 
-    @property
-    def largest(self) -> int | None:
-        """The largest number of factors; None for models that have none."""
-        drawn = range_of(*self.space["factors"]).grid() if "factors" in self.space else []
-        return max([*self.sizes, *drawn, self.fixed.get("factors", 0)]) or None
-
     def _iterated(self, options: Row, last: int) -> Row:
         has_any = presets.has_option(self.model, "iterations")
         return {**options, "iterations": last} if has_any else options
 
-    def _case(
-        self, run: Any, data: str, options: Row, last: int, seed: int = 0, **more: Any
-    ) -> Case:
-        settings = {"data": data, "split": SEED, "model": self.model, "seed": seed, **more}
-        settings["options"] = self._iterated(options, last)
-        return Case(run, settings, (self.which, self.name, bool(seed)))
-
-    def _trial(self, data: str, options: Row, seed: int = 0) -> Case:
-        """Return a trial of a grid, whose seed is 0, or a repetition."""
-        epochs = list(self.final if seed else self.epochs)
-        return self._case(trial, data, options, max(epochs), seed, epochs=epochs)
+    def _case(self, run: Any, data: str, options: Row, epochs: Sequence[int], **more: Any) -> Case:
+        """Return a case of the search, or of a repetition, whose seed is not 0."""
+        settings = {"data": data, "split": SEED, "model": self.model, "seed": 0, **more}
+        settings["options"] = self._iterated(options, max(epochs))
+        settings |= {"on": "validation", "looks": list(epochs)} if run is course else {}
+        return Case(run, settings, (self.which, self.name, bool(settings["seed"])))
 
     def first(self, options: Options) -> list[Case]:
-        """Return the trials of the grid, or a part of it in a smaller run, or the search."""
+        """Return the trials of the grid, in a smaller run the first of them, or the search."""
+        data, most = options.data, options.trials
         if self.trials is None:
-            found = [self._trial(options.data, each) for each in self.grid]
-            order = np.random.default_rng(0).permutation(len(found))[: options.trials]
-            return found if options.trials >= TRIALS else [found[place] for place in order]
-        more: Row = {"objective": self.objective, "trials": min(self.trials, options.trials)}
-        more["space"] = {name: list(each) for name, each in self.space.items()}
-        return [self._case(tuned, options.data, self.fixed, max(self.epochs), **more)]
+            return [self._case(course, data, each, self.epochs) for each in self.grid[:most]]
+        more = {"objective": self.objective, "trials": min(self.trials, most)}
+        return [self._case(tuned, data, self.fixed, self.epochs, space=self.space, **more)]
 
     def value(self, mean: float, tail: float) -> float:
         """Return what is maximised."""
@@ -98,16 +84,13 @@ class Search:
     def rows(self, results: Sequence[Result]) -> list[Row]:
         """Return the scores of all trials and repetitions so far, with their options and epochs."""
         found = []
-        for each in results:
-            if each.label[:2] != (self.which, self.name):
-                continue
-            about = {"set": self.which, "model": self.name}
-            about |= {"stage": "repetition" if each.label[2] else "search"}
-            about |= {"seed": each.settings["seed"]}
+        for each in (each for each in results if each.label[:2] == (self.which, self.name)):
+            stage, seed = ("search", "repetition")[each.label[2]], each.settings["seed"]
+            about = {"set": self.which, "model": self.name, "stage": stage, "seed": seed}
             tried = [
                 ({**self.fixed, **one["options"]}, one["epochs"], *one["scores"])
                 for one in each.record.get("trials", [])
-            ] + [(each.settings["options"], *of) for of in each.record.get("curve", [])]
+            ] + [(each.settings["options"], *of) for of in _curve(each)]
             for options, epochs, mean, tail in tried:
                 row = {**about, "options": canonical(options), "epochs": int(epochs)}
                 row |= {"objective": self.value(mean, tail), "R@20": mean, "tail 0.3": tail}
@@ -121,13 +104,13 @@ class Search:
             if row["stage"] == "search":
                 text = _plain(json.loads(row["options"]))
                 best[text] = max(best.get(text, -math.inf), row["objective"])
-        chosen = sorted(best, key=lambda text: -best[text])[:KEPT]
-        if self.trials is not None:
-            chosen = list(dict.fromkeys([*chosen, next(iter(best))]))
+        texts = sorted(best, key=lambda text: -best[text])[:KEPT]
+        texts += [] if self.trials is None else [next(iter(best))]
+        chosen = [json.loads(each) for each in dict.fromkeys(texts)]
         sizes = [{"factors": size} for size in self.sizes] or [{}]
         starts = STARTS if presets.has_option(self.model, "random_state") else 1
         return [
-            self._trial(options.data, {**json.loads(each), **size}, seed)
+            self._case(course, options.data, {**each, **size}, self.final, seed=seed)
             for each, size, seed in product(chosen, sizes, range(1, 1 + starts))
         ]
 
@@ -138,7 +121,7 @@ class Search:
         """
         runs: dict[str, list[Any]] = {}
         for each in grouped(results).get((self.which, self.name, True), []):
-            runs.setdefault(_plain(each.settings["options"]), []).append(each.record["curve"])
+            runs.setdefault(_plain(each.settings["options"]), []).append(_curve(each))
         found = []
         for text, curves in runs.items():
             size = min(map(len, curves))  # less if training diverged
@@ -159,18 +142,16 @@ class Search:
 
     def chosen(self, candidates: Sequence[Row], command: str) -> list[tuple[str, Preset]]:
         """Return the preset and the best of each size, with the sets they belong to."""
-        rows = [(self.which, self.name, candidates[0])]
+
+        def preset(name: str, row: Row) -> Preset:
+            return Preset(name, self.model, self._iterated(row["options"], row["epochs"]), command)
+
+        found = [(self.which, preset(self.name, candidates[0]))]
         for size in self.sizes:
             of_size = [row for row in candidates if row["options"]["factors"] == size]
             best = max(of_size, key=lambda row: float(row["value"]))
-            rows.append(("sized", f"{self.name}, d = {size}", best))
-        return [
-            (
-                which,
-                Preset(name, self.model, self._iterated(row["options"], row["epochs"]), command),
-            )
-            for which, name, row in rows
-        ]
+            found.append(("sized", preset(f"{self.name}, d = {size}", best)))
+        return found
 
     def marked(self, options: Mapping[str, Any]) -> str:
         """Write options; those near an end of their range, which may be too narrow, have a mark."""
@@ -181,29 +162,11 @@ class Search:
             texts.append(f"{name} {value}{'†' if near else ''}")
         return ", ".join(texts)
 
-    @property
-    def about(self) -> str:
-        """How the search is made, for a page."""
-        ranges = "; ".join(f"{name} {range_of(*each)}" for name, each in self.space.items())
-        kind = "on a grid" if self.trials is None else "by `safecf.tune`, the defaults first"
-        epochs, final = (", ".join(map(str, each)) for each in (self.epochs, self.final))
-        sizes = f", d = {', '.join(map(str, self.sizes))}" if self.sizes else ""
-        return (
-            f"by the {AIMS[self.objective]}: {ranges}; {self.budget} {kind}, after {epochs} "
-            f"epochs; then the {KEPT} best, after {final}{sizes}."
-        )
 
-    @property
-    def small(self) -> "Search":
-        """The same with few factors and epochs, for "tiny" data."""
-        return replace(
-            self,
-            space={name: SMALL.get(name, kept) for name, kept in self.space.items()},
-            fixed=self.fixed | ({"factors": 4} if "factors" in self.fixed else {}),
-            epochs=(1,),
-            final=(1,) if self.model in ("EASE", "MultVAE") else (1, 2),
-            sizes=(4, 6) if self.sizes else (),
-        )
+def _curve(result: Result) -> list[tuple[int, float, float]]:
+    """Return epoch, mean and tail of the epochs that were scored."""
+    rows = enumerate(result.record.get("rows", ()), 1)
+    return [(epoch, *(row[name] for name in SCORES)) for epoch, row in rows if SCORES[0] in row]
 
 
 def _plain(options: Mapping[str, Any]) -> str:
@@ -217,7 +180,7 @@ def searches(options: Options) -> list[Search]:
     if options.searches:
         known = {each.name: each for each in found if each.which == "tuned"}
         found = [choose("search", name, known) for name in dict.fromkeys(options.searches)]
-    return [each.small for each in found] if tiny else found
+    return [replace(each, epochs=(1,), final=(1,)) for each in found] if tiny else found
 
 
 def _cases(options: Options) -> list[Case]:
@@ -238,7 +201,10 @@ def _tables(results: list[Result], options: Options) -> Tables:
         candidates = search.candidates(results)
         found += search.chosen(candidates, command)
         stored["numbers"] += search.rows(results)
-        stored["searches"].append({**names, "about": search.about})
+        ranges = [f"{name} {range_of(*of)}" for name, of in search.space.items()]
+        about: Row = {"ranges": ranges, "grid": search.trials is None, "kept": KEPT}
+        about |= {name: getattr(search, name) for name in ABOUT}
+        stored["searches"].append({**names, **about})
         for row in candidates:
             stored["candidates"].append({**names, **row, "options": search.marked(row["options"])})
     file = options.presets

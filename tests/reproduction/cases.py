@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -45,13 +44,6 @@ def interrupt_on_two(settings):
     return double(settings)
 
 
-def slow_from_two_on(settings):
-    """Take a minute, unless the number is small."""
-    if settings["number"] >= 2:
-        time.sleep(60)
-    return double(settings)
-
-
 def cases(run=double, **more):
     """Return a case per number."""
     return [Case(run, {"number": number, **more}) for number in range(LAST)]
@@ -65,5 +57,9 @@ def parts(run):
         lambda options: [
             case._replace(part=("even", "odd")[case.settings["number"] % 2]) for case in cases(run)
         ],
+        lambda results, options: {"rows": [row for each in results for row in each.record["rows"]]},
         parts={"even": "Even numbers", "odd": "Odd numbers"},
     )
+
+
+WHOLE, BROKEN = parts(double), parts(fail_on_two)

@@ -1,15 +1,13 @@
 """Every experiment plans, and every stored page is what its template and rows make."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reproduction import NAMES, page, store
-from reproduction.command import Session, load
+from reproduction.command import load, main
 from reproduction.experiment import RESULTS
-from tests.reproduction import cases
 
 PAGES = [
     (name, file.stem)
@@ -39,12 +37,7 @@ def test_every_experiment_plans(name):
     experiment = load(NAMES, name)
     for data in (*experiment.data, "tiny"):
         options = experiment.options(data)
-        try:
-            wanted = list(experiment.cases(options))
-        except ValueError as problem:
-            if "--presets" not in str(problem):  # the authors publish no settings
-                raise
-            continue
+        wanted = list(experiment.cases(options))
         assert wanted == list(experiment.cases(options))
         assert len({case.key for case in wanted}) == len(wanted)
         assert bool(wanted) == bool(experiment.data)
@@ -61,18 +54,20 @@ def test_an_experiment_runs_on_tiny_data(name, tmp_path):
     """What it writes can be rendered again; nothing is computed twice."""
     pytest.importorskip("matplotlib", reason="pages have figures")
     pytest.importorskip("torch" if name == "tuning" else "numpy", reason="Mult-VAE")
+    sizes = {"splits": 2, "seeds": 1, "trials": 3}
+    words = [name, "--data", "tiny", "--jobs", "0", "--quiet", "--output", str(tmp_path / "pages")]
+    words += ["--cells", str(tmp_path / "cells")]
+    words += [word for count, number in sizes.items() for word in (f"--{count}", str(number))]
+    assert main(NAMES, "About.", words) == 0
     experiment = load(NAMES, name)
-    options = experiment.options("tiny", splits=2, seeds=1, trials=3)
-    session = Session(None, tmp_path / "pages", tmp_path / "cells", 0, show_progress=False)
-    assert session.run(experiment, options)
-    file = tmp_path / "pages" / f"{experiment.page(options)}.md"
+    file = tmp_path / "pages" / f"{experiment.page(experiment.options('tiny', **sizes))}.md"
     first, cells = file.read_bytes(), _times(tmp_path / "cells")
     assert b"the numbers mean nothing" in first
     file.unlink()
-    assert replace(session, render=True).run(experiment, options)
+    assert main(NAMES, "About.", [*words, "--render"]) == 0
     assert file.read_bytes() == first
     if not experiment.alone:  # timed cases run anew where files have changed
-        assert session.run(experiment, options)
+        assert main(NAMES, "About.", words) == 0
         assert _times(tmp_path / "cells") == cells
 
 
@@ -82,19 +77,19 @@ def _times(folder):
 
 def test_parts_are_stored_by_themselves(tmp_path, monkeypatch):
     """One that is measured later, or fails, leaves the other as it is."""
-    session = Session(None, tmp_path, tmp_path / "cells", 0, show_progress=False, rows=True)
-    whole = cases.parts(cases.double)
-    assert session.run(whole, whole.options(parts=("odd",)))
+    names = {"whole": "tests.reproduction.cases:WHOLE", "broken": "tests.reproduction.cases:BROKEN"}
+    words = ["--rows", "--quiet", "--jobs", "0", "--output", str(tmp_path)]
+    words += ["--cells", str(tmp_path / "cells")]
+    assert main(names, "About.", ["whole", "--part", "odd", *words]) == 0
     before = store.read(tmp_path, "twice")
     assert list(before) == ["odd"]
     assert before["odd"]["command"].endswith("--part odd")
-    broken = cases.parts(cases.fail_on_two)
     monkeypatch.setattr(store, "made", lambda: {"commit": "later", "machine": "other"})
-    assert not session.run(broken, broken.options())
+    assert main(names, "About.", ["broken", *words]) == 1
     after = store.read(tmp_path, "twice")
     assert "even" not in after
     assert after["odd"]["tables"] == before["odd"]["tables"]
-    assert session.run(whole, whole.options(parts=("even",)))
+    assert main(names, "About.", ["whole", "--part", "even", *words]) == 0
     assert store.read(tmp_path, "twice")["odd"] == after["odd"]
     assert [row["twice"] for row in store.read(tmp_path, "twice")["even"]["tables"]["rows"]] == [
         0,
