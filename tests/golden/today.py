@@ -197,16 +197,23 @@ async def _asked(service):
             found[f"{method} {path}{about}"] = await _exchange(service, method, path, body)
         document = await _exchange(service, "GET", "/openapi.json", None)
     found["openapi"] = {
-        f"{method.upper()} {path}": {"answers": sorted(each["responses"]), "body": _keys(each)}
+        f"{method.upper()} {path}": {
+            "name": each["operationId"],
+            "answers": sorted(each["responses"]),
+            "body": _defaults(each),
+        }
         for path, methods in document["body"]["paths"].items()
         for method, each in methods.items()
     }
     return plain(found)
 
 
-def _keys(operation):
+def _defaults(operation):
     content = operation.get("requestBody", {}).get("content", {})
-    return {kind: sorted(each["schema"]["properties"]) for kind, each in content.items()}
+    return {
+        kind: {name: part.get("default") for name, part in each["schema"]["properties"].items()}
+        for kind, each in content.items()
+    }
 
 
 async def _exchange(service, method, target, body):
