@@ -39,8 +39,8 @@ LOCATIONS: dict[str, str] = {}
 def find(name: str, path: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the file of a data set, None for synthetic data.
 
-    Without a path it is searched for in SAFECF_DATA, ../shared/data and the cache, to which it is
-    downloaded if that is possible.
+    Without a path it is searched for in SAFECF_DATA and the cache, to which it is downloaded if
+    that is possible.
     """
     choose("data", name, dict.fromkeys((*REAL, *RECIPES, *THINNED)))
     if name in RECIPES:
@@ -48,10 +48,10 @@ def find(name: str, path: str | os.PathLike[str] | None = None) -> Path | None:
     name, _ = THINNED.get(name, (name, 1.0))
     dataset = REAL[name]
     if path is None:
-        for folder in (os.environ.get("SAFECF_DATA"), Path("..", "shared", "data")):
-            found = dataset.find(folder) if folder else None
-            if found is not None:
-                return found
+        folder = os.environ.get("SAFECF_DATA")
+        found = dataset.find(folder) if folder else None
+        if found is not None:
+            return found
         if name in LOCAL:
             raise FileNotFoundError(
                 f"there is no {name}.parquet; give its path with --path, a Parquet file with the "
