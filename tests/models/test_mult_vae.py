@@ -420,10 +420,12 @@ def test_the_largest_seed(data):
     assert_same(fit(make(random_state=seed), data), fit(make(random_state=seed), data))
 
 
-def test_torch_gets_no_more_threads_than_are_of_use(data, monkeypatch):
+def test_torch_gets_the_threads_that_are_of_use(data, monkeypatch):
     before, asked = torch.get_num_threads(), []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
-    fit(make(iterations=1, num_threads=2**31 - 1), data)
-    most, after = asked
-    assert 1 <= most <= max(16, os.cpu_count())
-    assert after == before
+    for given in (1, before + 1, 2**31 - 1):
+        fit(make(iterations=1, num_threads=given), data)
+    one, back, more, again, most, last = asked
+    assert (one, more) == (1, before + 1)
+    assert back == again == last == before
+    assert before < most <= max(16, os.cpu_count())
