@@ -122,6 +122,7 @@ EXACT = {
     "evaluations is None; give a list, as in": lambda s: find_floor(None, METRIC, 0.3),
     "an entry of evaluations is 3; give what": lambda s: compare([s.one, 3]),
     "baseline=True has to be a whole number": lambda s: compare(s.pair, True),
+    "levels is 1; give a list of shares": lambda s: s.one.rows(levels=1),
     "there is no model 5: 1 are compared": lambda s: s.two.difference(5, METRIC, 0.3),
 }
 
