@@ -124,7 +124,7 @@ docs: $(SITE)/.installed ## build the documentation's site into build/site; a wa
 bench: $(PEERS)/.installed ## run a benchmark: NAME=cpu; NAME=--help lists them
 	@$(PEERS)/bin/python -m benchmarks $(NAME) $(ARGS)
 
-# A copy of the library with a switch for every mutant; what they were is in docs/results/mutants.md.
+# A copy of the library with a switch for every mutant; build/mutants/mutants.jsonl lists what they change.
 mutate: $(VENV)/.installed $(MUTANTS)/.installed ## which changes of the code no test notices, in hours: ARGS="--only data"
 	@$(MUTANTS)/tools/bin/python -m tests.mutants.source $(MUTANTS) --beside $(VENV) $(ARGS)
 	@$(MUTANTS)/venv/bin/python -m tests.mutants.run $(MUTANTS) cover

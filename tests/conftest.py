@@ -22,8 +22,7 @@ if shutil.which("nvidia-smi") is None:
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """Return the folder of the real data sets, which may not be passed on with the project."""
-    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
-    folder = Path(os.environ.get("SAFECF_DATA") or beside)
+    folder = Path(os.environ.get("SAFECF_DATA", ""))
     if not (folder / "ml-1m.parquet").is_file():
         pytest.skip("no real data: set SAFECF_DATA to the folder of ml-1m.parquet")
     return folder

@@ -59,6 +59,20 @@ def test_weights_that_go_less_than_half_of_their_way_are_reported(kernel):
     assert gone(1.04 * half) is None
 
 
+def test_a_thousandth_of_the_loss_has_to_be_learned():
+    """With one item and factor, all users have the loss (1 - s)^2 / 2, and 1/2 at zero."""
+    likes = sp.csr_matrix(np.ones((8, 1), dtype=np.float32))
+    options = {"unobserved_weight": 1e-9, "ridge_exponent": 0, "random_state": 0}
+    left = []
+    for regularization in np.linspace(2.78, 2.88, 21):
+        model = IALS(1, iterations=40, regularization=regularization, **options)
+        text = warned(model, likes)
+        left.append(float(1 - model.user_factors[0] @ model.item_factors[0]) ** 2)
+        assert text.startswith("nothing was learned: the mean loss is") == (left[-1] > 0.999)
+    assert [share for share in left if 0.997 < share < 0.999]
+    assert [share for share in left if 0.999 < share < 0.9999]
+
+
 def test_a_bandwidth_that_is_too_small_is_reported_with_a_remedy():
     options = {"iterations": 10, "random_state": 0, "ridge_in_risk": False}
     text = warned(SAFER2(5, bandwidth=1e-4, **options), LIKES)

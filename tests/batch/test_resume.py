@@ -49,6 +49,14 @@ def test_parts_go_once_the_file_is_written_without_them(model, tmp_path, monkeyp
     assert not parts_folder(path).exists()
 
 
+def test_a_folder_of_that_name_with_other_files_stays(model, tmp_path):
+    mine = parts_folder(tmp_path / "out.csv") / "mine.txt"
+    mine.parent.mkdir()
+    mine.touch()
+    write(model, tmp_path / "out.csv", N=3)
+    assert mine.exists()
+
+
 @pytest.mark.parametrize("other", ["model", "data", "N", "filter_items", "users", "seen"])
 def test_parts_of_another_question_are_not_used(model, tmp_path, monkeypatch, other):
     path, own = tmp_path / "out.csv", answers.Answers.part

@@ -106,6 +106,15 @@ def test_results_depend_on_the_seed_alone(pair, comparison):
     same = compare(pair, resamples=500).differences(0, METRIC)
     assert same == comparison.differences(0, METRIC)
     assert compare(pair, resamples=500, seed=1).differences(0, METRIC) != same
+    for narrow, wide in zip(
+        compare(pair, resamples=500, confidence=0.5).differences(0, METRIC), same, strict=True
+    ):
+        for (seen, low, high), (point, lowest, highest) in (
+            (narrow.absolute, wide.absolute),
+            (narrow.relative, wide.relative),
+        ):
+            assert seen == point
+            assert lowest < low < high < highest
 
 
 def test_users_without_a_score_are_left_out(made_up):

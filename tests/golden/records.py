@@ -1,5 +1,6 @@
 """The stored records, and how those of today are compared with them."""
 
+import difflib
 import json
 import re
 
@@ -45,7 +46,8 @@ def differences(found, wanted, where=""):
             line for key in both for line in differences(found[key], wanted[key], f"{where} {key}")
         ]
     if isinstance(found, str) and isinstance(wanted, str) and "\n" in wanted:
-        return differences(found.splitlines(), wanted.splitlines(), where)
+        lines = difflib.unified_diff(wanted.splitlines(), found.splitlines(), lineterm="", n=0)
+        return [f"{where}: {line}" for line in lines if line[:3] not in ("---", "+++", "@@ ")]
     if _are_numbers(found) and _are_numbers(wanted):
         same = _close(found, wanted)
     elif isinstance(found, list) and isinstance(wanted, list) and len(found) == len(wanted):

@@ -24,31 +24,38 @@ def needs(name):
         pytest.importorskip(NEEDS[name.partition(".safetensors")[0]])
 
 
+def as_stored(found, known, where):
+    lines = records.differences(found, known, where)
+    shown = [line[:300] for line in lines[:20]]
+    told = [f"{len(lines)} differences; if all are meant: python -m tests.golden", *shown]
+    assert not lines, "\n".join(told)
+
+
 @pytest.mark.parametrize("name", ["auto.json", "http.json", "report.txt"])
 def test_records(name):
     needs(name)
-    assert records.differences(records.TODAY[name](), records.stored(name), name) == []
+    as_stored(records.TODAY[name](), records.stored(name), name)
 
 
 @pytest.mark.parametrize("kind", records.stored("defaults.json"))
 def test_defaults(kind):
     found, known = today.defaults(), records.stored("defaults.json")
     assert {*found} == {*known}
-    assert records.differences(found[kind], known[kind], kind) == []
+    as_stored(found[kind], known[kind], kind)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_answers(name):
     needs(name)
     found, known = today.answers(today.fitted(name)), records.stored("answers.json")[name]
-    assert records.differences(found, known, name) == []
+    as_stored(found, known, name)
 
 
 @pytest.mark.parametrize("file", records.FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_files_of_earlier_versions(file):
     needs(file.name)
     known = json.loads((file.parent / "answers.json").read_text())[file.name]
-    assert records.differences(today.read_file(file), known, file.name) == []
+    as_stored(today.read_file(file), known, file.name)
 
 
 # Version 0.1

@@ -6,8 +6,9 @@
 
 `cover` runs all tests once, and notes which mutants each one reaches, and its CPU seconds. `kill`
 collects once and forks for every mutant: the child runs the tests that reach it, one case of each
-function before the second of any, until one fails or the CPU seconds of `--most` are spent. `table`
-counts by package. `python` has to import safecf from FOLDER; see `make mutate`.
+function before the second of any, until one fails or the CPU seconds of `--most` are spent. A run
+that has to be ended counts as killed only if one test was stuck. `table` counts by package.
+`python` has to import safecf from FOLDER; see `make mutate`.
 """
 
 import gc
@@ -27,6 +28,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 MOST = 5.0  # CPU seconds of tests for one mutant
+STUCK = 10.0  # seconds in one test of a run that had to be ended: it is stuck there
 CAUSES = ("fails", "time", "survives", "not reached")
 
 
@@ -93,6 +95,7 @@ class Kill:
         self.mutants, self.most = mutants, most
         self.part, self.parts = map(int, part.split("/"))
         self.out = folder / f"killed-{self.part}.jsonl"
+        self.at = folder / f"at-{self.part}"
         self.all = lines(folder / "mutants.jsonl")
         self.cover = [each for path in folder.glob("cover-*.jsonl") for each in lines(path)]
 
@@ -119,13 +122,11 @@ class Kill:
     def outcome(self, number: int, items: list, chosen: list) -> list[str]:
         """Return how the mutant ends, and the test that ended it."""
         allowed = 5 + 3 * sum(seconds for seconds, _ in chosen)
-        told, tell = os.pipe()
         child = os.fork()
         if child == 0:
             os.setpgid(0, 0)
-            self.attempt(number, items, tell, allowed)
-        os.close(tell)
-        until = time.monotonic() + 15 + 2 * allowed
+            self.attempt(number, items, allowed)
+        until = time.monotonic() + 60 + 5 * allowed
         while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < until:
             time.sleep(0.005)
         with suppress(ProcessLookupError):
@@ -133,17 +134,13 @@ class Kill:
         if not ended[0]:
             os.waitpid(child, 0)
             ended = (child, signal.SIGKILL)
-        os.set_blocking(told, False)
-        try:
-            where = os.read(told, 10000).decode()
-        except BlockingIOError:
-            where = ""
-        os.close(told)
+        where, since = self.at.read_text().rsplit(" ", 1)
         if os.WIFEXITED(ended[1]):
-            return ["survives" if os.WEXITSTATUS(ended[1]) == 0 else "fails", where]
-        return ["time", where]
+            return ["fails", where] if os.WEXITSTATUS(ended[1]) else ["survives", ""]
+        stuck = time.monotonic() - float(since) > STUCK
+        return ["time" if stuck else "survives", where]
 
-    def attempt(self, number: int, items: list, tell: int, allowed: float) -> None:
+    def attempt(self, number: int, items: list, allowed: float) -> None:
         """Run the tests with the mutant on; in a child, which does not return."""
         resource.setrlimit(resource.RLIMIT_CPU, (int(allowed) + 1, int(allowed) + 2))
         quiet = os.open(os.devnull, os.O_WRONLY)
@@ -154,9 +151,9 @@ class Kill:
         code = 0
         try:
             for item, after in zip(items, [*items[1:], None], strict=True):
+                self.at.write_text(f"{item.nodeid} {time.monotonic()}")
                 reports = runtestprotocol(item, nextitem=after, log=False)
                 if any(report.failed for report in reports):
-                    os.write(tell, item.nodeid.encode()[:4000])
                     code = 1
                     break
         except BaseException:

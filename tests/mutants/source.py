@@ -187,6 +187,8 @@ def main(
     The Python of FOLDER/venv imports this copy, and everything else from the environment `beside`.
     """
     shutil.rmtree(folder / "safecf", ignore_errors=True)
+    for stale in (*folder.glob("cover-*.jsonl"), *folder.glob("killed-*.jsonl")):
+        stale.unlink()
     shutil.copytree(ROOT, folder / "safecf", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     (folder / "safecf" / "_mutants.py").write_text(SWITCH)
     modules, found = {}, defaultdict(list)

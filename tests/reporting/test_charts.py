@@ -77,12 +77,11 @@ def test_a_line_that_leaves_the_drawing_has_an_arrow_there(tmp_path: Path) -> No
 def test_tails_of_models_without_a_baseline(tmp_path: Path) -> None:
     model = make("SAFER2")
     for plot in plots(model, tmp_path, "by tail level"):
-        (line,), (band,) = plot.of("line"), plot.of("band") or [None]
+        (line,), (band,) = plot.of("line"), plot.of("band")
         goes_through(plot, *plot.points(line), LEVELS, model.tail_curve(METRIC, LEVELS)[1])
         ends = np.array([model.interval(METRIC, level) for level in LEVELS])
-        if band is not None:
-            for edge, wanted in zip(outline(plot, band), ends.T[::-1], strict=True):
-                goes_through(plot, *edge, LEVELS, wanted)
+        for edge, wanted in zip(outline(plot, band), ends.T[::-1], strict=True):
+            goes_through(plot, *edge, LEVELS, wanted)
 
 
 def area(across: Any, up: Any) -> float:

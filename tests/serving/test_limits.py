@@ -64,6 +64,18 @@ def test_many_requests_wait_in_line_and_are_answered_together(folder, monkeypatc
     assert int(counted['safecf_batch_size_bucket{le="32"}']) <= 2
 
 
+def test_what_the_service_fails_of_is_not_told(folder, monkeypatch):
+    def fail(*given, **options):
+        raise RuntimeError("in /home/me/secret.py")
+
+    with running(folder / "model.safetensors") as service:
+        monkeypatch.setattr(SAFER2, "recommend_flagged", fail)
+        reply = service.client().send("POST", "/recommend", ASKED, JSON)
+    assert reply.status == 500
+    assert reply.json["detail"] == "the service failed; its log says why"
+    assert "secret" not in reply.text
+
+
 def test_a_body_has_at_most_a_megabyte(folder):
     with running(folder / "model.safetensors") as service:
         client = service.client()

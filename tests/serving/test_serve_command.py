@@ -55,6 +55,8 @@ CASES = [
 @pytest.mark.parametrize(("given", "message"), CASES)
 def test_bad_input_is_one_clear_line(run, folder, bad, given, message):
     arguments = given.format(model=folder / "model.safetensors", bad=bad).split()
+    if "--host" not in given and "--port" not in given:
+        arguments += ["--port", "0"]  # whatever else this machine serves
     code, out, err = run("serve", *arguments)
     assert (code, out) == (2, "")
     *before, last = err.splitlines()
@@ -126,8 +128,11 @@ def test_every_line_of_the_log_is_json(folder, process, tmp_path):
 def test_a_line_of_text_has_time_and_bytes(folder, capfd):
     with running(folder / "model.safetensors", log="text") as service:
         size = len(service.client().get("/health").body)
-    line = rf"\d{{4}}(-\d\d){{2}}T\d\d:\d\d:\d\dZ 127.0.0.1 GET /health 200 \d+\.\d ms {size} bytes"
-    assert re.fullmatch(line, capfd.readouterr().err.strip())
+        service.client().get("/a%0Ab%1B")
+    line, other = capfd.readouterr().err.splitlines()
+    time = r"\d{4}(-\d\d){2}T\d\d:\d\d:\d\dZ"
+    assert re.fullmatch(rf"{time} 127.0.0.1 GET /health 200 \d+\.\d ms {size} bytes", line)
+    assert r"GET /a\nb\x1b 404" in other
 
 
 def test_tracebacks_are_one_line_of_json(capsys):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from safecf.serving.problems import MEDIA_TYPE, problem_body
+from safecf.serving.problems import MEDIA_TYPE, OF_EVERY_ANSWER, problem_body
 from safecf.serving.service import Service
 from safecf.serving.settings import LOCAL, Settings
 from safecf.texts import visible
@@ -20,10 +20,7 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 OPEN = {"/", "/page.css", "/page.js", "/tail.js", "/icon.svg", "/health"}
 SAFE = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 LINGER = 2.0  # seconds in which the rest of a refused body is read, so that the answer arrives
-HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"cache-control", b"no-store"),
-]
+HEADERS = [(name.encode(), value.encode()) for name, value in OF_EVERY_ANSWER.items()]
 
 
 class Guard:
