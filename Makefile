@@ -53,10 +53,10 @@ test-python: $(VENV)/.installed ## the Python tests, without those that are mark
 	@$(RUN_TESTS) -m 'not slow' --durations 10
 
 # Spark Connect, clusters and faults, Triton's interpreter, real data, many examples.
-test-slow: $(VENV)/.installed ## before a release: the tests that are marked slow, and 20 times as many examples
+test-slow: $(VENV)/.installed ## before a release: the tests that are marked slow, and those of shared promises with 20 times as many examples
 	@echo 'pytest, slow'
 	@$(RUN_TESTS) -m slow --durations 20
-	@SAFECF_PROFILE=soak $(RUN_TESTS) -m 'not slow' tests/contract tests/models tests/agreement
+	@SAFECF_PROFILE=many $(RUN_TESTS) -m 'not slow' tests/contract tests/models tests/agreement
 
 test-cpp: $(VENV)/.tools ## the C++ tests
 	@echo 'ctest'

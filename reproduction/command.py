@@ -10,13 +10,13 @@ from pkgutil import resolve_name
 from typing import Any
 
 from reproduction import data, page, store
-from reproduction.experiment import COUNTS, RESULTS, Experiment, Options, Result
+from reproduction.experiment import COUNTS, FLAGS, RESULTS, Experiment, Options, Result
 from reproduction.run import run_cases
 from safecf.errors import choose, message_of
 
 NUMBER = re.compile(r"[-+.\d]*\d%?")
 SHOWN = 5  # kinds of warnings that are listed
-OTHERS = ("scale", "threads", "device", "presets")
+OTHERS = ("data", "scale", "threads", "device", "presets")
 ERRORS = (ValueError, OSError, ImportError, MemoryError)  # that the user can correct
 
 
@@ -114,7 +114,7 @@ ARGUMENTS: tuple[tuple[str, Any, str, str], ...] = (
     ("trials", int, "N", "run fewer trials of a search"),
     ("repeats", int, "N", "repeat measurements less often"),
     ("scale", float, "SHARE", "below 1: shrink everything, to try a benchmark"),
-    ("threads", int, "N", "threads of benchmarks [all cores]"),
+    ("threads", int, "N", "threads of benchmarks; 0 means all cores [2, or as the benchmark says]"),
     ("device", str, "NAME", "device of benchmarks [cpu]"),
     ("part", list, "NAME", "only this part of the page; repeatable [all]"),
     ("search", list, "NAME", "tuning: only this search; repeatable [all]"),
@@ -165,15 +165,16 @@ def _run(names: Mapping[str, str], given: Namespace) -> int:
         raise ValueError(f"give --list, --all, or names of experiments: {', '.join(names)}")
     if given.jobs is not None and given.jobs < 0:
         raise ValueError(f"--jobs {given.jobs}: give 1 or more, or 0 to stay in this process")
-    sizes = {name: getattr(given, name) for name in (*COUNTS, *OTHERS)}
-    sizes |= {"parts": tuple(given.part or ()), "searches": tuple(given.search or ())}
+    asked = {name: getattr(given, name) for name in (*COUNTS, *OTHERS)}
+    asked |= {name: tuple(getattr(given, flag) or ()) for name, flag in FLAGS.items()}
+    asked = {name: value for name, value in asked.items() if value not in (None, ())}
     failed = 0
     for name, each in found.items():
-        for count in COUNTS:
-            if sizes[count] is not None and count not in each.counts:
-                print(f"{name} has no {count}: --{count} is ignored")
+        for option in sorted(asked.keys() - each.accepts):
+            print(f"{name} has no {option}: --{FLAGS.get(option, option)} is ignored")
+        own = {option: asked[option] for option in asked.keys() & each.accepts}
         try:
-            failed |= not run(each, each.options(given.data, **sizes), given)
+            failed |= not run(each, each.options(**own), given)
         except ERRORS as problem:
             if len(found) == 1:
                 raise

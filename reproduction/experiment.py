@@ -17,6 +17,7 @@ Tables = dict[str, list[Row]]  # rows in long form, by the name of the table
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 TINY = "tiny"  # synthetic data to try a command; every experiment accepts it
+FLAGS = {"searches": "search", "parts": "part"}  # where they differ from names of `Options`
 COUNTS = ("splits", "seeds", "trials", "repeats")
 
 
@@ -89,6 +90,14 @@ class Experiment:
     alone: bool = False  # timed: one case at a time, in this process, with all cores
     package: str = "reproduction"
 
+    @property
+    def accepts(self) -> set[str]:
+        """What of `Options` makes a difference to it."""
+        tuning, measured = self.name == "tuning", self.package == "benchmarks"
+        others = {"data": self.data, "parts": self.parts, "searches": tuning, "presets": tuning}
+        others |= dict.fromkeys(("scale", "threads", "device"), measured)
+        return {*self.counts, *(name for name, has in others.items() if has)}
+
     def options(self, data: str | None = None, **given: Any) -> Options:
         """Return the options of a run; whatever is None is that of the whole experiment."""
         for name in COUNTS:
@@ -96,6 +105,11 @@ class Experiment:
             if count is not None and count < 1:
                 raise ValueError(f"--{name} {count}: give 1 or more")
             given[name] = min(full, count or full)
+        scale, threads = given.get("scale"), given.get("threads")
+        if scale is not None and not 0 < scale <= 1:
+            raise ValueError(f"--scale {scale:g}: give a share above 0, and at most 1")
+        if threads is not None and threads < 0:
+            raise ValueError(f"--threads {threads}: give 1 or more, or 0 for all cores")
         for part in given.get("parts") or ():
             choose(f"part of {self.name}", part, self.parts)
         if self.data:
@@ -114,9 +128,8 @@ class Experiment:
         given, plain = [f"python -m {self.package} {self.name}"], asdict(self.options())
         for name, value in asdict(options).items():
             if value != plain[name]:
-                option = {"searches": "search", "parts": "part"}.get(name, name)
                 values = value if isinstance(value, tuple) else (value,)
-                given += [f"--{option} {shlex.quote(str(each))}" for each in values]
+                given += [f"--{FLAGS.get(name, name)} {shlex.quote(str(each))}" for each in values]
         return " ".join(given)
 
     def page(self, options: Options) -> str:

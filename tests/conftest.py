@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# `ci`: the same examples on every run. `soak`: new and many ones, for hours.
+# `ci`: the same 100 examples on every run. `many`: 20 times as many. `soak`: new ones, for hours.
+# A test with a number of its own keeps it.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("ci", derandomize=True, **COMMON)
+settings.register_profile("many", max_examples=2_000, derandomize=True, **COMMON)
 settings.register_profile("soak", max_examples=20_000, print_blob=True, **COMMON)
 settings.load_profile(os.environ.get("SAFECF_PROFILE", "ci"))
 
