@@ -48,6 +48,7 @@ CASES = [
     ("{model} --max-k 0", "--max-k 0 has to be at least 1"),
     ("{model} --timeout 0", "--timeout 0 has to be from"),
     ("{model} --timeout inf", "--timeout inf has to be from"),
+    ("{model} --host 192.0.2.1 --port 0", "cannot listen on 192.0.2.1, port 0: .*try another port"),
     ("{model} --host nohost.invalid", "nohost.invalid, port 8000: .*; try an address of this mach"),
 ]
 
