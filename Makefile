@@ -69,7 +69,7 @@ test-cpp: $(VENV)/.tools ## the C++ tests
 # looked for in the C++ tests alone. Forks of a process with threads hang in sanitizers, and are left
 # out; so is, for that of threads, the test whose point is a data race. OpenBLAS has one thread
 # there, as it hides how it locks.
-SANITIZED_TESTS := tests/agreement tests/backends tests/als tests/contract/test_answers.py
+SANITIZED_TESTS := tests/agreement tests/backends tests/als tests/contract/test_answers.py tests/contract/test_similar.py tests/contract/test_partial_fits.py
 sanitizer = $(shell $(CXX) -print-file-name=lib$(1).so)
 sanitizer_environment_address := LD_PRELOAD="$(call sanitizer,asan) $(call sanitizer,ubsan) $(call sanitizer,stdc++)" \
   ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
@@ -125,10 +125,11 @@ bench: $(PEERS)/.installed ## run a benchmark: NAME=cpu; NAME=--help lists them
 	@$(PEERS)/bin/python -m benchmarks $(NAME) $(ARGS)
 
 # A copy of the library with a switch for every mutant; build/mutants/mutants.jsonl lists what they change.
+MUTATED := -m 'not slow' $(addprefix --ignore tests/,docs soak spark reproduction test_benchmarks.py)
 mutate: $(VENV)/.installed $(MUTANTS)/.installed ## which changes of the code no test notices, in hours: ARGS="--only data"
 	@$(MUTANTS)/tools/bin/python -m tests.mutants.source $(MUTANTS) --beside $(VENV) $(ARGS)
-	@$(MUTANTS)/venv/bin/python -m tests.mutants.run $(MUTANTS) cover
-	@for part in 0 1; do $(MUTANTS)/venv/bin/python -m tests.mutants.run $(MUTANTS) kill --part $$part/2 & done; wait
+	@$(MUTANTS)/venv/bin/python -m tests.mutants.run $(MUTANTS) cover $(MUTATED)
+	@for part in 0 1; do $(MUTANTS)/venv/bin/python -m tests.mutants.run $(MUTANTS) kill --part $$part/2 $(MUTATED) & done; wait
 	@$(MUTANTS)/venv/bin/python -m tests.mutants.run $(MUTANTS) table
 
 reproduce: $(VENV)/.installed ## run experiments of the paper: NAME=table-1 ARGS="--seeds 1"; ARGS=--list

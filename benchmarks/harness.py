@@ -68,6 +68,7 @@ def experiment(name: str, declared: Mapping[str, Any]) -> Experiment:
         counts={"repeats": declared["repeats"]} if "repeats" in declared else {},
         parts={part: each["title"] for part, each in parts.items() if part},
         alone=True,
+        takes=("scale", "threads", "device"),
         package="benchmarks",
     )
 

@@ -131,10 +131,8 @@ class Safecf(Rival):
     ) -> None:
         self.solver, self.backend = solver or model.make_solver(), Waiting(backend)
         self.name = f"safecf {type(model).__name__.removesuffix('PP')}, {described(self.solver)}"
-        self.problem, self.alternates = (
-            problem_of(model, interactions),
-            self.solver.name != "subspace",
-        )
+        self.problem = problem_of(model, interactions)
+        self.alternates = self.solver.name != "subspace"
         problem, risk = self.problem.place(self.backend), model.make_risk()
         self.training = Training(problem, risk, self.solver, self.backend, seed=0)
         self.state = self.training.start(model.factors, model.init_std)

@@ -88,15 +88,14 @@ class Experiment:
     counts: Mapping[str, int] = field(default_factory=dict)  # of a whole run
     parts: Mapping[str, str] = field(default_factory=dict)  # titles of what can be run by itself
     alone: bool = False  # timed: one case at a time, in this process, with all cores
+    takes: tuple[str, ...] = ()  # which of the other `Options` make a difference
     package: str = "reproduction"
 
     @property
     def accepts(self) -> set[str]:
-        """What of `Options` makes a difference to it."""
-        tuning, measured = self.name == "tuning", self.package == "benchmarks"
-        others = {"data": self.data, "parts": self.parts, "searches": tuning, "presets": tuning}
-        others |= dict.fromkeys(("scale", "threads", "device"), measured)
-        return {*self.counts, *(name for name, has in others.items() if has)}
+        """Which of `Options` make a difference."""
+        named = {"data": self.data, "parts": self.parts}
+        return {*self.counts, *self.takes, *(name for name, has in named.items() if has)}
 
     def options(self, data: str | None = None, **given: Any) -> Options:
         """Return the options of a run; whatever is None is that of the whole experiment."""

@@ -46,8 +46,8 @@ def differences(found, wanted, where=""):
             line for key in both for line in differences(found[key], wanted[key], f"{where} {key}")
         ]
     if isinstance(found, str) and isinstance(wanted, str) and "\n" in wanted:
-        lines = difflib.unified_diff(wanted.splitlines(), found.splitlines(), lineterm="", n=0)
-        return [f"{where}: {line}" for line in lines if line[:3] not in ("---", "+++", "@@ ")]
+        lines = difflib.ndiff(wanted.splitlines(), found.splitlines())
+        return [f"{where}: {line}" for line in lines if line[0] in "+-"]
     if _are_numbers(found) and _are_numbers(wanted):
         same = _close(found, wanted)
     elif isinstance(found, list) and isinstance(wanted, list) and len(found) == len(wanted):

@@ -3,7 +3,8 @@
 python tests/mutants/native.py build/mutants --limit 300 tests/agreement tests/backends
 
 draws them with a fixed seed, runs the C++ tests and then these Python tests for each, and writes
-mutants.jsonl: what was changed, and what killed it. A run goes on where an earlier one stopped.
+mutants.jsonl: what was changed, and what killed it. A run goes on where an earlier one of the same
+sources stopped; remove the folder after a change of the tests.
 """
 
 import argparse
@@ -179,11 +180,16 @@ def main():
     }
     # amx.cpp runs on few machines: its mutants would survive everywhere else
     drawn = [m for m in draw(sources, args.seed) if m["file"] != "kernels/amx.cpp"]
-    mutants = compile_all(folder, sources, drawn, args.count)
     path = folder / "mutants.jsonl"
+    asked = json.dumps([args.count, args.seed, sources])
+    if not (folder / "asked").exists() or (folder / "asked").read_text() != asked:
+        for stale in (path, folder / "failing.json"):
+            stale.unlink(missing_ok=True)
+        (folder / "asked").write_text(asked)
+    mutants = compile_all(folder, sources, drawn, args.count)
     known = path.read_text().splitlines() if path.exists() else []
     done = {json.loads(line)["mutant"] for line in known}
-    assert killer(folder, -1, tests, args.limit) is None or done, "the tests fail without a mutant"
+    assert done or killer(folder, -1, tests, args.limit) is None, "the tests fail without a mutant"
 
     def examine(each):
         row = {k: each[k] for k in ("mutant", "file", "line", "change", "was")}

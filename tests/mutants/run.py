@@ -111,7 +111,7 @@ class Kill:
         for number, package, *_ in self.all[self.part :: self.parts]:
             if number in done:
                 continue
-            chosen = in_turn(reaching[number], self.most, f"tests/{package}")
+            chosen = in_turn(reaching[number], self.most, package)
             found = ["not reached", ""]
             if chosen:
                 found = self.outcome(number, [items[name] for _, name in chosen], chosen)
@@ -161,12 +161,13 @@ class Kill:
         os._exit(code)
 
 
-def in_turn(tests: list, most: float, mirror: str) -> list:
-    """Return one case of every function before the second of any; the mirror's first."""
-    seen, order = Counter(), []
+def in_turn(tests: list, most: float, package: str) -> list:
+    """Return one case of every function before the second of any; the package's own tests first."""
+    seen, order, own = Counter(), [], f"tests/{package.removesuffix('.py')}"
     for seconds, nodeid in sorted(tests):
         function = nodeid.split("[")[0]
-        order.append((seen[function], not nodeid.startswith(mirror), seconds, nodeid))
+        others = not nodeid.replace("/test_", "/").startswith(own)
+        order.append((seen[function], others, seconds, nodeid))
         seen[function] += 1
     spent, chosen = 0.0, []
     for *_, seconds, nodeid in sorted(order):

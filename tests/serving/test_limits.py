@@ -71,7 +71,9 @@ def test_what_the_service_fails_of_is_not_told(folder, monkeypatch):
     with running(folder / "model.safetensors") as service:
         monkeypatch.setattr(SAFER2, "recommend_flagged", fail)
         reply = service.client().send("POST", "/recommend", ASKED, JSON)
+        counted = service.client().get("/metrics").text
     assert reply.status == 500
+    assert 'safecf_requests_total{path="/recommend",status="500"} 1' in counted
     assert reply.json["detail"] == "the service failed; its log says why"
     assert "secret" not in reply.text
 

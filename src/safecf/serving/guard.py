@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from safecf.serving.problems import MEDIA_TYPE, OF_EVERY_ANSWER, problem_body
+from safecf.serving.problems import MEDIA_TYPE, problem_body
 from safecf.serving.service import Service
 from safecf.serving.settings import LOCAL, Settings
 from safecf.texts import visible
@@ -20,7 +20,10 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 OPEN = {"/", "/page.css", "/page.js", "/tail.js", "/icon.svg", "/health"}
 SAFE = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 LINGER = 2.0  # seconds in which the rest of a refused body is read, so that the answer arrives
-HEADERS = [(name.encode(), value.encode()) for name, value in OF_EVERY_ANSWER.items()]
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+]
 
 
 class Guard:
@@ -96,6 +99,9 @@ class _Exchange:
         except TimeoutError:
             seconds = guard.service.settings.timeout
             await self._refuse(408, f"the request took more than {seconds:g} s")
+        except Exception:  # the server writes the traceback into the log
+            await self._fail()
+            raise
         finally:
             guard.service.metrics.in_flight -= 1
             seconds = time.perf_counter() - start
@@ -155,6 +161,16 @@ class _Exchange:
             message["headers"] = headers
         self._sent += len(message.get("body", b""))
         await self._send(message)
+
+    async def _fail(self) -> None:
+        """Send a problem of the service itself, unless an answer has begun already."""
+        if self._status:
+            return
+        body = problem_body(500, "the service failed; its log says why")
+        headers = [(b"content-type", MEDIA_TYPE.encode())]
+        headers.append((b"content-length", str(len(body)).encode()))
+        await self._watched({"type": "http.response.start", "status": 500, "headers": headers})
+        await self._watched({"type": "http.response.body", "body": body})
 
     async def _refuse_size(self) -> None:
         most = self._guard.service.settings.max_body

@@ -16,7 +16,6 @@ from safecf.serving.batching import BusyError
 from safecf.serving.requests import UnknownIdError
 from safecf.texts import visible
 
-OF_EVERY_ANSWER = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
 MEDIA_TYPE = "application/problem+json"
 LONGEST = 500  # characters of a detail
 MOST_ERRORS = 20  # that are listed
@@ -86,10 +85,8 @@ def problem(
 
 def of_exception(_: Request, error: Exception) -> Response:
     """Return the problem that an exception of the library means."""
-    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
+    status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
     headers = {"Retry-After": "1"} if status == 503 else None
-    if status == 500:  # answered outside of the guard, which adds headers to all others
-        return problem(500, "the service failed; its log says why", OF_EVERY_ANSWER)
     return problem(status, message_of(error), headers)
 
 
@@ -152,5 +149,4 @@ HANDLERS = {
     ValidationError: of_validation,
     HTTPException: of_http,
     **dict.fromkeys(STATUS, of_exception),
-    Exception: of_exception,
 }

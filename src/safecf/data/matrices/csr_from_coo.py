@@ -41,8 +41,7 @@ class Cleaning:
     def __post_init__(self) -> None:
         for name in ("min_user_interactions", "min_item_interactions"):
             if getattr(self, name) < 1:
-                given = f"{name}={getattr(self, name)}"
-                raise ValueError(f"{given} has to be at least 1; try {name}=1")
+                raise ValueError(f"{name}={getattr(self, name)} has to be at least 1; try {name}=1")
         if self.duplicates != REFUSE:
             choose("way to treat duplicates", self.duplicates, {**MERGES, REFUSE: None})
 
